@@ -1,0 +1,49 @@
+# Everything runs in .venv, made from requirements.lock on first use.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-all lint bench docs lock clean
+help:  ## what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+
+setup: .venv/.installed  ## the environment, from the lock file
+
+.venv/.installed: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
+	$(BIN)/evenrank demo --out demo
+
+test: setup chromium  ## the tests (under 10 minutes on 2 cores)
+	$(BIN)/python -m pytest -n 2
+
+test-all: setup chromium  ## the slow ones too
+	$(BIN)/python -m pytest -n 2 -m ""
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup  ## speed and memory, as ratios
+	$(BIN)/python -m benchmarks
+
+docs: setup  ## the documentation site, in site/
+	$(BIN)/mkdocs build --strict
+
+.PHONY: chromium
+chromium:  # the report's tests need a browser; without the right to install one they are skipped (not in CI)
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
+	  || test -z "$$CI" || { echo "chromium is missing and could not be installed" >&2; exit 1; }
+
+# Needs uv. UV_FIND_LINKS names a folder with the CPU build of PyTorch.
+lock:  ## pin every version anew
+	uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-header --no-annotate --quiet --output-file requirements.lock
+	sed -i 's/+cpu$$//' requirements.lock
+
+clean:  ## remove what the targets made
+	rm -rf .venv demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,40 @@
+"""The ``evenrank`` command: one file per command, nothing heavy imported before a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from evenrank.io.errors import EvenrankError
+
+from . import _options
+
+app = typer.Typer(
+    name="evenrank",
+    help="Measures bias in search rankings, beside effectiveness, and removes it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _evenrank(version: _options.Version = False) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line; a mistake in the input ends in one line on standard error and status 2."""
+    try:
+        app()
+    except EvenrankError as error:
+        print("evenrank: " + " ".join(str(error).split("\n")), file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("evenrank: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,23 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenrank import __version__
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenrank {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+]
+Collection = Annotated[str, typer.Option("--collection", help="TSV, JSONL, Parquet or irds:NAME.")]
+Queries = Annotated[str, typer.Option("--queries", help="TSV, JSONL, Parquet or irds:NAME.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]

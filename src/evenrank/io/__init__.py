@@ -1,0 +1,23 @@
+"""What the field exchanges: runs, qrels, collections and queries, and the errors that name file and line."""
+
+from .errors import EvenrankError, InputError, MissingExtraError
+from .files import atomic_path, write_text
+from .qrels import read_qrels
+from .runs import Order, Run, read_run, write_run
+from .texts import read_queries, read_texts, scan_collection
+
+__all__ = [
+    "EvenrankError",
+    "InputError",
+    "MissingExtraError",
+    "Order",
+    "Run",
+    "atomic_path",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "read_texts",
+    "scan_collection",
+    "write_run",
+    "write_text",
+]

@@ -1,0 +1,32 @@
+"""The errors a user can cause, each one line of text that names the file and the line."""
+
+from __future__ import annotations
+
+import os
+
+
+class EvenrankError(Exception):
+    """A mistake in what the user gave. The command prints it as one line and exits with status 2."""
+
+
+class InputError(EvenrankError):
+    """A file that cannot be used: which file, which line, what was expected, what was found."""
+
+    def __init__(self, path: str | os.PathLike[str], message: str, *, line: int | None = None) -> None:
+        self.path = os.fspath(path)
+        self.line = line
+        place = self.path if line is None else f"{self.path}, line {line}"
+        super().__init__(f"{place}: {message}")
+
+
+class MissingExtraError(EvenrankError):
+    """An optional dependency that is not installed, with the command that installs it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f'{what} needs the extra [{extra}]: pip install "evenrank[{extra}]"')
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
+    text = str(value)
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")

@@ -1,0 +1,69 @@
+"""Collections, queries and qrels by their ir_datasets identifier, written ``irds:NAME``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from .errors import EvenrankError, InputError
+
+_PREFIX = "irds:"
+_BATCH = 1 << 15
+
+
+def is_identifier(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is an ir_datasets identifier rather than a file."""
+    return os.fspath(path).startswith(_PREFIX)
+
+
+def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
+    """Documents (``id_column="doc_id"``) or queries of a data set, in batches with the id and ``text``."""
+    kind = "docs" if id_column == "doc_id" else "queries"
+    items = _iterate(identifier, kind)
+    schema = {id_column: pl.String, "text": pl.String}
+    while rows := [(getattr(item, id_column), item.default_text()) for item in itertools.islice(items, _BATCH)]:
+        yield pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
+    """The documents that ``ids`` names, looked up rather than scanned; one that does not exist is left out."""
+    store = _load(identifier, "docs").docs_store()
+    rows = [(item.doc_id, item.default_text()) for item in _guard(identifier, lambda: store.get_many_iter(ids.unique().to_list()))]
+    return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
+
+
+def qrels(identifier: str) -> pl.DataFrame:
+    """The judgements of a data set: ``query_id``, ``doc_id``, ``relevance``."""
+    rows = [(item.query_id, item.doc_id, item.relevance) for item in _iterate(identifier, "qrels")]
+    schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+
+
+def _load(identifier: str, kind: str) -> Any:
+    import ir_datasets
+
+    name = identifier.removeprefix(_PREFIX)
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError:
+        raise EvenrankError(f"{identifier}: ir_datasets knows no data set {name!r}") from None
+    if not getattr(dataset, f"has_{kind}")():
+        raise EvenrankError(f"{identifier}: this data set has no {kind}")
+    return dataset
+
+
+def _iterate(identifier: str, kind: str) -> Iterator[Any]:
+    dataset = _load(identifier, kind)
+    return _guard(identifier, lambda: getattr(dataset, f"{kind}_iter")())
+
+
+def _guard(identifier: str, start: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """What ``start()`` yields; a failed download becomes one line."""
+    try:
+        yield from start()
+    except (OSError, RuntimeError) as error:
+        raise InputError(identifier, f"cannot be fetched or read: {str(error).splitlines()[0]}") from None

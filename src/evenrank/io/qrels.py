@@ -1,0 +1,39 @@
+"""Relevance judgements."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+
+from . import irds
+from .errors import InputError, shown
+from .files import line_blocks
+from .tables import Layout, first_repeat, parse_block
+
+_LAYOUT = Layout("TREC qrels", {"query_id": pl.String, "_iteration": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
+
+
+def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Reads TREC qrels (space or tab separated, plain or gzip, or ``irds:NAME``).
+
+    Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement. Raises InputError, with
+    the line, for a line that has not four fields, a grade that is no whole number, and a document judged twice for a
+    query with different grades; the same judgement twice counts once.
+    """
+    if irds.is_identifier(path):
+        return irds.qrels(os.fspath(path))
+    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
+    table = table.unique(["query_id", "doc_id", "relevance"], keep="first", maintain_order=True)
+    if not table.height:
+        raise InputError(path, "the file has no line")
+    repeat = first_repeat(table, ["query_id", "doc_id"])
+    if repeat is not None:
+        again = table.row(repeat[1], named=True)
+        raise InputError(
+            path,
+            f"the document {shown(again['doc_id'])} is judged twice for the query {shown(again['query_id'])},"
+            " with different grades",
+            line=again["line"],
+        )
+    return table.drop("line")

@@ -1,0 +1,203 @@
+"""Collections and queries: an id and a text a row, from TSV, JSONL, Parquet or ir_datasets."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from . import irds
+from .errors import InputError, shown
+from .files import Block, line_blocks, open_binary
+from .tables import first_repeat, lines_of
+
+_IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
+_TEXTS = ("text", "contents", "body", "passage", "query")
+_PARQUET_MAGIC = b"PAR1"
+
+
+def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
+    """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
+
+    TSV (id, tab, text), JSONL or Parquet (plain or gzip; told by content, not by name), or ``irds:NAME``. A JSONL or
+    Parquet ``title`` stands before its text. Memory stays at a batch, plus eight bytes a document for ``unique``:
+    after the last batch an id that stands twice raises InputError. So does, with its line, a line that is no document.
+    """
+    yield from _scan(path, "doc_id", unique)
+
+
+def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """All queries of a file in one of the forms of :func:`scan_collection`: ``query_id`` and ``text``."""
+    return pl.concat(list(_scan(path, "query_id", True)))
+
+
+def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
+    """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
+    if irds.is_identifier(path):
+        return irds.texts(os.fspath(path), ids)
+    wanted = pl.DataFrame({"doc_id": ids.unique()})
+    return pl.concat([batch.join(wanted, on="doc_id", how="semi") for batch in scan_collection(path)])
+
+
+def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
+    hashes: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    rows = 0
+    for batch in _batches(path, id_column):
+        rows += batch.height
+        if unique:
+            hashes.append(batch[id_column].hash().to_numpy())
+        if batch.height:
+            yield batch
+    if not rows:
+        raise InputError(path, "the file holds no text")
+    if unique:
+        met = np.concatenate(hashes)
+        met.sort()
+        repeated = np.unique(met[1:][met[1:] == met[:-1]])
+        if len(repeated):
+            _refuse_repeat(path, id_column, pl.Series("hash", repeated))
+
+
+def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Series) -> None:
+    """Raises InputError for the first repeated id; equal hashes of different ids are no repeat."""
+    suspects = pl.concat(
+        [
+            batch.with_row_index("row").select("row", id_column).filter(pl.col(id_column).hash().is_in(hashes.implode()))
+            .with_columns(pl.col("row") + start)
+            for start, batch in _numbered(_batches(path, id_column))
+        ]
+    )
+    repeat = first_repeat(suspects, [id_column])
+    if repeat is not None:
+        first, again = (suspects.row(row, named=True) for row in repeat)
+        raise InputError(
+            path, f"the id {shown(again[id_column])} stands twice: texts {first['row'] + 1} and {again['row'] + 1}"
+        )
+
+
+def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += batch.height
+
+
+def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+    if irds.is_identifier(path):
+        yield from irds.batches(os.fspath(path), id_column)
+        return
+    with open_binary(path) as stream:
+        head = stream.read(4)
+    if head == _PARQUET_MAGIC:
+        yield from _parquet_batches(path, id_column)
+        return
+    parse = None
+    for block in line_blocks(path):
+        if parse is None:
+            parse = _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
+        yield parse(path, block, id_column)
+
+
+def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+    schema = {id_column: pl.String, "text": pl.String}
+    try:
+        table = pl.read_csv(
+            block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
+        )
+        if table.height == block.lines and not table["text"].null_count():
+            if block.first_line == 1:
+                table = table[_header_rows(table, id_column) :]
+            if not (table[id_column] == "").any():
+                return table
+    except pl.exceptions.PolarsError:
+        pass
+    # A tab inside a text, a blank line or a mistake: the slower way, which can tell them apart.
+    lines = lines_of(block).with_columns(pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"]))
+    lines = lines.unnest("content")
+    bad = lines.filter(pl.col("text").is_null() | (pl.col(id_column) == ""))
+    if bad.height:
+        line, found = bad.row(0)[:2]
+        raise InputError(path, f"expected an id, a tab and a text, found {shown(found)} and no tab" if found else
+                         "expected an id before the tab, found none", line=line)
+    table = lines.select(id_column, "text")
+    return table[_header_rows(table, id_column) :] if block.first_line == 1 else table
+
+
+def _header_rows(table: pl.DataFrame, id_column: str) -> int:
+    """1 where the first row names columns instead of holding a text."""
+    if not table.height:
+        return 0
+    first, text = table.row(0)
+    return int(first.lower() in _IDS and text.lower() in _TEXTS)
+
+
+def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+    try:
+        rows = [_json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
+    except (ValueError, RecursionError):
+        for line, content in lines_of(block).iter_rows():
+            try:
+                _json_row(json.loads(content))
+            except (ValueError, RecursionError) as error:
+                reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
+                raise InputError(path, f"{reason}, found {shown(content)}", line=line) from None
+        raise
+    return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
+
+
+class _FieldError(ValueError):
+    pass
+
+
+def _json_row(value: Any) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        raise _FieldError("expected a JSON object")
+    row_id = next((value[name] for name in _IDS if name in value), None)
+    text = next((value[name] for name in _TEXTS if name in value), None)
+    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
+        raise _FieldError(f"expected a text or a whole number under one of {', '.join(_IDS)}")
+    if not isinstance(text, str):
+        raise _FieldError(f"expected a text under one of {', '.join(_TEXTS)}")
+    title = value.get("title")
+    return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
+
+
+def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            row_id = next((name for name in _IDS if name in names), None)
+            text = next((name for name in _TEXTS if name in names), None)
+            if row_id is None or text is None:
+                raise InputError(path, f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)},"
+                                 f" found {', '.join(names)}")
+            columns = [row_id, text] + (["title"] if "title" in names else [])
+            start = 0
+            for part in file.iter_batches(batch_size=1 << 16, columns=columns):
+                table = pl.from_arrow(pa.table(part))
+                assert isinstance(table, pl.DataFrame)
+                table = table.select(
+                    pl.col(row_id).cast(pl.String).alias(id_column),
+                    _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
+                )
+                bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null()))
+                if bad.height:
+                    raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+                start += table.height
+                yield table
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(path, f"damaged Parquet file ({str(error).splitlines()[0]})") from None
+
+
+def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:
+    if not has_title:
+        return text
+    title = pl.col("title").cast(pl.String).fill_null("")
+    return pl.when(title == "").then(text).otherwise(title + " " + text)

@@ -1,0 +1,155 @@
+"""Word lists: which words speak of which group."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from evenrank.io.errors import EvenrankError, InputError, shown
+from evenrank.io.files import line_blocks
+from evenrank.io.tables import lines_of
+
+from .tokens import Tokens, tokenize
+
+REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Words by group.
+
+    ``groups`` in a fixed order; ``words`` as (entry, group); ``shares`` the target share of each group, summing to 1;
+    ``poles`` the two groups whose difference is the signed magnitude, the positive one first, or None. The second
+    pole may be ``"rest"``: the mean of all other groups (our reading).
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    words: tuple[tuple[str, str], ...]
+    shares: tuple[float, ...]
+    poles: tuple[str, str] | None
+
+    def entries(self, tokens: Tokens) -> dict[tuple[str, ...], str]:
+        """The group of each entry, keyed by its tokens. Raises EvenrankError for an entry in two groups.
+
+        ``word`` entries of several tokens match as phrases; under ``whitespace``, entries hold no space.
+        """
+        entries: dict[tuple[str, ...], str] = {}
+        for word, group in self.words:
+            key = tuple(tokenize(word, tokens))
+            if not key:
+                raise EvenrankError(f"lexicon {self.name}: the entry {shown(word)} holds no word")
+            if tokens == "whitespace" and len(key) > 1:
+                # Whole tokens split at single spaces cannot hold one; the public programs never match such an entry.
+                continue
+            if entries.setdefault(key, group) != group:
+                raise EvenrankError(f"lexicon {self.name}: {shown(word)} stands in two groups, {entries[key]} and {group}")
+        return entries
+
+    def with_poles(self, poles: str | None) -> Lexicon:
+        """The lexicon with the poles written ``A,B`` (positive first; B may be ``rest``), or as it is for None."""
+        if poles is None:
+            return self
+        parts = tuple(part.strip() for part in poles.split(","))
+        allowed = [*self.groups, REST]
+        if len(parts) != 2 or parts[0] not in self.groups or parts[1] not in allowed or parts[0] == parts[1]:
+            raise EvenrankError(f"--poles: expected two of {', '.join(allowed)} (rest second), found {shown(poles)}")
+        return Lexicon(self.name, self.groups, self.words, self.shares, (parts[0], parts[1]))
+
+
+def builtin_lexicons() -> list[str]:
+    """The names of the lexicons that come with evenrank."""
+    folder = resources.files(__package__) / "lexicons"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | None = None) -> Lexicon:
+    """A built-in lexicon by name, or one from a file: ``word,group`` lines, or TOML.
+
+    Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups,
+    fewer than two groups, or shares that do not sum to 1.
+    """
+    name = os.fspath(source)
+    if name in builtin_lexicons():
+        with resources.as_file(resources.files(__package__) / "lexicons" / f"{name}.toml") as path:
+            return _from_toml(path).with_poles(poles)
+    if not os.path.exists(name):
+        raise EvenrankError(f"--lexicon: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})")
+    lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
+    return lexicon.with_poles(poles)
+
+
+def _from_lines(path: str) -> Lexicon:
+    words: list[tuple[str, str]] = []
+    seen: dict[tuple[str, ...], tuple[str, int]] = {}
+    for block in line_blocks(path):
+        for line, content in lines_of(block).iter_rows():
+            if line == 1 and content.strip().casefold() == "word,group":
+                continue
+            word, comma, group = (part.strip() for part in content.rpartition(","))
+            if not comma or not word or not group:
+                raise InputError(path, f"expected word,group, found {shown(content)}", line=line)
+            key = tuple(tokenize(word))
+            if not key:
+                raise InputError(path, f"the entry {shown(word)} holds no word", line=line)
+            other, first = seen.setdefault(key, (group, line))
+            if other != group:
+                raise InputError(
+                    path, f"{shown(word)} stands in two groups, {other} (line {first}) and {group}", line=line
+                )
+            words.append((word, group))
+    groups = tuple(sorted({group for _, group in words}))
+    return _checked(path, Path(path).stem, groups, words, None, None)
+
+
+def _from_toml(path: Path) -> Lexicon:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(path, f"no valid TOML: {error}") from None
+    unknown = data.keys() - {"name", "groups", "poles", "shares", "words"}
+    if unknown:
+        raise InputError(path, f"unknown key {shown(min(unknown))} (allowed: name, groups, poles, shares, words)")
+    table = data.get("words")
+    if not isinstance(table, dict) or not all(
+        isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
+    ):
+        raise InputError(path, "expected a table [words] with a list of words for each group")
+    groups = tuple(data.get("groups", sorted(table)))
+    if set(groups) != set(table):
+        raise InputError(path, f"groups names {', '.join(groups)}, [words] holds {', '.join(table)}")
+    words = [(word, group) for group in groups for word in table[group]]
+    return _checked(path, data.get("name", path.stem), groups, words, data.get("shares"), data.get("poles"))
+
+
+def _checked(
+    path: str | os.PathLike[str],
+    name: str,
+    groups: tuple[str, ...],
+    words: list[tuple[str, str]],
+    shares: dict[str, Any] | None,
+    poles: list[str] | None,
+) -> Lexicon:
+    if len(groups) < 2:
+        raise InputError(path, f"expected at least two groups, found {', '.join(groups) or 'none'}")
+    if REST in groups:
+        raise InputError(path, f"no group may be named {REST!r}: it stands for all the others")
+    if shares is None:
+        shares = dict.fromkeys(groups, 1 / len(groups))
+    if set(shares) != set(groups):
+        raise InputError(path, f"[shares] names {', '.join(shares)}, the groups are {', '.join(groups)}")
+    amounts = tuple(float(shares[group]) for group in groups)
+    if min(amounts) < 0 or abs(sum(amounts) - 1) > 1e-9:
+        raise InputError(path, f"the target shares must sum to 1, they sum to {sum(amounts):g}")
+    lexicon = Lexicon(name, groups, tuple(words), amounts, ("m", "f") if {"m", "f"} <= set(groups) else None)
+    if poles is not None:
+        lexicon = lexicon.with_poles(",".join(poles))
+    try:
+        lexicon.entries("word")
+    except EvenrankError as error:
+        raise InputError(path, str(error)) from None
+    return lexicon

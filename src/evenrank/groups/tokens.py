@@ -1,0 +1,111 @@
+"""The two tokenisations of measures.md §2, as tables over code points that the counting kernel reads."""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+Tokens = Literal["word", "whitespace"]
+
+SEPARATOR, WORD, APOSTROPHE = 0, 1, 2
+# Straight, curly, modifier-letter and full-width forms.
+_APOSTROPHES = "'\u2019\u02bc\uff07"
+# What may follow an apostrophe at a word's end without being part of the word: "woman's", "she'll".
+_CLITICS = frozenset({"s", "d", "m", "ll", "re", "ve"})
+# No code point above has a case or is a word character, but for the combining variation selectors.
+_TABLE_SIZE = 0x32400
+_SELECTORS = range(0xE0100, 0xE01F0)
+
+IntArray = np.ndarray[Any, np.dtype[np.int32]]
+ByteArray = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Alphabet(NamedTuple):
+    """What the kernel needs to know of each code point below the table's size.
+
+    ``kinds`` [C]: SEPARATOR, WORD or APOSTROPHE. ``folded`` [C]: the code point after case folding, or −1 − row of
+    ``expansions`` [E, 4] (how many, then up to three code points) for the few that fold to several.
+    """
+
+    kinds: ByteArray
+    folded: IntArray
+    expansions: IntArray
+
+
+@functools.cache
+def alphabet(tokens: Tokens) -> Alphabet:
+    """The tables of a tokenisation (about 50 ms, once)."""
+    kinds = np.zeros(_TABLE_SIZE, dtype=np.uint8)
+    folded = np.arange(_TABLE_SIZE, dtype=np.int32)
+    expansions: list[list[int]] = []
+    for code in range(_TABLE_SIZE):
+        character = chr(code)
+        if tokens == "whitespace":
+            kinds[code] = SEPARATOR if character == " " else WORD
+        elif unicodedata.category(character)[0] in "LMN":
+            kinds[code] = WORD
+        result = _fold(character, tokens)
+        if result != character:
+            if len(result) > 1:
+                folded[code] = -1 - len(expansions)
+                expansions.append([len(result), *map(ord, result), 0, 0][:4])
+            else:
+                folded[code] = ord(result)
+    if tokens == "word":
+        kinds[[ord(character) for character in _APOSTROPHES]] = APOSTROPHE
+    return Alphabet(kinds, folded, np.array(expansions, dtype=np.int32).reshape(-1, 4))
+
+
+def _fold(text: str, tokens: Tokens) -> str:
+    if tokens == "word":
+        return text.casefold()
+    # str.lower() writes a last capital sigma as ς, elsewhere as σ; one form for both needs no look-ahead.
+    return text.lower().replace("ς", "σ")
+
+
+def tokenize(text: str, tokens: Tokens = "word") -> list[str]:
+    """The tokens of a text: the definition in plain Python, for lexicon entries, highlighting and tests.
+
+    ``word``: runs of letters, marks and digits, case-folded; an apostrophe between two such runs joins them
+    ("don't"), and what may be left out after the last one is ("woman's" and "she'll" give "woman" and "she").
+    Everything else separates, hyphens and underscores included. ``whitespace``: lower case, split at single spaces,
+    as the public programs do.
+
+    >>> tokenize("She, the woman's friend, don't!")
+    ['she', 'the', 'woman', 'friend', "don't"]
+    """
+    if tokens == "whitespace":
+        return [token for token in _fold(text, tokens).split(" ") if token]
+    return [_fold(text[start:end], tokens).translate(_STRAIGHT) for start, end in word_spans(text)]
+
+
+_STRAIGHT = {ord(character): "'" for character in _APOSTROPHES}
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each ``word`` token of a text, clitics left out, in characters."""
+    spans: list[tuple[int, int]] = []
+    start = last_apostrophe = -1
+    kinds = [_kind(character) for character in text]
+    for place, kind in enumerate([*kinds, SEPARATOR]):
+        joins = kind == APOSTROPHE and start >= 0 and place + 1 < len(kinds) and kinds[place + 1] == WORD
+        if kind == WORD or joins:
+            start = place if start < 0 else start
+            last_apostrophe = place if joins else last_apostrophe
+        elif start >= 0:
+            end = place
+            if last_apostrophe >= 0 and text[last_apostrophe + 1 : place].casefold() in _CLITICS:
+                end = last_apostrophe
+            spans.append((start, end))
+            start = last_apostrophe = -1
+    return spans
+
+
+def _kind(character: str) -> int:
+    if character in _APOSTROPHES:
+        return APOSTROPHE
+    code = ord(character)
+    return WORD if code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN" or code in _SELECTORS else SEPARATOR

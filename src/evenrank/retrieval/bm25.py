@@ -1,0 +1,226 @@
+"""BM25, the first stage: from a collection and queries to a run.
+
+Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), scored by bm25s:
+score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
+a term that stands twice in the query counting twice. |d| counts the terms left after analysis.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, Run, scan_collection
+from evenrank.io.progress import progress
+
+from .analysis import STOP_WORD, UNKNOWN, Analyzer
+
+Backend = Literal["auto", "numpy", "numba"]
+_CHUNK = 256
+# Compiling takes seconds: it pays from about this many scores (queries × documents).
+_WORTH_COMPILING = 200_000_000
+
+
+def retrieve(
+    collection: str | os.PathLike[str] | Iterable[pl.DataFrame],
+    queries: pl.DataFrame,
+    k: int = 1000,
+    *,
+    k1: float = 0.9,
+    b: float = 0.4,
+    stopwords: str | Sequence[str] | None = "english",
+    stemmer: str | None = "english",
+    backend: Backend = "auto",
+    name: str = "bm25",
+    quiet: bool = False,
+) -> Run:
+    """The first ``k`` documents of each query by BM25, as a run.
+
+    ``collection``: a path that ``scan_collection`` reads, or tables with ``doc_id`` and ``text``. ``queries``:
+    ``query_id`` and ``text``. Documents without a term of the query are left out, so a list can be shorter than ``k``.
+    Equal scores stand by falling document id, at rank ``k`` too, whatever the back end. The run's notes name the
+    settings and count the queries that give no row. Raises EvenrankError for a setting out of range, and where no
+    query gives a row; InputError for a collection that cannot be read.
+    """
+    _check(k, k1, b, backend)
+    index = Index.build(collection, Analyzer(stopwords, stemmer), k1=k1, b=b, quiet=quiet)
+    return index.search(queries, k, backend=backend, name=name, quiet=quiet)
+
+
+def _check(k: int, k1: float, b: float, backend: str) -> None:
+    if k < 1:
+        raise EvenrankError(f"k: expected 1 or more, found {k}")
+    if not (math.isfinite(k1) and k1 >= 0):
+        raise EvenrankError(f"k1: expected a number from 0, found {k1}")
+    if not 0 <= b <= 1:
+        raise EvenrankError(f"b: expected a number from 0 to 1, found {b}")
+    if backend not in ("auto", "numpy", "numba"):
+        raise EvenrankError(f"backend: expected auto, numpy or numba, found {backend}")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A collection ready to be searched. ``doc_ids`` [documents] (text), in the collection's order."""
+
+    doc_ids: pl.Series
+    analyzer: Analyzer
+    k1: float
+    b: float
+    _columns: dict[str, Any]
+    """By term, then document: ``data`` (float32) and ``indices`` (int32) [postings], ``indptr`` (int64) [terms + 1]."""
+    _turn: np.ndarray[Any, np.dtype[np.int64]]
+    """[documents]: each document's place when the ids are sorted, falling."""
+
+    @classmethod
+    def build(
+        cls,
+        collection: str | os.PathLike[str] | Iterable[pl.DataFrame],
+        analyzer: Analyzer,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        quiet: bool = False,
+    ) -> Index:
+        """Reads a collection batch by batch, keeping ids and counts, no text. About 20 bytes for each (document, term)."""
+        batches = scan_collection(collection) if isinstance(collection, str | os.PathLike) else iter(collection)
+        ids: list[pl.Series] = []
+        counts: list[pl.DataFrame] = []
+        lengths: list[pl.Series] = []
+        documents = 0
+        with progress("indexing", quiet=quiet) as advance:
+            for batch in batches:
+                terms = analyzer.terms(batch["text"], grow=True)
+                found = terms.group_by("term", "text").len("tf").sort("term", "text")
+                rows = pl.DataFrame({"text": pl.int_range(batch.height, dtype=pl.Int32, eager=True)})
+                lengths.append(rows.join(terms.group_by("text").len(), on="text", how="left", maintain_order="left")["len"])
+                counts.append(found.with_columns(pl.col("text") + documents))
+                ids.append(batch["doc_id"])
+                documents += batch.height
+                advance(batch.height)
+        if not documents:
+            raise EvenrankError("the collection holds no document")
+        doc_ids = pl.concat(ids)
+        length = pl.concat(lengths).fill_null(0).to_numpy().astype(np.float64)
+        columns = _columns(counts, analyzer.size, length, k1, b)
+        turn = doc_ids.rank("ordinal", descending=True).to_numpy().astype(np.int64)
+        return cls(doc_ids, analyzer, k1, b, columns, turn)
+
+    def search(
+        self, queries: pl.DataFrame, k: int = 1000, *, backend: Backend = "auto", name: str = "bm25", quiet: bool = False
+    ) -> Run:
+        """The first ``k`` documents of each query; see :func:`retrieve`."""
+        terms = self.analyzer.terms(queries["text"], grow=False)
+        empty = queries.height - terms.filter(pl.col("term") != STOP_WORD)["text"].n_unique()
+        terms = terms.filter(pl.col("term") >= 0)
+        grouped = terms.group_by("text", maintain_order=True).agg("term")
+        unmatched = queries.height - grouped.height - empty
+        notes = [f"{name}: BM25 (Lucene's form), k1 {self.k1:g}, b {self.b:g}, {self.analyzer.description}"]
+        if empty:
+            notes.append(f"{name}: {_queries(empty)} no word after the stop words and no documents")
+        if unmatched:
+            notes.append(f"{name}: {_queries(unmatched)} no word that the collection has and no documents")
+        if not grouped.height:
+            raise EvenrankError(f"none of the {queries.height} queries has a word that the collection has")
+        parts = []
+        engine = self._engine(backend, grouped.height)
+        with progress("searching", grouped.height, quiet=quiet) as advance:
+            for chunk in grouped.iter_slices(_CHUNK):
+                parts.append(self._first(engine, chunk["term"].to_list(), chunk["text"], k))
+                advance(chunk.height)
+        found = pl.concat(parts)
+        table = pl.DataFrame(
+            [
+                queries["query_id"].gather(found["query"]),
+                self.doc_ids.gather(found["document"]).alias("doc_id"),
+                found["score"],
+            ]
+        )
+        return Run.from_table(table, name, notes=tuple(notes))
+
+    def _engine(self, backend: Backend, queries: int) -> Any:
+        import bm25s
+
+        if backend == "auto":
+            backend = "numba" if queries * len(self.doc_ids) >= _WORTH_COMPILING else "numpy"
+        engine = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", backend=backend)
+        engine.scores = self._columns
+        engine.nonoccurrence_array = None
+        # bm25s asks these for the terms it may score.
+        engine.vocab_dict = {"": self.analyzer.size}
+        engine.unique_token_ids_set = range(self.analyzer.size)
+        return engine
+
+    def _first(self, engine: Any, terms: list[list[int]], numbers: pl.Series, k: int) -> pl.DataFrame:
+        """``query``, ``document``, ``score``: the first ``k`` of each of the queries ``numbers``."""
+        documents = len(self.doc_ids)
+        wide = min(k + 1, documents)
+        threads = _threads() if engine.backend == "numba" else 0
+        selection = "numba" if engine.backend == "numba" else "numpy"
+        found, scores = engine.retrieve(
+            terms, k=wide, show_progress=False, n_threads=threads, backend_selection=selection
+        )
+        rows = np.repeat(numbers.to_numpy(), wide)
+        table = pl.DataFrame({"query": rows, "document": found.ravel(), "score": scores.ravel()})
+        if wide > k:
+            # A tie across rank k: which of the equal documents came back is the back end's choice, so take them all.
+            tied = np.flatnonzero((scores[:, k - 1] == scores[:, k]) & (scores[:, k] > 0))
+            if len(tied):
+                whole = [self._at_least(engine, terms[i], int(numbers[int(i)]), scores[i, k]) for i in tied]
+                kept = table.filter(~pl.col("query").is_in(numbers.gather(tied).implode()))
+                table = pl.concat([kept, *whole])
+        table = table.filter(pl.col("score") > 0)
+        turn = pl.Series("turn", self._turn[table["document"].to_numpy()])
+        table = table.with_columns(turn).sort(["query", "score", "turn"], descending=[False, True, False])
+        return table.filter(pl.int_range(pl.len()).over("query") < k).select("query", "document", "score")
+
+    def _at_least(self, engine: Any, terms: list[int], number: int, lowest: float) -> pl.DataFrame:
+        scores = engine.get_scores_from_ids(terms)
+        documents = np.flatnonzero(scores >= lowest)
+        columns = {"query": np.full(len(documents), number, np.int32), "document": documents.astype(np.int32)}
+        return pl.DataFrame({**columns, "score": scores[documents]})
+
+
+def _queries(count: int) -> str:
+    return "1 query has" if count == 1 else f"{count} queries have"
+
+
+def _threads() -> int:
+    import numba
+
+    return int(numba.get_num_threads())
+
+
+def _columns(
+    counts: list[pl.DataFrame], terms: int, length: np.ndarray[Any, np.dtype[np.float64]], k1: float, b: float
+) -> dict[str, Any]:
+    """Every (document, term) score, by term. Empties ``counts`` (``term``, ``text``, ``tf``, sorted) on the way."""
+    documents = len(length)
+    frequency = np.zeros(terms, np.int64)
+    for part in counts:
+        frequency += np.bincount(part["term"].to_numpy(), minlength=terms)
+    idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
+    mean = length.mean() or 1.0
+    norm = k1 * (1 - b + b * length / mean)
+    indptr = np.zeros(terms + 1, np.int64)
+    np.cumsum(frequency, out=indptr[1:])
+    data = np.empty(indptr[-1], np.float32)
+    indices = np.empty(indptr[-1], np.int32)
+    free = indptr[:-1].copy()
+    counts.reverse()
+    while counts:
+        part = counts.pop()
+        term, document, tf = (part[column].to_numpy() for column in ("term", "text", "tf"))
+        size = np.bincount(term, minlength=terms)
+        starts = np.cumsum(size) - size
+        # A batch is sorted by term, and batches come in document order: each term's run goes behind the one before.
+        place = free[term] + np.arange(len(term)) - starts[term]
+        data[place] = idf[term] * tf / (tf + norm[document])
+        indices[place] = document
+        free += size
+    return {"data": data, "indices": indices, "indptr": indptr, "num_docs": documents}

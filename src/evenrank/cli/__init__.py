@@ -8,7 +8,7 @@ import typer
 
 from evenrank.io.errors import EvenrankError
 
-from . import _options
+from . import _options, data, rerank, retrieve
 
 app = typer.Typer(
     name="evenrank",
@@ -23,6 +23,11 @@ app = typer.Typer(
 @app.callback()
 def _evenrank(version: _options.Version = False) -> None:
     pass
+
+
+app.command("retrieve")(retrieve.command)
+app.command("rerank")(rerank.command)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

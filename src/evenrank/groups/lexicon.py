@@ -11,12 +11,10 @@ from typing import Any
 
 from evenrank.io.errors import EvenrankError, InputError, shown
 from evenrank.io.files import line_blocks
+from evenrank.io.scores import REST
 from evenrank.io.tables import lines_of
 
 from .tokens import Tokens, tokenize
-
-REST = "rest"
-
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:

@@ -9,24 +9,22 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.io.errors import EvenrankError, InputError
+from evenrank.io.errors import EvenrankError
 from evenrank.io.files import atomic_path
 from evenrank.io.progress import progress
+from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, magnitude_of_count
 from evenrank.io.texts import scan_collection
 
 from . import _kernel
-from .lexicon import REST, Lexicon
+from .lexicon import Lexicon
 from .tokens import Tokens, alphabet, tokenize
 
-Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
-MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
-METADATA_KEY = b"evenrank"
 
 Array = np.ndarray[Any, Any]
 
@@ -81,20 +79,6 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def magnitude_of_count(count: Array, kind: Magnitude) -> Array:
-    """The magnitude of a group's count [N] for the kinds that need no more than it: count, bool and tf.
-
-    ``tf`` is ln(1 + count), one log of the group's total [RS20].
-    """
-    if kind == "count":
-        return count.astype(np.float64)
-    if kind == "bool":
-        return (count > 0).astype(np.float64)
-    if kind == "tf":
-        return np.log1p(count)
-    raise ValueError(f"{kind} cannot be had from counts")
-
-
 def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> Array:
     """Neutrality in [0, 1] of documents with ``count`` [N, G] tokens of each group [RKS21, eq. 1].
 
@@ -110,41 +94,6 @@ def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> A
     distance = np.abs(share - target).sum(axis=1) / (2 * (1 - target.min()))
     # Rounding must not make a document of one group alone slightly worse than 0.
     return np.where(total <= threshold, 1.0, np.clip(1 - distance, 0.0, 1.0))
-
-
-def signed_magnitude(scores: pl.DataFrame, kind: Magnitude, poles: tuple[str, str]) -> pl.Series:
-    """The signed magnitude of each document: that of the first pole minus that of the second.
-
-    With ``rest`` as second pole, the mean over all other groups is subtracted. Raises EvenrankError where the table
-    lacks a column that the kind needs.
-    """
-    groups = score_groups(scores)
-    if REST in poles:
-        others = [group for group in groups if group != poles[0]]
-        second = pl.mean_horizontal(*[_magnitude(scores, kind, group) for group in others])
-    else:
-        second = _magnitude(scores, kind, poles[1])
-    return scores.select((_magnitude(scores, kind, poles[0]) - second).alias("magnitude"))["magnitude"]
-
-
-def _magnitude(scores: pl.DataFrame, kind: Magnitude, group: str) -> pl.Expr:
-    column, count = f"magnitude_{kind}_{group}", f"count_{group}"
-    if column in scores.columns:
-        return pl.col(column)
-    if kind in ("count", "bool", "tf") and count in scores.columns:
-        number = pl.col(count).cast(pl.Float64)
-        return {"count": number, "bool": (number > 0).cast(pl.Float64), "tf": number.log1p()}[kind]
-    raise EvenrankError(f"the score table has no column {column}: score the collection with --magnitudes {kind!r}")
-
-
-def score_groups(scores: pl.DataFrame) -> list[str]:
-    """The groups that a score table counts, in its order."""
-    return [column.removeprefix("count_") for column in scores.columns if column.startswith("count_")]
-
-
-def bias_labels(magnitude: Array) -> Array:
-    """+1 where a signed magnitude [N] is above 1e-9, −1 below −1e-9, else 0 [IBBR §2.2]."""
-    return (magnitude > 1e-9).astype(np.int8) - (magnitude < -1e-9).astype(np.int8)
 
 
 # --- a whole collection --------------------------------------------------------------------------------------------
@@ -194,62 +143,10 @@ def score_collection(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """A score table (one row a document) with the settings it was made with."""
-
-    table: pl.DataFrame
-    lexicon: str
-    shares: tuple[float, ...]
-    poles: tuple[str, str] | None
-    settings: dict[str, Any]
-
-    @classmethod
-    def from_texts(cls, texts: pl.DataFrame, scoring: Scoring) -> Scores:
-        """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
-        tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
-        table = pl.concat(tables) if tables else score_texts(texts, scoring)
-        return cls.of(table, scoring.describe())
-
-    @classmethod
-    def of(cls, table: pl.DataFrame, settings: dict[str, Any] | None = None) -> Scores:
-        """Scores from a table; without settings, groups are read from its columns, with equal shares."""
-        groups = score_groups(table)
-        if settings is None:
-            settings = {"lexicon": "unknown"}
-        shares = tuple(settings.get("shares") or [1 / len(groups)] * len(groups))
-        poles = tuple(settings.get("poles") or (("m", "f") if {"m", "f"} <= set(groups) else ()))
-        return cls(table, settings["lexicon"], shares, (poles[0], poles[1]) if poles else None, settings)
-
-
-def read_scores(path: str | os.PathLike[str], ids: pl.Series | None = None) -> Scores:
-    """A score file written by :func:`score_collection`, whole or for the documents that ``ids`` names.
-
-    Raises InputError for a file that is no score table: not Parquet, a column missing, an id that stands twice.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not os.path.exists(path):
-        raise InputError(path, "no such file")
-    try:
-        metadata = pq.read_metadata(path).metadata or {}
-        frame = pl.scan_parquet(path)
-        columns = frame.collect_schema().names()
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(path, f"no Parquet file that can be read ({str(error).splitlines()[0]})") from None
-    needed = [c for c in ("doc_id", "neutrality") if c not in columns]
-    if needed or not any(column.startswith("count_") for column in columns):
-        raise InputError(path, f"no score table: no column {needed[0] if needed else 'count_<group>'}")
-    frame = frame.with_columns(pl.col("doc_id").cast(pl.String))
-    if ids is not None:
-        frame = frame.join(pl.LazyFrame({"doc_id": ids.unique()}), on="doc_id", how="semi")
-    table = frame.collect(engine="streaming")
-    if table["doc_id"].is_duplicated().any():
-        repeated = table.filter(pl.col("doc_id").is_duplicated())["doc_id"][0]
-        raise InputError(path, f"the document {repeated!r} stands twice")
-    stored = metadata.get(METADATA_KEY)
-    return Scores.of(table, json.loads(stored) if stored else None)
+def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> Scores:
+    """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
+    tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
+    return Scores.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
 
 
 # --- the kernel's inputs -------------------------------------------------------------------------------------------

@@ -4,18 +4,24 @@ from .errors import EvenrankError, InputError, MissingExtraError
 from .files import atomic_path, write_text
 from .qrels import read_qrels
 from .runs import Order, Run, read_run, write_run
+from .scores import MAGNITUDES, Magnitude, Scores, bias_labels, read_scores
 from .texts import read_queries, read_texts, scan_collection
 
 __all__ = [
+    "MAGNITUDES",
     "EvenrankError",
     "InputError",
+    "Magnitude",
     "MissingExtraError",
     "Order",
     "Run",
+    "Scores",
     "atomic_path",
+    "bias_labels",
     "read_qrels",
     "read_queries",
     "read_run",
+    "read_scores",
     "read_texts",
     "scan_collection",
     "write_run",

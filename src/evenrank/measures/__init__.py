@@ -1,0 +1,49 @@
+"""Arrays in, figures out, without PyTorch: bias, utility, ties, statistics, and the ir_measures provider.
+
+Importing this package makes our measures known to ir_measures.
+"""
+
+from .evaluate import Background, Evaluation, Missing
+from .lists import RankedLists
+from .provider import set_scores, using_scores
+from .registry import (
+    APRF,
+    BIAS_MEASURES,
+    AbsARaB,
+    AbsoluteDeltaAPRF,
+    AbsoluteMeanARaB,
+    ARaB,
+    BiasMeasure,
+    DeltaAPRF,
+    FaiRR,
+    NFaiRR,
+    RaB,
+    describe,
+    is_bias,
+    parse_measure,
+    parse_measures,
+)
+
+__all__ = [
+    "APRF",
+    "BIAS_MEASURES",
+    "ARaB",
+    "AbsARaB",
+    "AbsoluteDeltaAPRF",
+    "AbsoluteMeanARaB",
+    "Background",
+    "BiasMeasure",
+    "DeltaAPRF",
+    "Evaluation",
+    "FaiRR",
+    "Missing",
+    "NFaiRR",
+    "RaB",
+    "RankedLists",
+    "describe",
+    "is_bias",
+    "parse_measure",
+    "parse_measures",
+    "set_scores",
+    "using_scores",
+]

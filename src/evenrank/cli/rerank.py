@@ -1,0 +1,41 @@
+"""``evenrank rerank``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from . import _options
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="The TREC run to re-rank.")],
+    model: Annotated[str, typer.Option(help="A folder, or OWNER/NAME on the hub, that sentence-transformers loads.")],
+    collection: _options.Collection,
+    queries: _options.Queries,
+    out: Annotated[str, typer.Option(help="The run to write. The same command goes on after an interruption.")],
+    depth: Annotated[int, typer.Option(help="Documents of each query to re-rank; the others are left out.")] = 1000,
+    batch_size: Annotated[int, typer.Option(help="Texts scored at once.")] = 32,
+    kind: Annotated[
+        Literal["cross", "bi"] | None, typer.Option(help="cross or bi, where the model's files do not say it.")
+    ] = None,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Re-rank a run with a cross-encoder or a bi-encoder."""
+    from evenrank.io import read_queries, read_run
+    from evenrank.rankers.rerank import rerank
+
+    result = rerank(
+        read_run(run),
+        model,
+        collection,
+        read_queries(queries),
+        depth,
+        batch_size=batch_size,
+        kind=kind,
+        out=out,
+        quiet=quiet,
+    )
+    for note in result.notes:
+        typer.echo(note, err=True)

@@ -1,0 +1,124 @@
+"""The score table: what each document says of each group, and the one way to read magnitudes from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from .errors import EvenrankError, InputError, shown
+
+Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
+MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
+METADATA_KEY = b"evenrank"
+REST = "rest"
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """A score table with the settings it was made with.
+
+    ``table`` has one row a document: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` for the
+    kinds asked for, ``neutrality``. ``shares``: target share of each group; ``poles``: the two groups whose difference
+    is the signed magnitude, the positive one first (the second may be ``rest``), or None.
+    """
+
+    table: pl.DataFrame
+    groups: tuple[str, ...]
+    shares: tuple[float, ...]
+    poles: tuple[str, str] | None
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, settings: dict[str, Any] | None = None) -> Scores:
+        """Scores from a table; without settings the groups are those of its columns, with equal shares."""
+        missing = [column for column in ("doc_id", "neutrality") if column not in table.columns]
+        groups = tuple(column.removeprefix("count_") for column in table.columns if column.startswith("count_"))
+        if missing or not groups:
+            raise EvenrankError(f"no score table: it has no column {missing[0] if missing else 'count_<group>'}")
+        settings = settings or {"lexicon": "unknown"}
+        shares = settings.get("shares") or [1 / len(groups)] * len(groups)
+        poles = settings.get("poles") or (["m", "f"] if {"m", "f"} <= set(groups) else None)
+        return cls(table, groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings)
+
+    def signed_magnitude(self, kind: Magnitude, poles: tuple[str, str] | None = None) -> Array:
+        """The signed magnitude [D] of each document: that of the first pole minus that of the second.
+
+        With ``rest`` as second pole, the mean over all other groups is subtracted. Raises EvenrankError where no poles
+        are known or the table lacks a column that the kind needs.
+        """
+        poles = poles or self.poles
+        if poles is None:
+            raise EvenrankError(f"which groups to compare? the groups are {', '.join(self.groups)}; --poles A,B says")
+        unknown = [pole for pole in poles if pole not in (*self.groups, REST)]
+        if unknown:
+            raise EvenrankError(f"no group {shown(unknown[0])} in the score table, which has {', '.join(self.groups)}")
+        others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
+        second = np.mean([self.magnitude(kind, group) for group in others], axis=0)
+        difference: Array = self.magnitude(kind, poles[0]) - second
+        return difference
+
+    def magnitude(self, kind: Magnitude, group: str) -> Array:
+        """The magnitude [D] of one group in each document."""
+        column = f"magnitude_{kind}_{group}"
+        if column in self.table.columns:
+            return self.table[column].to_numpy()
+        if kind in ("count", "bool", "tf"):
+            return magnitude_of_count(self.table[f"count_{group}"].to_numpy(), kind)
+        raise EvenrankError(f"the score table has no column {column}: score the collection with --magnitudes {kind}")
+
+
+def magnitude_of_count(count: Array, kind: Magnitude) -> Array:
+    """The magnitude of a group's count [D] for the kinds that need no more than it: count, bool and tf.
+
+    ``tf`` is ln(1 + count), one log of the group's total [RS20].
+    """
+    if kind == "count":
+        return count.astype(np.float64)
+    if kind == "bool":
+        return (count > 0).astype(np.float64)
+    if kind == "tf":
+        return np.log1p(count, dtype=np.float64)
+    raise ValueError(f"{kind} cannot be had from counts")
+
+
+def bias_labels(magnitude: Array) -> Array:
+    """+1 where a signed magnitude [D] is above 1e-9, −1 below −1e-9, else 0 [IBBR §2.2]."""
+    labels: Array = (magnitude > 1e-9).astype(np.int8) - (magnitude < -1e-9).astype(np.int8)
+    return labels
+
+
+def read_scores(path: str | os.PathLike[str], ids: pl.Series | None = None) -> Scores:
+    """A score file, whole or for the documents that ``ids`` names.
+
+    Raises InputError for a file that is no score table: not Parquet, a column missing, an id that stands twice.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not os.path.exists(path):
+        raise InputError(path, "no such file")
+    try:
+        stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY)
+        frame = pl.scan_parquet(path).with_columns(pl.col("doc_id").cast(pl.String))
+        if ids is not None:
+            frame = frame.join(pl.LazyFrame({"doc_id": ids.unique()}), on="doc_id", how="semi")
+        table = frame.collect(engine="streaming")
+    except pl.exceptions.ColumnNotFoundError:
+        raise InputError(path, "no score table: it has no column doc_id") from None
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(path, f"no Parquet file that can be read ({str(error).splitlines()[0]})") from None
+    try:
+        scores = Scores.of(table, json.loads(stored) if stored else None)
+    except EvenrankError as error:
+        raise InputError(path, str(error)) from None
+    repeated = table["doc_id"].filter(table["doc_id"].is_duplicated())
+    if len(repeated):
+        raise InputError(path, f"the document {shown(repeated[0])} stands twice")
+    return scores

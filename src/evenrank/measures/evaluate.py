@@ -1,0 +1,477 @@
+"""One run, joined with what is known of its documents: every measure's value for each query, and what ties do to it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.io.errors import EvenrankError, shown
+from evenrank.io.runs import Run
+from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
+
+from . import exposure, neutrality, pairwise, registry, utility
+from .lists import Array, RankedLists
+
+Missing = Literal["error", "skip", "neutral"]
+BACKGROUND_DEPTH = 200
+TIE_DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Background:
+    """The documents against which NFaiRR is normalised: a run's first ``depth`` per query.
+
+    ``neutrality`` [Q, depth] of them, ``lengths`` [Q] how many there are, ``table`` their query and document ids.
+    """
+
+    name: str
+    queries: pl.Series
+    neutrality: Array
+    lengths: Array
+    table: pl.DataFrame
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
+        """The background that a run gives."""
+        lists = evaluation.scored_lists
+        depth = min(depth, int(lists.lengths.max(initial=1)))
+        top = lists.top(evaluation.neutrality, depth)
+        table = evaluation.run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
+        return cls(name, evaluation.queries, top, np.minimum(lists.lengths, depth), table)
+
+    def ideal(self, queries: pl.Series, cutoff: int) -> Array:
+        """IFaiRR@cutoff for each of ``queries``. Raises EvenrankError naming a query the background lacks."""
+        place = _places(queries, self.queries)
+        if (place < 0).any():
+            lacking = queries.gather(np.flatnonzero(place < 0))
+            raise EvenrankError(
+                f"the background {self.name} has no documents for the query {shown(lacking[0])}"
+                f" ({len(lacking)} of {len(queries)} queries are missing)"
+            )
+        return neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
+
+
+def _places(values: pl.Series, among: pl.Series) -> Array:
+    """Where each value stands in ``among`` (all different), −1 where it does not."""
+    index = pl.DataFrame({"value": among}).with_row_index("place")
+    joined = pl.DataFrame({"value": values}).join(index, on="value", how="left", maintain_order="left")
+    return joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+class Evaluation:
+    """A run with the scores of its documents, its judgements and a background.
+
+    Values of a bias measure are over the run's queries (``queries`` [Q]), of a utility measure over the judged ones
+    (``judged`` [J]): judged queries that the run lacks count 0. NaN is undefined.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        scores: Scores | None = None,
+        qrels: pl.DataFrame | None = None,
+        *,
+        missing: Missing = "error",
+        background: Background | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.run = run
+        self.scores = scores
+        self.qrels = qrels
+        self.missing = missing
+        self.background = background
+        self.seed = seed
+        self.queries = run.queries
+        starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
+        self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
+
+    # --- what is known of the documents ------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def document(self) -> Array:
+        """The row [N] of each document in the score table, −1 where it has none."""
+        if self.scores is None:
+            raise EvenrankError("bias measures need a score table: give --collection or --scores")
+        return _places(self.run.table["doc_id"], self.scores.table["doc_id"])
+
+    @functools.cached_property
+    def kept(self) -> Array:
+        """The documents [N'] that bias measures look at: all, or with ``missing="skip"`` those with scores."""
+        lost = self.document < 0
+        if self.missing == "error" and lost.any():
+            absent = self.run.table["doc_id"].filter(pl.Series(lost)).unique(maintain_order=True)
+            raise EvenrankError(
+                f"run {self.run.name}: {len(absent)} of its documents are not in the collection:"
+                f" {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''} (--missing skip or neutral goes on)"
+            )
+        if self.missing != "skip" or not lost.any():
+            return np.arange(len(lost))
+        return np.flatnonzero(~lost)
+
+    @property
+    def missing_documents(self) -> int:
+        """How many of the run's rows hold a document without scores."""
+        return int((self.document < 0).sum())
+
+    @functools.cached_property
+    def scored_lists(self) -> RankedLists:
+        """The lists that bias measures look at; lists close up over documents left out."""
+        if len(self.kept) == len(self.lists.scores):
+            return self.lists
+        offsets = np.searchsorted(self.kept, self.lists.offsets)
+        return RankedLists(offsets, self.lists.scores[self.kept])
+
+    def _of_documents(self, values: Array, missing: float) -> Array:
+        """Per-document values [D] of the score table laid out along the kept documents [N']."""
+        rows = self.document[self.kept]
+        if len(values) == 0:
+            return np.full(len(rows), missing)
+        return np.where(rows >= 0, values[rows], missing)
+
+    @functools.cached_property
+    def neutrality(self) -> Array:
+        """Neutrality [N'] of the kept documents; 1 for one without scores."""
+        assert self.scores is not None or self.document is not None
+        return self._of_documents(self._scores.table["neutrality"].to_numpy(), 1.0)
+
+    @property
+    def _scores(self) -> Scores:
+        if self.scores is None:
+            raise EvenrankError("bias measures need a score table: give --collection or --scores")
+        return self.scores
+
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - an evaluation lives as long as one audit
+    def magnitude(self, kind: Magnitude, poles: str | None = None) -> Array:
+        """Signed magnitude [N'] of the kept documents; 0 for one without scores."""
+        return self._of_documents(self._scores.signed_magnitude(kind, _pair(poles)), 0.0)
+
+    # --- what is known of the queries --------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def judged(self) -> pl.Series:
+        """The judged queries [J], those of the run first and in its order."""
+        judged = self._qrels["query_id"].unique(maintain_order=True)
+        in_run = self.queries.filter(self.queries.is_in(judged.implode()))
+        rest = judged.filter(~judged.is_in(self.queries.implode()))
+        return pl.concat([in_run, rest]).alias("query_id")
+
+    @property
+    def _qrels(self) -> pl.DataFrame:
+        if self.qrels is None:
+            raise EvenrankError("utility and pairwise measures need --qrels")
+        return self.qrels
+
+    @functools.cached_property
+    def hits(self) -> utility.Hits:
+        """The graded documents of the judged queries' lists."""
+        graded = self._qrels.filter(pl.col("relevance") > 0)
+        number = pl.DataFrame({"query_id": self.judged}).with_row_index("number")
+        ideal = graded.join(number, on="query_id", how="inner")
+        found = self._graded_rows.join(number, on="query_id", how="inner")
+        return utility.find_hits(
+            self.lists,
+            found["row"].cast(pl.Int64).to_numpy(),
+            found["number"].cast(pl.Int64).to_numpy(),
+            found["relevance"].to_numpy(),
+            ideal["number"].cast(pl.Int64).to_numpy(),
+            ideal["relevance"].to_numpy(),
+            len(self.judged),
+        )
+
+    @functools.cached_property
+    def _graded_rows(self) -> pl.DataFrame:
+        """The run's rows (``row``) with a positive grade."""
+        graded = self._qrels.filter(pl.col("relevance") > 0)
+        return (
+            self.run.table.lazy()
+            .select("query_id", "doc_id")
+            .with_row_index("row")
+            .join(graded.lazy(), on=["query_id", "doc_id"], how="inner")
+            .collect()
+            .sort("row")
+        )
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019
+    def wins(self, relevance: int = 1) -> tuple[pairwise.Wins, Array]:
+        """How the clicked documents fare, and their rows [H] in the run."""
+        clicked = self._graded_rows.filter(pl.col("relevance") >= relevance)["row"].cast(pl.Int64).to_numpy()
+        return pairwise.pairwise_wins(self.lists, clicked), clicked
+
+    def labels(self, rows: Array, kind: Magnitude, poles: tuple[str, str] | None) -> Array:
+        """Bias labels (+1, −1, 0) of documents given by their rows [H] in the run; 0 for one without scores."""
+        document = self.document[rows]
+        magnitude = self._scores.signed_magnitude(kind, poles)
+        labels: Array = bias_labels(np.where(document >= 0, magnitude[document] if len(magnitude) else 0.0, 0.0))
+        return labels
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def axis(self, measure: Measure) -> pl.Series:
+        """The queries that a measure's values belong to."""
+        return self.queries if registry.is_bias(measure) else self.judged
+
+    def values(self, measure: Measure) -> Array:
+        """The measure for each query of its axis [Q] or [J]. For ΔA-PRF, the first pole's PRF minus the second's."""
+        if measure.NAME in _LINEAR:
+            weights, scale, values = self._linear(measure)
+            value = (weights * self.scored_lists.top(values, weights.shape[1])).sum(axis=1) * scale
+            return np.abs(value) if measure.NAME == "AbsARaB" else value
+        if measure.NAME == "APRF":
+            return self.group_prf(measure, measure["group"])
+        if measure.NAME in _DELTA:
+            first, second = self.poles_prf(measure)
+            return first - second
+        exact = _exact_utility(measure)
+        return exact(self) if exact else self._passed_through(measure, self.run.table["score"].to_numpy())
+
+    def _linear(self, measure: Measure) -> tuple[Array, Array, Array]:
+        """Weights [Q, k] of the ranks, a factor [Q], and the documents' values [N'] for a measure that adds up."""
+        lengths = self.scored_lists.lengths
+        # No list is longer than the longest, so no weight beyond it is needed; ARaB's do not change by the cut.
+        depth = max(1, min(measure["cutoff"], int(lengths.max(initial=1))))
+        defined = np.where(lengths > 0, 1.0, np.nan)
+        if measure.NAME in ("FaiRR", "NFaiRR"):
+            weights = neutrality.discount_weights(lengths, depth)
+            if measure.NAME == "NFaiRR":
+                if self.background is None:
+                    raise EvenrankError("NFaiRR needs a background run")
+                defined = neutrality.nfairr(defined, self.background.ideal(self.queries, measure["cutoff"]))
+            return weights, defined, self.neutrality
+        form = exposure.rab_weights if measure.NAME == "RaB" else exposure.arab_weights
+        return form(lengths, depth), defined, self.magnitude(measure["magnitude"], measure["poles"])
+
+    def group_prf(self, measure: Measure, group: str, *, tie_weight: float = 1.0) -> Array:
+        """PRF [Q] of one group's clicked documents."""
+        scores = self._scores
+        if group not in scores.groups:
+            raise EvenrankError(f"no group {shown(group)} in the score table, which has {', '.join(scores.groups)}")
+        if len(scores.groups) == 2:
+            other = scores.groups[1 - scores.groups.index(group)]
+        else:
+            other = REST
+        return self._pole_prf(measure, (group, other), 1, tie_weight)
+
+    def poles_prf(self, measure: Measure, weights: tuple[float, float] = (1.0, 1.0)) -> tuple[Array, Array]:
+        """PRF [Q] of the first and of the second pole, with the weight of a tie in each."""
+        pair = _pair(measure["poles"]) or self._scores.poles
+        return self._pole_prf(measure, pair, 1, weights[0]), self._pole_prf(measure, pair, -1, weights[1])
+
+    def _pole_prf(self, measure: Measure, pair: tuple[str, str] | None, sign: int, tie_weight: float) -> Array:
+        wins, rows = self.wins(measure["rel"])
+        labels = self.labels(rows, measure["magnitude"], pair)
+        return pairwise.prf(wins, labels == sign, len(self.queries), tie_weight=tie_weight)
+
+    # --- ties --------------------------------------------------------------------------------------------------------
+
+    def tie_values(self, measure: Measure) -> Array:
+        """The exact expectation of each query's value over the orders of tied documents (see :meth:`tie_draws`)."""
+        return self._expected(measure, self.scored_lists, self.hits if self.qrels is not None else None)
+
+    def random_values(self, measure: Measure) -> Array:
+        """The expectation of each query's value over random orders of the same candidates."""
+        lists = self.scored_lists.all_tied()
+        hits = None
+        if self.qrels is not None:
+            # All candidates form one tie, so a random order is an order of the tie.
+            length = np.zeros(len(self.judged), dtype=np.int64)
+            length[: self._judged_in_run] = self.lists.lengths[_places(self.judged, self.queries)[: self._judged_in_run]]
+            hits = utility.Hits(**{**vars(self.hits), "before": np.zeros_like(self.hits.before), "size": length[self.hits.query]})
+        return self._expected(measure, lists, hits, random=True)
+
+    @property
+    def _judged_in_run(self) -> int:
+        return int((_places(self.judged, self.queries) >= 0).sum())
+
+    def _expected(
+        self, measure: Measure, lists: RankedLists, hits: utility.Hits | None, *, random: bool = False
+    ) -> Array:
+        if measure.NAME == "AbsARaB":
+            return np.mean([np.abs(draw) for draw in self._draws(measure, lists)], axis=0)
+        if measure.NAME in _LINEAR:
+            weights, scale, values = self._linear(measure)
+            averaged: Array = (weights * lists.top(lists.tie_average(values), weights.shape[1])).sum(axis=1) * scale
+            return averaged
+        if measure.NAME == "APRF" or measure.NAME in _DELTA:
+            first, second = self._tie_prf(measure, 0.5)
+            if random:
+                first, second = np.where(np.isnan(first), first, 0.5), np.where(np.isnan(second), second, 0.5)
+            return first if measure.NAME == "APRF" else first - second
+        expectation = _expected_utility(measure)
+        if expectation is not None:
+            assert hits is not None
+            return expectation(hits)
+        return self._passed_through_mean(measure, random=random)
+
+    def _tie_prf(self, measure: Measure, weight: float) -> tuple[Array, Array]:
+        if measure.NAME == "APRF":
+            value = self.group_prf(measure, measure["group"], tie_weight=weight)
+            return value, value
+        return self.poles_prf(measure, (weight, weight))
+
+    def tie_bounds(self, measure: Measure) -> tuple[Array, Array]:
+        """The smallest and the largest value of each query over the orders of its tied documents.
+
+        For ΔA-PRF the values are per query what :meth:`values` gives; the run's range is that of the difference of
+        means, see :meth:`delta_bounds`.
+        """
+        if measure.NAME in _LINEAR:
+            weights, scale, values = self._linear(measure)
+            depth = weights.shape[1]
+            low, high = (
+                (weights * self.scored_lists.top(
+                    self.scored_lists.tie_sorted(values, depth, largest_first=largest), depth)).sum(axis=1) * scale
+                for largest in (False, True)
+            )
+            if measure.NAME == "AbsARaB":
+                nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+                return nearest, np.maximum(np.abs(low), np.abs(high))
+            return low, high
+        if measure.NAME == "APRF":
+            low, high = (self.group_prf(measure, measure["group"], tie_weight=w) for w in (0.0, 1.0))
+            return low, high
+        if measure.NAME in _DELTA:
+            lose, win = self.poles_prf(measure, (0.0, 1.0)), self.poles_prf(measure, (1.0, 0.0))
+            return lose[0] - lose[1], win[0] - win[1]
+        exact = _plain_utility(measure)
+        if exact is not None:
+            return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
+        return self._passed_through_bounds(measure)
+
+    def _draws(self, measure: Measure, lists: RankedLists) -> list[Array]:
+        weights, scale, values = self._linear(measure)
+        rng = np.random.default_rng(self.seed)
+        depth = weights.shape[1]
+        if not lists.tied:
+            return [(weights * lists.top(values, depth)).sum(axis=1) * scale]
+        return [(weights * lists.tie_draw(values, depth, rng)).sum(axis=1) * scale for _ in range(TIE_DRAWS)]
+
+    def mean_draws(self, measure: Measure, *, random: bool = False) -> Array:
+        """The run's mean value in each of ≥ 200 random orders of tied documents (or of all candidates)."""
+        lists = self.scored_lists.all_tied() if random else self.scored_lists
+        return np.array([np.nanmean(draw) if (~np.isnan(draw)).any() else np.nan for draw in self._draws(measure, lists)])
+
+    # --- measures that only ir_measures has --------------------------------------------------------------------------
+
+    def _passed_through(self, measure: Measure, scores: Array) -> Array:
+        import ir_measures
+
+        run = self._run_dict(scores)
+        qrels: dict[str, dict[str, int]] = {}
+        for query, doc, relevance in self._qrels.iter_rows():
+            qrels.setdefault(query, {})[doc] = relevance
+        try:
+            found = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}
+        except (ValueError, RuntimeError) as error:
+            raise EvenrankError(f"{measure}: ir_measures cannot compute it here: {error}") from None
+        return np.array([found.get(query, 0.0) for query in self.judged], dtype=np.float64)
+
+    def _run_dict(self, scores: Array) -> dict[str, dict[str, float]]:
+        run: dict[str, dict[str, float]] = {}
+        for query, doc, score in zip(self.run.table["query_id"], self.run.table["doc_id"], scores.tolist(), strict=True):
+            run.setdefault(query, {})[doc] = score
+        return run
+
+    def _passed_through_mean(self, measure: Measure, *, random: bool) -> Array:
+        """Mean over 200 random orders; all NaN where that would take too long."""
+        lists = self.lists.all_tied() if random else self.lists
+        if not lists.tied:
+            return self.values(measure)
+        if len(lists.scores) > _MANY_ROWS:
+            return np.full(len(self.judged), np.nan)
+        rng = np.random.default_rng(self.seed)
+        total = np.zeros(len(self.judged))
+        for _ in range(TIE_DRAWS):
+            total += self._passed_through(measure, self._positions(lists, rng.random(len(lists.scores))))
+        return total / TIE_DRAWS
+
+    def _passed_through_bounds(self, measure: Measure) -> tuple[Array, Array]:
+        if not self.lists.tied:
+            value = self.values(measure)
+            return value, value
+        grade = np.zeros(len(self.lists.scores))
+        grade[self._graded_rows["row"].to_numpy()] = self._graded_rows["relevance"].to_numpy()
+        low = self._passed_through(measure, self._positions(self.lists, grade))
+        high = self._passed_through(measure, self._positions(self.lists, -grade))
+        return np.minimum(low, high), np.maximum(low, high)
+
+    @staticmethod
+    def _positions(lists: RankedLists, keys: Array) -> Array:
+        """Scores [N] that put tied documents in the order of their keys [N]."""
+        group = np.repeat(np.arange(len(lists.tie_sizes)), lists.tie_sizes)
+        order = np.lexsort((keys, group))
+        positions = np.empty(len(keys))
+        positions[order] = -np.arange(len(keys), dtype=np.float64)
+        return positions
+
+
+_MANY_ROWS = 100_000
+_LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
+_DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})
+
+
+def _pair(poles: str | None) -> tuple[str, str] | None:
+    if poles is None:
+        return None
+    first, _, second = (part.strip() for part in poles.partition(","))
+    return first, second
+
+
+def _plain_utility(measure: Measure) -> Callable[[utility.Hits], Array] | None:
+    """The measure on hits, where it is one of those computed here."""
+    return _utility(measure, expected=False)
+
+
+def _expected_utility(measure: Measure) -> Callable[[utility.Hits], Array] | None:
+    """The measure's expectation over orders of tied documents, on hits."""
+    return _utility(measure, expected=True)
+
+
+def _exact_utility(measure: Measure) -> Callable[[Evaluation], Array] | None:
+    plain = _plain_utility(measure)
+    if plain is None:
+        return None
+    if measure.NAME == "RR" and "cutoff" in measure.params:
+        # ir_measures takes RR with a cutoff from MS MARCO's program, which puts tied documents in rising order of id,
+        # where all else has falling order; the figure must be theirs.
+        return lambda evaluation: plain(_rising_ties(evaluation.hits))
+    return lambda evaluation: plain(evaluation.hits)
+
+
+def _rising_ties(hits: utility.Hits) -> utility.Hits:
+    return utility.Hits(**{**vars(hits), "rank": 2 * hits.before + hits.size + 1 - hits.rank})
+
+
+_BY_RELEVANCE = {
+    "P": (utility.precision, utility.expected_precision),
+    "R": (utility.recall, utility.expected_recall),
+    "Success": (utility.success, utility.expected_success),
+    "RR": (utility.reciprocal_rank, utility.expected_rr),
+    "AP": (utility.average_precision, utility.expected_ap),
+}
+_BY_GRADE = {
+    "nDCG": (utility.ndcg, utility.expected_ndcg),
+    "ERR": (utility.expected_reciprocal_rank, utility.expected_err),
+}
+
+
+def _utility(measure: Measure, *, expected: bool) -> Callable[[utility.Hits], Array] | None:
+    params = dict(measure.params)
+    cutoff = params.pop("cutoff", None)
+    if measure.NAME in _BY_RELEVANCE:
+        relevance = params.pop("rel", 1)
+        function = _BY_RELEVANCE[measure.NAME][expected]
+        if params or (cutoff is None and measure.NAME in ("P", "R", "Success")) or relevance < 1:
+            return None
+        return lambda hits: function(hits.at_least(relevance), cutoff)  # type: ignore[operator]
+    if measure.NAME in _BY_GRADE:
+        graded = _BY_GRADE[measure.NAME][expected]
+        if params or (cutoff is None and measure.NAME == "ERR"):
+            return None
+        return lambda hits: graded(hits, cutoff)  # type: ignore[operator]
+    return None

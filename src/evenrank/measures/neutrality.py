@@ -1,0 +1,51 @@
+"""Fairness of exposure to neutral documents: FaiRR and NFaiRR."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .lists import Array
+
+
+def discount_weights(lengths: Array, cutoff: int) -> Array:
+    """The weight [Q, cutoff] of each rank in FaiRR@cutoff: 1 / log2(1 + i) for the ranks a list fills."""
+    return np.where(np.arange(cutoff) < lengths[:, None], 1 / np.log2(np.arange(2, cutoff + 2)), 0.0)
+
+
+def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
+    """FaiRR@cutoff [Q] of neutralities [Q, ≥ cutoff] in rank order [RKS21, eq. 2]; NaN for an empty list.
+
+    >>> fairr(np.array([[1.0, 0.0, 0.5]]), np.array([3]), 3).tolist()  # 1/1 + 0.5/2
+    [1.25]
+    """
+    weights = discount_weights(lengths, cutoff)
+    return np.where(lengths > 0, (weights * neutrality[:, :cutoff]).sum(axis=1), np.nan)
+
+
+def ideal_fairr(background: Array, lengths: Array, cutoff: int) -> Array:
+    """IFaiRR@cutoff [Q]: FaiRR of the background documents' neutralities [Q, D] sorted by falling neutrality.
+
+    ``lengths`` [Q] says how many of the D columns are documents [RKS21, eq. 3].
+    """
+    inside = np.arange(background.shape[1]) < lengths[:, None]
+    ordered = -np.sort(np.where(inside, -background, np.inf), axis=1)
+    ordered = np.where(np.isfinite(ordered), ordered, 0.0)
+    depth = min(cutoff, background.shape[1])
+    return fairr(ordered, lengths, depth)
+
+
+def nfairr(fairness: Array, ideal: Array) -> Array:
+    """NFaiRR [Q] = FaiRR / IFaiRR; undefined (NaN) where IFaiRR is 0 or missing [RKS21, eq. 4].
+
+    >>> nfairr(np.array([1.25, 0.0]), np.array([1.5, 0.0])).round(4).tolist()
+    [0.8333, nan]
+    """
+    return np.divide(fairness, ideal, out=np.full(len(fairness), np.nan), where=ideal > 0)
+
+
+def ranker_agnostic_fairr(neutrality: Array, cutoff: int) -> float:
+    """FaiRR@cutoff that a document set [D] gives when any document may stand at any rank: mean neutrality × Σ discounts.
+
+    The ranker-agnostic form of [RKS21]; divide by an :func:`ideal_fairr` for the normalised one.
+    """
+    return float(neutrality.mean() * (1 / np.log2(np.arange(2, cutoff + 2))).sum())

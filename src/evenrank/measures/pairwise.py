@@ -1,0 +1,80 @@
+"""Pairwise ranking fairness: do clicked documents of each group win as often against the others (PRF, ΔA-PRF)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .lists import Array, RankedLists
+
+
+@dataclass(frozen=True)
+class Wins:
+    """How often each clicked document wins against its list's documents that are not clicked.
+
+    Each array is [H], one entry a clicked document: ``query``; ``strict``: documents that score lower; ``tied``:
+    documents that score the same; ``others``: all of the list that are not clicked; ``score``: its own.
+    """
+
+    query: Array
+    strict: Array
+    tied: Array
+    others: Array
+    score: Array
+
+
+def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
+    """Wins of the clicked documents, given by their rising places [H] in the lists' flat arrays."""
+    query = lists.query[clicked]
+    first_click = np.searchsorted(clicked, lists.offsets[:-1])
+    clicks = np.diff(np.append(first_click, len(clicked)))
+    group = lists.tie_group(clicked)
+    end_of_group = lists.tie_starts[group] + lists.tie_sizes[group]
+    # Documents, and clicked ones among them, below and within the tie group.
+    clicks_to_end = np.searchsorted(clicked, end_of_group) - first_click[query]
+    clicks_in_group = np.searchsorted(clicked, end_of_group) - np.searchsorted(clicked, lists.tie_starts[group])
+    below = lists.offsets[query + 1] - end_of_group - (clicks[query] - clicks_to_end)
+    return Wins(
+        query,
+        below.astype(np.float64),
+        (lists.tie_sizes[group] - clicks_in_group).astype(np.float64),
+        (lists.lengths[query] - clicks[query]).astype(np.float64),
+        lists.scores[clicked],
+    )
+
+
+def prf(wins: Wins, in_group: Array, queries: int, *, tie_weight: float = 1.0) -> Array:
+    """PRF of one group for each query [Q]: the share of (clicked of the group, not clicked) pairs that are won.
+
+    ``in_group`` [H]: which clicked documents belong to the group. As published, a tie counts as a win
+    (``tie_weight`` 1); ½ gives the expectation over orders of tied documents. NaN without a clicked document of the
+    group or without another document [BEU19; IBBR, eq. 2].
+    """
+    won = wins.strict + tie_weight * wins.tied
+    return _mean_share(wins, in_group, queries, won)
+
+
+def nprf(wins: Wins, in_group: Array, queries: int) -> Array:
+    """nPRF of one group for each query [Q]: sqrt of the mean of R_j² 1[R_j ≥ R_k] over its pairs [IBBR, eq. 4]."""
+    return np.sqrt(_mean_share(wins, in_group, queries, wins.score**2 * (wins.strict + wins.tied)))
+
+
+def _mean_share(wins: Wins, in_group: Array, queries: int, won: Array) -> Array:
+    chosen = in_group & (wins.others > 0)
+    total = np.bincount(wins.query[chosen], weights=won[chosen], minlength=queries)
+    pairs = np.bincount(wins.query[chosen], weights=wins.others[chosen], minlength=queries)
+    return np.divide(total, pairs, out=np.full(queries, np.nan), where=pairs > 0)
+
+
+def tied_pair_share(wins: Wins) -> float:
+    """Share of all (clicked, not clicked) pairs that are tied; NaN without a pair."""
+    pairs = wins.others.sum()
+    return float(wins.tied.sum() / pairs) if pairs else float("nan")
+
+
+def delta_aprf(first: Array, second: Array) -> float:
+    """ΔA-PRF = mean of the first pole's PRF − mean of the second's, each over the queries that have it; NaN if none."""
+    if np.isnan(first).all() or np.isnan(second).all():
+        return float("nan")
+    return float(np.nanmean(first) - np.nanmean(second))

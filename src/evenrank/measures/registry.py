@@ -1,0 +1,283 @@
+"""The measures by name: ours as ir_measures measures, so that both are written and parsed alike."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import ir_measures
+import numpy as np
+from ir_measures import Measure
+from ir_measures.measures import ParamInfo, register
+from ir_measures.measures.base import Agg
+
+from evenrank.io.errors import EvenrankError, shown
+from evenrank.io.scores import MAGNITUDES
+
+Better = Literal["higher", "nearer zero"]
+
+_CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
+_MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
+_LABEL = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
+_POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', positive first; B may be 'rest'")
+_REL = ParamInfo(dtype=int, default=1, desc="smallest grade that counts as clicked")
+
+
+class SkipUndefined(Agg):  # type: ignore[misc]
+    """Mean over the queries that have a value; where ir_measures would count 0 for a query without one."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Takes a query's value; NaN is undefined."""
+        if not np.isnan(value):
+            self.values.append(value)
+
+    def result(self) -> float:
+        """The mean; NaN where no query has a value."""
+        return float(np.mean(self.values)) if self.values else float("nan")
+
+
+class AbsoluteMean(SkipUndefined):
+    """The absolute value of the mean over the queries that have a value."""
+
+    def result(self) -> float:
+        """|mean|; NaN where no query has a value."""
+        return abs(super().result())
+
+
+class GroupValue(float):
+    """A query's PRF, with the sign of the pole it belongs to: +1 for the first, −1 for the second."""
+
+    sign: int
+
+    def __new__(cls, value: float, sign: int) -> GroupValue:
+        self = super().__new__(cls, value)
+        self.sign = sign
+        return self
+
+
+class MeanDifference(SkipUndefined):
+    """Mean over the first pole's values minus mean over the second's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.poles: dict[int, list[float]] = {1: [], -1: []}
+
+    def add(self, value: float) -> None:
+        """Takes a GroupValue; anything else is a query without one."""
+        if isinstance(value, GroupValue) and not np.isnan(value):
+            self.poles[value.sign].append(float(value))
+
+    def result(self) -> float:
+        """The difference; NaN where a pole has no value."""
+        first, second = self.poles[1], self.poles[-1]
+        return float(np.mean(first) - np.mean(second)) if first and second else float("nan")
+
+
+class AbsoluteDifference(MeanDifference):
+    """The absolute value of the difference of the poles' means."""
+
+    def result(self) -> float:
+        """|difference|; NaN where a pole has no value."""
+        return abs(super().result())
+
+
+class BiasMeasure(Measure):  # type: ignore[misc]
+    """A measure of what a ranking shows, computed from a score table.
+
+    ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole, not a mean over queries.
+    """
+
+    DEFAULT = float("nan")
+    better: Better = "nearer zero"
+    whole_run = False
+
+    def aggregator(self) -> Agg:
+        """Collects per-query values into the run's figure."""
+        return SkipUndefined()
+
+
+class _RaB(BiasMeasure):
+    """
+    Rank bias: the mean signed magnitude (first pole minus second) of the first ``cutoff`` documents.
+
+    RaB(q)@t = (1/min(t, n)) Σ_{i ≤ t} mag(d_i) [RS20, eq. 4]. Positive: the top speaks more of the first pole.
+    Opposite queries cancel in the mean.
+    """
+
+    __name__ = NAME = "RaB"
+    PRETTY_NAME = "Rank Bias"
+    SUPPORTED_PARAMS = {"cutoff": _CUTOFF, "magnitude": _MAGNITUDE, "poles": _POLES}
+
+
+class _ARaB(BiasMeasure):
+    """
+    Average rank bias: the mean of RaB@t over t = 1 … cutoff, so the top ranks weigh most [RS20, eq. 5].
+
+    Opposite queries cancel in the mean; AbsARaB keeps them.
+    """
+
+    __name__ = NAME = "ARaB"
+    PRETTY_NAME = "Average Rank Bias"
+    SUPPORTED_PARAMS = _RaB.SUPPORTED_PARAMS
+
+
+class _AbsARaB(_ARaB):
+    """Mean over queries of |ARaB|: bias in either direction counts."""
+
+    __name__ = NAME = "AbsARaB"
+    PRETTY_NAME = "Mean of Absolute Average Rank Bias"
+
+
+class _AbsoluteMeanARaB(_ARaB):
+    """Absolute value of a run's mean ARaB, written ``|ARaB|@k``."""
+
+    __name__ = NAME = "|ARaB|"
+    PRETTY_NAME = "Absolute Mean of Average Rank Bias"
+    whole_run = True
+
+    def aggregator(self) -> Agg:
+        """Collects per-query values into the run's figure."""
+        return AbsoluteMean()
+
+
+class _FaiRR(BiasMeasure):
+    """
+    Fairness of exposure to neutral documents: Σ_{i ≤ cutoff} neutrality(d_i)/log2(1 + i) [RKS21, eq. 2].
+
+    Its size depends on the query's candidates; NFaiRR can be compared.
+    """
+
+    __name__ = NAME = "FaiRR"
+    PRETTY_NAME = "Fairness of Retrieval Results"
+    SUPPORTED_PARAMS = {"cutoff": _CUTOFF}
+    better: Better = "higher"
+
+
+class _NFaiRR(_FaiRR):
+    """
+    FaiRR over that of the background documents sorted by falling neutrality [RKS21, eq. 4]: 1 is the most neutral
+    ranking of the background. Undefined where the background has no neutral document; above 1 where a run holds
+    documents from outside the background.
+    """
+
+    __name__ = NAME = "NFaiRR"
+    PRETTY_NAME = "Normalised Fairness of Retrieval Results"
+
+
+class _APRF(BiasMeasure):
+    """
+    Pairwise ranking fairness of one group: the share of pairs of a clicked document of the group and a document that
+    is not clicked in which the clicked one scores at least as high, averaged over queries [BEU19; IBBR, eq. 2–3].
+
+    Ties count as wins, so a constant scorer gets 1: look at the tie mean beside it.
+    """
+
+    __name__ = NAME = "APRF"
+    PRETTY_NAME = "Average Pairwise Ranking Fairness"
+    SUPPORTED_PARAMS = {
+        "group": ParamInfo(dtype=str, required=True, desc="group of the clicked documents"),
+        "magnitude": _LABEL,
+        "rel": _REL,
+    }
+    better: Better = "higher"
+
+
+class _DeltaAPRF(BiasMeasure):
+    """
+    ΔA-PRF: the mean PRF of the first pole minus that of the second, signed [IBBR, §2.2]. 0: clicked documents of both
+    groups win equally often.
+    """
+
+    __name__ = NAME = "DeltaAPRF"
+    PRETTY_NAME = "Difference of Average Pairwise Ranking Fairness"
+    SUPPORTED_PARAMS = {"magnitude": _LABEL, "rel": _REL, "poles": _POLES}
+    whole_run = True
+
+    def aggregator(self) -> Agg:
+        """Collects per-query values into the run's figure."""
+        return MeanDifference()
+
+
+class _AbsoluteDeltaAPRF(_DeltaAPRF):
+    """|ΔA-PRF| as published, written ``|DeltaAPRF|``. Tests are on the signed value."""
+
+    __name__ = NAME = "|DeltaAPRF|"
+    PRETTY_NAME = "Absolute Difference of Average Pairwise Ranking Fairness"
+
+    def aggregator(self) -> Agg:
+        """Collects per-query values into the run's figure."""
+        return AbsoluteDifference()
+
+
+RaB, ARaB, AbsARaB = _RaB(), _ARaB(), _AbsARaB()
+AbsoluteMeanARaB = _AbsoluteMeanARaB()
+FaiRR, NFaiRR = _FaiRR(), _NFaiRR()
+APRF, DeltaAPRF = _APRF(), _DeltaAPRF()
+AbsoluteDeltaAPRF = _AbsoluteDeltaAPRF()
+# |X| is no name that ir_measures can parse; the spelled-out form is.
+for _measure, _aliases in (
+    (RaB, []),
+    (ARaB, []),
+    (AbsARaB, []),
+    (AbsoluteMeanARaB, ["AbsoluteMeanARaB"]),
+    (FaiRR, []),
+    (NFaiRR, []),
+    (APRF, []),
+    (DeltaAPRF, []),
+    (AbsoluteDeltaAPRF, ["AbsoluteDeltaAPRF"]),
+):
+    register(_measure, _aliases)
+
+BIAS_MEASURES: tuple[Any, ...] = (
+    RaB, ARaB, AbsARaB, AbsoluteMeanARaB, FaiRR, NFaiRR, APRF, DeltaAPRF, AbsoluteDeltaAPRF,
+)  # fmt: skip
+
+_ABSOLUTE = re.compile(r"\|(ARaB|DeltaAPRF)(\(.*?\))?\|(\(.*?\))?")
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """A measure from its text, ours or any of ir_measures: ``nDCG@10``, ``ARaB(magnitude='bool')@10``, ``|ARaB|@10``.
+
+    Raises EvenrankError for a name or a parameter that does not exist.
+    """
+    if isinstance(text, Measure):
+        return text
+    plain = _ABSOLUTE.sub(lambda m: f"Absolute{'Mean' * (m[1] == 'ARaB')}{m[1]}{m[2] or m[3] or ''}", text.strip())
+    try:
+        measure = ir_measures.parse_measure(plain)
+        if measure.SUPPORTED_PARAMS.get("cutoff") is _CUTOFF and "cutoff" not in measure.params:
+            raise EvenrankError(f"--measures: {shown(text)} needs a cutoff, such as {text}@10")
+        measure.validate_params()
+    except NameError:
+        ours = ", ".join(measure.NAME for measure in BIAS_MEASURES)
+        raise EvenrankError(f"--measures: no measure {shown(text)} (bias: {ours}; utility: nDCG, RR, AP, …)") from None
+    except (ValueError, AssertionError) as error:
+        raise EvenrankError(f"--measures: {shown(text)} is no measure: {error}") from None
+    cutoff = measure.params.get("cutoff")
+    if cutoff is not None and (isinstance(cutoff, bool) or cutoff < 1):
+        raise EvenrankError(f"--measures: {shown(text)}: the cutoff must be 1 or more")
+    if measure.params.get("poles", "a,b").count(",") != 1:
+        raise EvenrankError(f"--measures: {shown(text)}: poles are written 'A,B'")
+    return measure
+
+
+def parse_measures(text: str) -> list[Measure]:
+    """Measures separated by spaces; a space inside brackets or around ``@`` separates nothing."""
+    parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", re.sub(r"\s*@\s*", "@", text))
+    measures = [parse_measure(part) for part in parts]
+    if not measures:
+        raise EvenrankError("--measures: expected at least one measure")
+    return list(dict.fromkeys(measures))
+
+
+def is_bias(measure: Measure) -> bool:
+    """Whether a measure needs a score table (and is not one of utility)."""
+    return isinstance(measure, BiasMeasure)
+
+
+def describe(measure: Measure) -> str:
+    """What a measure measures, from its docstring, as one line."""
+    return " ".join((type(measure).__doc__ or "").split())

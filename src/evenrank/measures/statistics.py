@@ -1,0 +1,145 @@
+"""Intervals and tests over queries. Every n counts queries; values that are NaN are undefined and left out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from .lists import Array
+
+BOOTSTRAP_DRAWS = 2000
+PERMUTATIONS = 10_000
+MARGIN = 0.05
+_CHUNK = 100
+
+
+def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS) -> Array:
+    """Means [draws, M] of M measures over queries drawn with replacement, from values [Q, M].
+
+    All measures see the same draws, so differences between columns are paired. A draw without a defined value of a
+    measure is NaN there.
+    """
+    queries, _ = values.shape
+    defined = ~np.isnan(values)
+    filled = np.where(defined, values, 0.0)
+    rng = np.random.default_rng(seed)
+    means = np.full((draws, values.shape[1]), np.nan)
+    for start in range(0, draws, _CHUNK):
+        count = min(_CHUNK, draws - start)
+        picks = rng.integers(0, queries, (count, queries)) + np.arange(count)[:, None] * queries
+        weights = np.bincount(picks.ravel(), minlength=count * queries).reshape(count, queries).astype(np.float64)
+        number = weights @ defined
+        np.divide(weights @ filled, number, out=means[start : start + count], where=number > 0)
+    return means
+
+
+def interval(draws: Array) -> tuple[float, float] | None:
+    """The 95 % percentile interval of bootstrap draws [D]; None where no draw is defined."""
+    defined = draws[~np.isnan(draws)]
+    if not len(defined):
+        return None
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A run against a baseline on the queries where both have a value, tests two-sided; None where there is none."""
+
+    n: int
+    difference: float | None
+    t_p: float | None
+    wilcoxon_p: float | None
+
+
+def paired_tests(values: Array, baseline: Array) -> Paired:
+    """Paired t-test and Wilcoxon signed-rank test of values [Q] against baseline values [Q].
+
+    Where no query differs both p are 1; with fewer than two queries there is no test.
+    """
+    difference = values - baseline
+    difference = difference[~np.isnan(difference)]
+    n = len(difference)
+    if n == 0:
+        return Paired(0, None, None, None)
+    mean = float(difference.mean())
+    if n < 2:
+        return Paired(n, mean, None, None)
+    if not difference.any():
+        return Paired(n, mean, 1.0, 1.0)
+    with warnings.catch_warnings():
+        # A constant difference has no variance (t is infinite, p is 0): right, and worth no warning.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        t_p = float(stats.ttest_1samp(difference, 0.0).pvalue)
+        wilcoxon_p = float(stats.wilcoxon(difference).pvalue)
+    return Paired(n, mean, t_p, wilcoxon_p)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down correction over the p-values that exist.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for step, (p, place) in enumerate(present):
+        largest = max(largest, min(1.0, (len(present) - step) * p))
+        corrected[place] = largest
+    return corrected
+
+
+def non_inferior(values: Array, baseline: Array, seed: int, margin: float = MARGIN) -> bool | None:
+    """Whether the mean of values [Q] is shown to be no more than ``margin`` (relative) below the baseline's.
+
+    True where the lower end of the one-sided 95 % bootstrap interval of the difference lies above −margin × baseline
+    mean; None without a query where both are defined or where the baseline's mean is not above 0.
+    """
+    both = ~np.isnan(values - baseline)
+    if not both.any() or baseline[both].mean() <= 0:
+        return None
+    draws = bootstrap_means((values - baseline)[both][:, None], seed)
+    return bool(np.percentile(draws, 5) > -margin * baseline[both].mean())
+
+
+def permuted_group_p(first: Array, second: Array, seed: int, permutations: int = PERMUTATIONS) -> float | None:
+    """Two-sided p that the means of two groups' values differ, by permutation of the group labels.
+
+    ``first`` and ``second`` hold each group's values (NaN left out). (1 + as extreme) / (1 + permutations).
+    """
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
+    if not len(first) or not len(second):
+        return None
+    pooled = np.concatenate([first, second])
+    observed = abs(first.mean() - second.mean())
+    rng = np.random.default_rng(seed)
+    extreme = 0
+    for start in range(0, permutations, _CHUNK):
+        count = min(_CHUNK, permutations - start)
+        shuffled = rng.permuted(np.broadcast_to(pooled, (count, len(pooled))), axis=1)
+        means = shuffled[:, : len(first)].mean(axis=1) - shuffled[:, len(first) :].mean(axis=1)
+        extreme += int((np.abs(means) >= observed - 1e-12).sum())
+    return (1 + extreme) / (1 + permutations)
+
+
+def permuted_runs_p(values: Array, baseline: Array, seed: int, permutations: int = PERMUTATIONS) -> float | None:
+    """Two-sided p that |mean| of two runs' values [Q] differ, by swapping the runs' values query by query."""
+    both = ~np.isnan(values - baseline)
+    if both.sum() < 2:
+        return None
+    a, b = values[both], baseline[both]
+    observed = abs(abs(a.mean()) - abs(b.mean()))
+    rng = np.random.default_rng(seed)
+    middle, half = (a + b).mean() / 2, (a - b) / 2
+    extreme = 0
+    for start in range(0, permutations, _CHUNK):
+        count = min(_CHUNK, permutations - start)
+        signs = rng.integers(0, 2, (count, len(a))) * 2.0 - 1
+        shift = signs @ half / len(a)
+        extreme += int((np.abs(np.abs(middle + shift) - np.abs(middle - shift)) >= observed - 1e-12).sum())
+    return (1 + extreme) / (1 + permutations)

@@ -1,0 +1,191 @@
+"""Which kind of model a folder holds, and how it is loaded: no code of the model's, nothing unpickled.
+
+The kind, from the model's own files:
+1. with ``modules.json``: the ``model_type`` of ``config_sentence_transformers.json``, a bi-encoder where it says none
+   (as models saved before it did);
+2. else from ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder;
+3. anything else is refused until the caller names the kind: a plain encoder scores as a bi-encoder (mean pooling), a
+   ``…ForCausalLM`` as a cross-encoder (its "yes" against its "no").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from evenrank.io import EvenrankError, InputError, MissingExtraError
+from evenrank.io.errors import shown
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+Kind = Literal["cross", "bi"]
+Precision = Literal["auto", "float32", "bfloat16"]
+_KINDS: dict[str, Kind] = {"CrossEncoder": "cross", "SentenceTransformer": "bi"}
+_READ = ["*.json", "*.txt", "*.model", "*.safetensors"]
+# The same weights again, for programs that this one does not use.
+_NOT_READ = ["onnx/*", "openvino/*"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A folder with weights that sentence-transformers loads."""
+
+    name: str
+    path: Path
+    kind: Kind
+
+    def digest(self) -> str:
+        """SHA-256 over the names and bytes of the files that loading reads."""
+        total = hashlib.sha256()
+        for file in sorted(path for pattern in _READ for path in self.path.rglob(pattern) if path.is_file()):
+            with file.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            total.update(f"{file.relative_to(self.path).as_posix()} {content}\n".encode())
+        return total.hexdigest()
+
+
+def require_extra() -> None:
+    """Raises MissingExtraError where the libraries for neural models are missing."""
+    # Only looked for: importing them takes seconds, too long before a mistake in the input is told.
+    if any(find_spec(name) is None for name in ("torch", "transformers", "sentence_transformers")):
+        raise MissingExtraError("re-ranking", "neural")
+
+
+def find_model(model: str, kind: Kind | None = None) -> ModelFolder:
+    """The folder of ``model`` (a local folder, else ``OWNER/NAME`` on the hub, fetched) and its kind.
+
+    Raises InputError for a folder without weights, with weights only in a form that has to be unpickled, or of a kind
+    that cannot score pairs; EvenrankError for a name that is neither a folder nor a model that can be fetched.
+    """
+    if kind not in (None, "cross", "bi"):
+        raise EvenrankError(f"kind: expected cross or bi, found {shown(kind)}")
+    path = Path(model)
+    if not path.is_dir():
+        path = _fetch(model)
+    _check_weights(path)
+    return ModelFolder(os.path.basename(os.path.abspath(model)), path, _kind(path, kind))
+
+
+def _fetch(model: str) -> Path:
+    owner, slash, name = model.partition("/")
+    if not (owner and slash and name) or "/" in name or owner.startswith((".", "~")):
+        raise EvenrankError(f"{model}: no such folder (and a model on the hub is written OWNER/NAME)")
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=_READ, ignore_patterns=_NOT_READ))
+    except Exception as error:  # the hub's client raises many kinds; each means that there is no model
+        reason = str(error).strip().split("\n")[0]
+        raise EvenrankError(f"{model}: no such folder, and no model that the hub gives ({reason})") from None
+
+
+def _check_weights(path: Path) -> None:
+    safe = {file.parent for file in path.rglob("*.safetensors")}
+    for file in sorted(path.rglob("pytorch_model*.bin")):
+        inside = file.relative_to(path).parts[:-1]
+        # What a trainer left behind is not part of the model.
+        if file.parent not in safe and not any(part.startswith(("checkpoint-", ".")) for part in inside):
+            raise InputError(
+                file, "these weights are not opened, because that can run code: save the model as model.safetensors"
+            )
+    if not safe:
+        raise InputError(path, "the folder holds no weights: expected model.safetensors")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, empty where there is no such file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(path, "expected a JSON object")
+    return content
+
+
+def _kind(path: Path, wanted: Kind | None) -> Kind:
+    if (path / "modules.json").is_file():
+        saved = _json(path / "config_sentence_transformers.json").get("model_type", "SentenceTransformer")
+        if saved not in _KINDS:
+            raise InputError(path, f"expected a cross-encoder or a bi-encoder, found a {saved}")
+        if wanted == "cross" and _KINDS[saved] == "bi":
+            raise InputError(path, "this is a bi-encoder: it has no head that scores a pair")
+        return wanted or _KINDS[saved]
+    architecture = str(next(iter(_json(path / "config.json").get("architectures") or ()), "none"))
+    if architecture.endswith("ForSequenceClassification"):
+        return wanted or "cross"
+    if wanted == "cross" and not architecture.endswith("ForCausalLM"):
+        raise InputError(path, f"expected an architecture with a head that scores a pair, found {architecture}")
+    if wanted is None:
+        raise InputError(
+            path,
+            f"cannot tell a cross-encoder from a bi-encoder (architecture {architecture}): name the kind",
+        )
+    return wanted
+
+
+def load(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Any:
+    """The sentence-transformers model of a folder: a CrossEncoder or a SentenceTransformer.
+
+    bf16 where a GPU computes in it (``precision="auto"``), the head of a cross-encoder in float32 still; else float32.
+    Raises InputError for a model that cannot be loaded or that gives more than one score a pair.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.util import get_device_name
+
+    device = device or get_device_name()
+    dtype = torch.bfloat16 if precision == "bfloat16" or (precision == "auto" and _has_bf16(device)) else torch.float32
+    options = {"use_safetensors": True, "dtype": dtype}
+    chosen = CrossEncoder if folder.kind == "cross" else SentenceTransformer
+    try:
+        with _hushed():
+            model = chosen(
+                str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
+            )
+    except Exception as error:  # the loaders raise many kinds; each means that this folder is no usable model
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(folder.path, f"the model cannot be loaded ({type(error).__name__}: {reason})") from None
+    if folder.kind == "cross":
+        _check_head(folder.path, model)
+    return model.eval()
+
+
+def _check_head(path: Path, model: CrossEncoder) -> None:
+    import torch
+
+    if model.num_labels != 1:
+        raise InputError(path, f"expected a model with one score a pair, found {model.num_labels}")
+    linear = [(name, part) for name, part in model.named_modules() if type(part) is torch.nn.Linear]
+    heads = [name for name, part in linear if part.out_features == 1]
+    # In bf16 a score has three digits: a list would be full of ties.
+    if heads and model.dtype != torch.float32:
+        model.set_keep_in_fp32_modules(heads[-1:])
+
+
+def _has_bf16(device: str) -> bool:
+    import torch
+
+    return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Without the loaders' own progress bars."""
+    from transformers.utils import logging
+
+    shown_before = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown_before:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,61 @@
+"""Scores kept on disk while a re-ranking runs, so that an interrupted one goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import InputError, atomic_path, write_text
+
+_FINGERPRINT = "fingerprint"
+Scores = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Parts:
+    """A folder beside ``out`` with the scores of each window, valid for one fingerprint of model, inputs and settings.
+
+    What a folder with another fingerprint holds is thrown away. Raises InputError where the folder cannot be written.
+    """
+
+    def __init__(self, out: str | os.PathLike[str], fingerprint: str) -> None:
+        target = Path(out)
+        self.folder = target.with_name(f".{target.name}.rerank")
+        try:
+            self.folder.mkdir(exist_ok=True)
+            kept = self.folder / _FINGERPRINT
+            if not (kept.is_file() and kept.read_text(encoding="utf-8") == fingerprint):
+                self._clear()
+                write_text(kept, fingerprint)
+        except OSError as error:
+            raise InputError(target, f"cannot be written: {error.strerror or error}") from None
+
+    def load(self, window: int, size: int) -> Scores | None:
+        """The scores [size] of a window, or None where they are missing or damaged."""
+        try:
+            scores = pl.read_parquet(self._file(window))["score"].to_numpy()
+        except (OSError, pl.exceptions.PolarsError):
+            return None
+        return scores if len(scores) == size else None
+
+    def save(self, window: int, scores: Scores) -> None:
+        """Keeps the scores of a window, whole or not at all."""
+        with atomic_path(self._file(window)) as part:
+            pl.DataFrame({"score": scores}).write_parquet(part)
+
+    def remove(self) -> None:
+        """Removes the folder."""
+        self._clear()
+        self.folder.rmdir()
+
+    def _file(self, window: int) -> Path:
+        return self.folder / f"{window:08d}.parquet"
+
+    def _clear(self) -> None:
+        # Only what this class writes: the folder's name alone is no proof of whose it is.
+        for pattern in (_FINGERPRINT, "[0-9]*.parquet", ".*.part"):
+            for file in self.folder.glob(pattern):
+                file.unlink()

@@ -1,0 +1,219 @@
+"""Re-ranking: the first documents of a run scored anew by a cross-encoder or a bi-encoder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank import __version__
+from evenrank.io import EvenrankError, Run, read_texts, write_run
+from evenrank.io.errors import shown
+from evenrank.io.progress import progress
+
+from .models import Kind, ModelFolder, Precision, find_model, load, require_extra
+from .parts import Parts, Scores
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+# Batches in a window, inside which texts are sorted by length; also what an interruption costs at most.
+_WINDOW = 64
+_SIMILARITIES = 1 << 14
+
+
+def rerank(
+    run: Run,
+    model: str,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    queries: pl.DataFrame,
+    depth: int = 1000,
+    *,
+    batch_size: int = 32,
+    kind: Kind | None = None,
+    precision: Precision = "auto",
+    device: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    quiet: bool = False,
+) -> Run:
+    """The first ``depth`` documents of each query, ranked by the scores of ``model``; the others are left out.
+
+    ``model``: a folder, or ``OWNER/NAME`` on the hub, that sentence-transformers loads (``models.py`` says how its
+    kind is told); the new run has its base name. ``collection``: a path that ``read_texts`` reads, of which only the
+    needed texts are kept, or a table with ``doc_id`` and ``text``. ``queries``: ``query_id`` and ``text``. Scores are a
+    cross-encoder's logit, or a bi-encoder's own similarity of query and document, each encoded once (with the model's
+    prompts, if it has them). In float32 a score depends on nothing but its own pair, to 1e-5; in bf16, used on a GPU
+    that computes in it unless ``precision="float32"``, to about 1e-2.
+
+    With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
+    after an interruption, goes on and writes the same bytes.
+
+    Raises EvenrankError for a setting out of range and for queries or documents of the run without a text;
+    InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural].
+    """
+    if depth < 1:
+        raise EvenrankError(f"depth: expected 1 or more, found {depth}")
+    if batch_size < 1:
+        raise EvenrankError(f"batch size: expected 1 or more, found {batch_size}")
+    if precision not in ("auto", "float32", "bfloat16"):
+        raise EvenrankError(f"precision: expected auto, float32 or bfloat16, found {shown(precision)}")
+    require_extra()
+    folder = find_model(model, kind)
+    table = run.table.filter(pl.col("rank") <= depth)
+    pairs = _Pairs.build(run.name, table, collection, queries)
+    encoder = load(folder, precision, device)
+    parts = None if out is None else Parts(out, _fingerprint(folder, encoder, pairs, batch_size))
+    score = (_cross_scores if folder.kind == "cross" else _bi_scores)(encoder, pairs, batch_size)
+    scores, resumed = _score_windows(score, pairs.windows(folder.kind, _WINDOW * batch_size), pairs.size, parts, quiet)
+    if not np.isfinite(scores).all():
+        raise EvenrankError(f"{model}: the model gives {int((~np.isfinite(scores)).sum())} scores that are not finite")
+    notes = (*run.notes, *([f"{folder.name}: {resumed} of {pairs.size} scores were there already"] if resumed else []))
+    result = Run.from_table(table.with_columns(pl.Series("score", scores)), folder.name, notes=notes)
+    if out is not None:
+        write_run(result, out)
+    if parts is not None:
+        parts.remove()
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What is to be scored: ``query`` and ``document`` [pairs] number the rows of the tables of distinct texts."""
+
+    query: Rows
+    document: Rows
+    queries: pl.DataFrame
+    documents: pl.DataFrame
+
+    @property
+    def size(self) -> int:
+        return len(self.query)
+
+    @classmethod
+    def build(
+        cls, name: str, table: pl.DataFrame, collection: str | os.PathLike[str] | pl.DataFrame, queries: pl.DataFrame
+    ) -> _Pairs:
+        query_texts = _texts(table["query_id"], queries, f"run {name}: {{}} of its queries without a text")
+        if not isinstance(collection, pl.DataFrame):
+            collection = read_texts(collection, table["doc_id"])
+        document_texts = _texts(table["doc_id"], collection, f"run {name}: {{}} of its documents not in the collection")
+        return cls(_numbers(table, query_texts), _numbers(table, document_texts), query_texts, document_texts)
+
+    def windows(self, kind: Kind, size: int) -> list[Rows]:
+        """The rows of each window: ``size`` pairs, or for a bi-encoder all pairs of ``size`` documents."""
+        if kind == "cross":
+            return np.split(np.arange(self.size), range(size, self.size, size))
+        rows = np.argsort(self.document, kind="stable")
+        return np.split(rows, np.flatnonzero(np.diff(self.document[rows] // size)) + 1)
+
+
+def _texts(ids: pl.Series, texts: pl.DataFrame, problem: str) -> pl.DataFrame:
+    """The distinct ``ids`` in order of first appearance, with their ``text``."""
+    found = (
+        ids.unique(maintain_order=True)
+        .to_frame()
+        .join(
+            texts.select(ids.name, "text").unique(ids.name, keep="first"),
+            on=ids.name,
+            how="left",
+            maintain_order="left",
+        )
+    )
+    missing = found.filter(pl.col("text").is_null())[ids.name]
+    if len(missing):
+        first = ", ".join(shown(value) for value in missing.head(5))
+        raise EvenrankError(f"{problem.format(len(missing))}: {first}{', …' if len(missing) > 5 else ''}")
+    return found
+
+
+def _numbers(table: pl.DataFrame, texts: pl.DataFrame) -> Rows:
+    name = texts.columns[0]
+    numbered = table.select(name).join(
+        texts.select(name).with_row_index("row"), on=name, how="left", maintain_order="left"
+    )
+    return numbered["row"].to_numpy().astype(np.int64)
+
+
+def _fingerprint(folder: ModelFolder, encoder: Any, pairs: _Pairs, batch_size: int) -> str:
+    """What the scores depend on, as a hash: kept scores are used again only where it is the same."""
+    import sentence_transformers
+    import torch
+    import transformers
+
+    versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
+    settings = [
+        folder.digest(),
+        folder.kind,
+        batch_size,
+        _WINDOW,
+        str(encoder.device.type),
+        str(encoder.dtype),
+        *versions,
+    ]
+    total = hashlib.sha256(json.dumps(settings).encode())
+    for texts in (pairs.queries, pairs.documents):
+        for part in texts.iter_slices(1 << 16):
+            total.update(part.write_ndjson().encode())
+    total.update(pairs.query.tobytes())
+    total.update(pairs.document.tobytes())
+    return total.hexdigest()
+
+
+def _score_windows(
+    score: Callable[[Rows], Scores], windows: list[Rows], size: int, parts: Parts | None, quiet: bool
+) -> tuple[Scores, int]:
+    """All scores [size], and how many of them were kept from a call that was interrupted."""
+    scores = np.empty(size)
+    resumed = 0
+    with progress("re-ranking", size, quiet=quiet) as advance:
+        for number, rows in enumerate(windows):
+            kept = None if parts is None else parts.load(number, len(rows))
+            if kept is None:
+                kept = score(rows)
+                if parts is not None:
+                    parts.save(number, kept)
+            else:
+                resumed += len(rows)
+            scores[rows] = kept
+            advance(len(rows))
+    return scores, resumed
+
+
+def _cross_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
+    from torch.nn import Identity
+
+    queries, documents = pairs.queries["text"], pairs.documents["text"]
+
+    def score(rows: Rows) -> Scores:
+        texts = zip(queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows]), strict=True)
+        # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
+        scores = encoder.predict(list(texts), batch_size=batch_size, activation_fn=Identity(), show_progress_bar=False)
+        return np.asarray(scores, np.float64)
+
+    return score
+
+
+def _bi_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
+    from torch import inference_mode
+
+    documents = pairs.documents["text"]
+    options = {"batch_size": batch_size, "show_progress_bar": False, "convert_to_tensor": True}
+    query_vectors = encoder.encode_query(pairs.queries["text"].to_list(), **options).float()
+
+    def score(rows: Rows) -> Scores:
+        numbers, place = np.unique(pairs.document[rows], return_inverse=True)
+        vectors = encoder.encode_document(documents.gather(numbers).to_list(), **options).float()
+        query = pairs.query[rows]
+        scores = np.empty(len(rows))
+        with inference_mode():
+            for start in range(0, len(rows), _SIMILARITIES):
+                part = slice(start, start + _SIMILARITIES)
+                similarity = encoder.similarity_pairwise(query_vectors[query[part]], vectors[place[part]])
+                scores[part] = similarity.cpu().numpy()
+        return scores
+
+    return score

@@ -1,3 +1,62 @@
-"""evenrank measures bias in search rankings, beside effectiveness, and removes it."""
+"""evenrank measures bias in search rankings, beside effectiveness, and removes it.
+
+Names are imported when they are first used, so that ``import evenrank`` loads no table engine and no PyTorch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from evenrank.audit import AuditResult, audit
+    from evenrank.groups import Lexicon, Scoring, load_lexicon, score_collection
+    from evenrank.io import EvenrankError, InputError, Run, Scores, read_qrels, read_queries, read_run, read_scores
+    from evenrank.io import write_run
+
+_HOMES = {
+    "AuditResult": "audit",
+    "audit": "audit",
+    "Lexicon": "groups",
+    "Scoring": "groups",
+    "load_lexicon": "groups",
+    "score_collection": "groups",
+    "EvenrankError": "io",
+    "InputError": "io",
+    "Run": "io",
+    "Scores": "io",
+    "read_qrels": "io",
+    "read_queries": "io",
+    "read_run": "io",
+    "read_scores": "io",
+    "write_run": "io",
+}
+
+__all__ = [
+    "AuditResult",
+    "EvenrankError",
+    "InputError",
+    "Lexicon",
+    "Run",
+    "Scores",
+    "Scoring",
+    "__version__",
+    "audit",
+    "load_lexicon",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "read_scores",
+    "score_collection",
+    "write_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

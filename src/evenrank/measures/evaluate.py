@@ -90,6 +90,38 @@ class Evaluation:
         self.queries = run.queries
         starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
         self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
+        # The row of the run's table that stands at each place of the lists; None where they are the same.
+        self.rows: Array | None = None
+
+    def neutral_first(self) -> Evaluation:
+        """The same candidates by falling neutrality, then in the run's own order: a reference ranking."""
+        lists = self.scored_lists
+        order = np.lexsort((-self.neutrality, lists.query))
+        other = Evaluation(
+            self.run, self.scores, self.qrels, missing=self.missing, background=self.background, seed=self.seed
+        )
+        other.rows = self.kept[order]
+        places = np.arange(len(order)) - lists.offsets[:-1][lists.query]
+        other.lists = RankedLists(lists.offsets, -places.astype(np.float64))
+        other.document = self.document[other.rows]
+        place_of_row = np.full(self.run.table.height, -1)
+        place_of_row[other.rows] = np.arange(len(order))
+        if self.qrels is not None:
+            graded = self._graded_rows.with_columns(pl.Series("row", place_of_row[self._graded_rows["row"].to_numpy()]))
+            other._graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
+        return other
+
+    def first(self, depth: int) -> pl.DataFrame:
+        """The first ``depth`` documents of each list: ``query_id``, ``doc_id``, ``score``, ``rank`` and ``tied``."""
+        rank = np.arange(len(self.lists.scores)) - self.lists.offsets[:-1][self.lists.query]
+        places = np.flatnonzero(rank < depth)
+        table = self.run.table[places if self.rows is None else self.rows[places]]
+        tied = self.lists.tie_sizes[self.lists.tie_group(places)] > 1
+        return table.with_columns(
+            pl.Series("rank", rank[places] + 1, dtype=pl.UInt32),
+            pl.Series("score", self.lists.scores[places]),
+            pl.Series("tied", tied),
+        )
 
     # --- what is known of the documents ------------------------------------------------------------------------------
 
@@ -137,7 +169,6 @@ class Evaluation:
     @functools.cached_property
     def neutrality(self) -> Array:
         """Neutrality [N'] of the kept documents; 1 for one without scores."""
-        assert self.scores is not None or self.document is not None
         return self._of_documents(self._scores.table["neutrality"].to_numpy(), 1.0)
 
     @property
@@ -280,13 +311,10 @@ class Evaluation:
         if self.qrels is not None:
             # All candidates form one tie, so a random order is an order of the tie.
             length = np.zeros(len(self.judged), dtype=np.int64)
-            length[: self._judged_in_run] = self.lists.lengths[_places(self.judged, self.queries)[: self._judged_in_run]]
+            place = _places(self.judged, self.queries)
+            length[place >= 0] = self.lists.lengths[place[place >= 0]]
             hits = utility.Hits(**{**vars(self.hits), "before": np.zeros_like(self.hits.before), "size": length[self.hits.query]})
         return self._expected(measure, lists, hits, random=True)
-
-    @property
-    def _judged_in_run(self) -> int:
-        return int((_places(self.judged, self.queries) >= 0).sum())
 
     def _expected(
         self, measure: Measure, lists: RankedLists, hits: utility.Hits | None, *, random: bool = False
@@ -313,6 +341,17 @@ class Evaluation:
             value = self.group_prf(measure, measure["group"], tie_weight=weight)
             return value, value
         return self.poles_prf(measure, (weight, weight))
+
+    def drawn_poles_prf(self, measure: Measure) -> list[tuple[Array, Array]]:
+        """PRF [Q] of both poles in each of 200 random orders of tied documents."""
+        wins, rows = self.wins(measure["rel"])
+        labels = self.labels(rows, measure["magnitude"], _pair(measure["poles"]) or self._scores.poles)
+        rng = np.random.default_rng(self.seed)
+        draws = []
+        for _ in range(TIE_DRAWS if wins.tied.any() else 1):
+            drawn = pairwise.break_ties(wins, self.lists.tie_group(rows), rng)
+            draws.append(tuple(pairwise.prf(drawn, labels == sign, len(self.queries)) for sign in (1, -1)))
+        return draws  # type: ignore[return-value]
 
     def tie_bounds(self, measure: Measure) -> tuple[Array, Array]:
         """The smallest and the largest value of each query over the orders of its tied documents.

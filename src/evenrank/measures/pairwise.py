@@ -44,6 +44,26 @@ def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
     )
 
 
+def break_ties(wins: Wins, group: Array, rng: np.random.Generator) -> Wins:
+    """The wins in one random order of tied documents; ``group`` [H] is each clicked document's tie group, rising."""
+    size = wins.tied + np.bincount(group, minlength=int(group.max(initial=0)) + 1)[group]
+    # Distinct random places for a tie's clicked documents; those behind them that are not clicked are beaten.
+    place = np.zeros(len(group))
+    left = np.arange(len(group))
+    while len(left):
+        place[left] = np.floor(rng.random(len(left)) * size[left])
+        order = np.lexsort((place, group))
+        again = np.zeros(len(group), dtype=bool)
+        again[order[1:]] = (group[order[1:]] == group[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
+        left = np.flatnonzero(again)
+    order = np.lexsort((place, group))
+    last = np.searchsorted(group, group, side="right") - 1
+    clicked_behind = np.empty(len(group))
+    clicked_behind[order] = last[order] - np.arange(len(group))
+    beaten = size - 1 - place - clicked_behind
+    return Wins(wins.query, wins.strict + beaten, np.zeros_like(wins.tied), wins.others, wins.score)
+
+
 def prf(wins: Wins, in_group: Array, queries: int, *, tie_weight: float = 1.0) -> Array:
     """PRF of one group for each query [Q]: the share of (clicked of the group, not clicked) pairs that are won.
 

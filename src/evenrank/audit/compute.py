@@ -1,0 +1,548 @@
+"""Runs + score table + judgements → one result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_in_memory
+from evenrank.io import (
+    EvenrankError,
+    InputError,
+    Order,
+    Run,
+    Scores,
+    read_qrels,
+    read_queries,
+    read_run,
+    read_scores,
+    read_texts,
+)
+from evenrank.io.errors import shown
+from evenrank.measures import Background, Evaluation, Missing, is_bias, parse_measure, parse_measures
+from evenrank.measures import statistics as st
+from evenrank.measures.pairwise import delta_aprf, tied_pair_share
+
+from .result import NEUTRAL_FIRST, RANDOM, REFERENCES, AuditResult, Comparison, Figure, Interval, RunAudit
+
+Array = np.ndarray[Any, Any]
+PathLike = str | os.PathLike[str]
+UTILITY = "nDCG@10 RR@10 R@1000"
+BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 AbsARaB@10"
+PAIRWISE = "DeltaAPRF"
+SHOWN_DEPTH = 10
+PROFILE_DEPTH = 100
+_EQUAL = 1e-9
+_NEAR_ZERO = 1e-6
+
+
+def audit(
+    runs: Mapping[str, PathLike | Run | pl.DataFrame] | Sequence[PathLike],
+    *,
+    collection: PathLike | pl.DataFrame | None = None,
+    scores: PathLike | Scores | None = None,
+    qrels: PathLike | pl.DataFrame | None = None,
+    queries: PathLike | pl.DataFrame | None = None,
+    baseline: str | None = None,
+    background: PathLike | Run | None = None,
+    background_depth: int = 200,
+    missing: Missing = "error",
+    seed: int = 0,
+    lexicon: PathLike | Lexicon = "gender-en",
+    poles: str | None = None,
+    tokens: Tokens = "word",
+    threshold: float = 1,
+    order: Order = "score",
+    measures: str | Sequence[str | Measure] | None = None,
+) -> AuditResult:
+    """Audits rankings for group bias, beside effectiveness.
+
+    ``runs``: TREC files, :class:`Run` objects or tables, by name (a list of files takes their names). Documents are
+    scored from ``collection`` (a file, ``irds:NAME``, or a table with ``doc_id`` and ``text``) with the lexicon, or
+    come scored in ``scores``. With ``qrels`` utility stands beside bias; without, the notes say that it is unknown.
+    ``background``: the run against which NFaiRR is normalised (default: the baseline, else the first run), its first
+    ``background_depth`` documents per query. ``missing``: what to do with documents of a run that have no text.
+
+    Two reference rankings of the background's candidates are always there: ``random`` and ``neutral-first``.
+    Raises EvenrankError (InputError with file and line) for input that cannot be used.
+    """
+    loaded = _load_runs(runs, order)
+    names = [run.name for run in loaded]
+    _check_options(names, baseline, background_depth, missing, order)
+    judgements = read_qrels(qrels) if qrels is not None and not isinstance(qrels, pl.DataFrame) else qrels
+    chosen, notes = _choose_measures(measures, judgements is not None)
+    back = _load_background(background, loaded, baseline, order)
+    everything = [*loaded, back] if all(back is not run for run in loaded) else loaded
+    if queries is not None:
+        _check_queries(queries, loaded)
+    words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
+    words = words.with_poles(poles)
+    scored = _load_scores(everything, collection, scores, words, tokens, threshold, poles)
+
+    evaluations = [Evaluation(run, scored, judgements, missing=missing, seed=seed) for run in loaded]
+    of_background = next((e for e in evaluations if e.run is back), None) or Evaluation(
+        back, scored, judgements, missing=missing, seed=seed
+    )
+    shared = Background.of(of_background, back.name, background_depth)
+    for evaluation in [*evaluations, of_background]:
+        evaluation.background = shared
+    axis = _axis(evaluations, of_background, judgements)
+    measured = [_measure(e, e.run.name, chosen, axis) for e in evaluations]
+    measured.append(_measure(of_background, RANDOM, chosen, axis, random=True))
+    ideal = of_background.neutral_first()
+    measured.append(_measure(ideal, NEUTRAL_FIRST, chosen, axis))
+    results = _with_statistics(measured, chosen, baseline, seed)
+
+    notes += [note for run in loaded for note in run.notes]
+    notes += _notes(evaluations, of_background, shared, background_depth, judgements, axis, chosen, results)
+    settings = {
+        **scored.settings,
+        "order": order,
+        "missing": missing,
+        "background": back.name,
+        "background_depth": background_depth,
+        "seed": seed,
+        "bootstrap_draws": st.BOOTSTRAP_DRAWS,
+        "permutations": st.PERMUTATIONS,
+        "measures": [str(measure) for measure in chosen],
+    }
+    return AuditResult(
+        settings,
+        baseline,
+        tuple(results),
+        tuple(notes),
+        axis,
+        _rankings([*evaluations, ideal], [*names, NEUTRAL_FIRST], scored, judgements),
+        words if scores is None or words.name == scored.settings.get("lexicon") else None,
+        {"collection": collection, "queries": queries},
+    )
+
+
+# --- input -----------------------------------------------------------------------------------------------------------
+
+
+def _load_runs(runs: Mapping[str, PathLike | Run | pl.DataFrame] | Sequence[PathLike], order: Order) -> list[Run]:
+    if not isinstance(runs, Mapping):
+        paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
+        runs = _named(paths)
+    if not runs:
+        raise EvenrankError("an audit needs at least one run")
+    return [_load_run(run, name, order) for name, run in runs.items()]
+
+
+def run_name(path: PathLike) -> str:
+    """The name that a run file gives its run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
+    name = os.path.basename(os.fspath(path)).removesuffix(".gz")
+    stem, suffix = os.path.splitext(name)
+    return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
+
+
+def _named(paths: Sequence[PathLike]) -> dict[str, PathLike | Run | pl.DataFrame]:
+    named: dict[str, PathLike | Run | pl.DataFrame] = {}
+    for path in paths:
+        name = run_name(path)
+        if name in named:
+            raise EvenrankError(f"two runs are named {shown(name)}: name them, as in NAME={path}")
+        named[name] = path
+    return named
+
+
+def _load_run(run: PathLike | Run | pl.DataFrame, name: str, order: Order) -> Run:
+    if isinstance(run, pl.DataFrame):
+        return Run.from_table(run, name, order=order)
+    if isinstance(run, Run):
+        return replace(run, name=name)
+    return read_run(run, name, order=order)
+
+
+def _check_options(names: list[str], baseline: str | None, depth: int, missing: str, order: str) -> None:
+    reserved = [name for name in names if name in REFERENCES]
+    if reserved:
+        raise EvenrankError(f"the name {shown(reserved[0])} is kept for a reference ranking: name the run otherwise")
+    if baseline is not None and baseline not in names:
+        raise EvenrankError(f"--baseline: no run {shown(baseline)} (the runs are {', '.join(names)})")
+    if depth < 1:
+        raise EvenrankError(f"--background-depth: expected 1 or more, found {depth}")
+    if missing not in ("error", "skip", "neutral"):
+        raise EvenrankError(f"--missing: expected error, skip or neutral, found {shown(missing)}")
+    if order not in ("score", "file"):
+        raise EvenrankError(f"--order: expected score or file, found {shown(order)}")
+
+
+def _choose_measures(measures: str | Sequence[str | Measure] | None, judged: bool) -> tuple[list[Measure], list[str]]:
+    """The measures, utility first, and what to say about the choice."""
+    notes = []
+    if not judged:
+        notes.append("Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair.")
+    if measures is None:
+        chosen = parse_measures(f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS)
+    elif isinstance(measures, str):
+        chosen = parse_measures(measures)
+    else:
+        chosen = list(dict.fromkeys(parse_measure(measure) for measure in measures))
+    needing = [m for m in chosen if not is_bias(m) or m.NAME in ("APRF", "DeltaAPRF", "|DeltaAPRF|")]
+    if needing and not judged:
+        raise EvenrankError(f"{needing[0]} needs --qrels")
+    if judged and all(is_bias(measure) for measure in chosen):
+        chosen.append(parse_measure("nDCG@10"))
+        notes.append("nDCG@10 was added: bias is not shown without effectiveness.")
+    return sorted(chosen, key=is_bias), notes
+
+
+def _load_background(
+    background: PathLike | Run | None, runs: list[Run], baseline: str | None, order: Order
+) -> Run:
+    if background is None:
+        return next((run for run in runs if run.name == baseline), runs[0])
+    if isinstance(background, Run):
+        return background
+    return next((run for run in runs if run.name == background), None) or read_run(
+        background, run_name(background), order=order
+    )
+
+
+def _check_queries(queries: PathLike | pl.DataFrame, runs: list[Run]) -> None:
+    known = queries if isinstance(queries, pl.DataFrame) else read_queries(queries)
+    for run in runs:
+        lacking = run.queries.filter(~run.queries.is_in(known["query_id"].implode()))
+        if len(lacking):
+            message = f"no text for {len(lacking)} queries of the run {run.name}: {', '.join(map(shown, lacking[:5]))}"
+            raise InputError("the queries" if isinstance(queries, pl.DataFrame) else queries, message)
+
+
+def _load_scores(
+    runs: list[Run],
+    collection: PathLike | pl.DataFrame | None,
+    scores: PathLike | Scores | None,
+    lexicon: Lexicon,
+    tokens: Tokens,
+    threshold: float,
+    poles: str | None,
+) -> Scores:
+    wanted = pl.concat([run.table["doc_id"] for run in runs]).unique()
+    if scores is not None:
+        loaded = scores if isinstance(scores, Scores) else read_scores(scores, wanted)
+        if poles is not None:
+            pair = lexicon_poles(poles, loaded.groups)
+            loaded = replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
+        return loaded
+    if collection is None:
+        raise EvenrankError("an audit needs the documents' texts or scores: give --collection or --scores")
+    if isinstance(collection, pl.DataFrame):
+        texts = collection.join(pl.DataFrame({"doc_id": wanted}), on="doc_id", how="semi")
+    else:
+        texts = read_texts(collection, wanted)
+    scoring = Scoring(lexicon, tokens, threshold=threshold, magnitudes=("tf", "bool", "tf_words", "tf_literal"))
+    return score_in_memory(texts, scoring)
+
+
+def lexicon_poles(poles: str, groups: Sequence[str]) -> tuple[str, str]:
+    """Poles written ``A,B`` checked against the groups of a score table."""
+    checked = Lexicon("scores", tuple(groups), (), (), None).with_poles(poles).poles
+    assert checked is not None
+    return checked
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A run's values before statistics: per measure the values on the audit's axis, and what ties do to the figure."""
+
+    name: str
+    queries: int
+    tie_share: float
+    by_depth: pl.DataFrame
+    values: dict[str, Array]
+    undefined: dict[str, int]
+    ties: dict[str, tuple[float | None, Interval | None]]
+    poles: dict[str, tuple[Array, Array]]
+
+
+def _axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
+    """All queries of the audit: those of the runs, then the judged ones that no run has."""
+    parts = [evaluation.queries for evaluation in [*evaluations, background]]
+    if qrels is not None:
+        parts.append(qrels["query_id"])
+    return pl.concat(parts).unique(maintain_order=True).alias("query_id")
+
+
+def _place(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
+    index = pl.DataFrame({"q": axis}).with_row_index("place")
+    place = pl.DataFrame({"q": queries}).join(index, on="q", how="left", maintain_order="left")["place"].to_numpy()
+    laid = np.full(len(axis), np.nan)
+    laid[place] = values
+    return laid
+
+
+def _measure(
+    evaluation: Evaluation, name: str, measures: list[Measure], axis: pl.Series, *, random: bool = False
+) -> _Measured:
+    values: dict[str, Array] = {}
+    undefined: dict[str, int] = {}
+    ties: dict[str, tuple[float | None, Interval | None]] = {}
+    poles: dict[str, tuple[Array, Array]] = {}
+    for measure in measures:
+        key, queries = str(measure), evaluation.axis(measure)
+        if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
+            pair = evaluation.poles_prf(measure)
+            if random:
+                pair = tuple(np.where(np.isnan(pole), pole, 0.5) for pole in pair)  # type: ignore[assignment]
+            poles[key] = (_place(pair[0], queries, axis), _place(pair[1], queries, axis))
+            own = pair[0] - pair[1]
+            undefined[key] = int((np.isnan(pair[0]) & np.isnan(pair[1])).sum())
+        else:
+            own = evaluation.random_values(measure) if random else evaluation.values(measure)
+            undefined[key] = int(np.isnan(own).sum())
+        values[key] = _place(own, queries, axis)
+        ties[key] = (None, None) if random else _ties(evaluation, measure)
+    lists = evaluation.scored_lists
+    share = 0.0 if random else lists.tie_share(SHOWN_DEPTH)
+    profile = _profile(evaluation, random=random)
+    return _Measured(name, len(evaluation.queries), share, profile, values, undefined, ties, poles)
+
+
+def _mean(values: Array) -> float | None:
+    return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
+
+
+def _ties(evaluation: Evaluation, measure: Measure) -> tuple[float | None, Interval | None]:
+    """The figure's expectation over orders of tied documents, and its smallest and largest value."""
+    if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
+        ends = [delta_aprf(*evaluation.poles_prf(measure, weights)) for weights in ((0.0, 1.0), (1.0, 0.0))]
+        if measure.NAME == "DeltaAPRF":
+            middle = delta_aprf(*evaluation.poles_prf(measure, (0.5, 0.5)))
+        else:
+            middle = float(np.mean([abs(delta_aprf(*pair)) for pair in evaluation.drawn_poles_prf(measure)]))
+            ends = list(_absolute(ends[0], ends[1]))
+        return (None, None) if np.isnan(middle) else (middle, (ends[0], ends[1]))
+    low, high = (_mean(bound) for bound in evaluation.tie_bounds(measure))
+    if low is None or high is None:
+        return None, None
+    if measure.NAME == "|ARaB|":
+        return float(np.nanmean(np.abs(evaluation.mean_draws(measure)))), _absolute(low, high)
+    return _mean(evaluation.tie_values(measure)), (low, high)
+
+
+def _absolute(low: float, high: float) -> Interval:
+    """The range of |x| for x in [low, high]."""
+    ends = sorted((abs(low), abs(high)))
+    return (0.0 if low <= 0 <= high else ends[0], ends[1])
+
+
+def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
+    """Mean over queries of the signed magnitude (tf) and the neutrality of the documents down to each rank."""
+    lists = evaluation.scored_lists
+    depth = min(PROFILE_DEPTH, int(lists.lengths.max(initial=0)))
+    counts = np.minimum(np.arange(1, depth + 1), lists.lengths[:, None])
+    columns: dict[str, Any] = {"rank": np.arange(1, depth + 1)}
+    kinds = {"neutrality": evaluation.neutrality}
+    if evaluation.scores is not None and evaluation.scores.poles is not None:
+        kinds["magnitude"] = evaluation.magnitude("tf")
+    for name, values in kinds.items():
+        chosen = lists.all_tied().tie_average(values) if random else values
+        running = np.cumsum(lists.top(chosen, depth), axis=1)
+        columns[name] = np.nanmean(np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0)
+    return pl.DataFrame(columns)
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+def _with_statistics(
+    measured: list[_Measured], measures: list[Measure], baseline: str | None, seed: int
+) -> list[RunAudit]:
+    figures: list[dict[str, Figure]] = [{} for _ in measured]
+    base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
+    keys = [str(measure) for measure in measures]
+    plain = [key for key, measure in zip(keys, measures, strict=True) if key not in measured[0].poles]
+    # One set of bootstrap draws for all runs and measures, so that differences are paired.
+    stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
+    draws = st.bootstrap_means(stacked, seed)
+    for m, (key, measure) in enumerate(zip(keys, measures, strict=True)):
+        if key in measured[0].poles:
+            run_draws = _delta_draws([run.poles[key] for run in measured], seed)
+            means = [delta_aprf(*run.poles[key]) for run in measured]
+            counts = [int((~np.isnan(np.stack(run.poles[key]))).any(axis=0).sum()) for run in measured]
+        else:
+            run_draws = [draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured))]
+            means = [_mean(run.values[key]) for run in measured]  # type: ignore[misc]
+            counts = [int((~np.isnan(run.values[key])).sum()) for run in measured]
+        if measure.NAME.startswith("|"):
+            run_draws = [np.abs(d) for d in run_draws]
+            means = [None if mean is None else abs(mean) for mean in means]  # type: ignore[misc]
+        compared = _compare(measured, measure, means, run_draws, base, seed + m)
+        for r, run in enumerate(measured):
+            mean = means[r] if means[r] is not None and not np.isnan(means[r]) else None
+            tie_mean, tie_range = run.ties[key]
+            if run.name == RANDOM and mean is not None:
+                tie_mean, tie_range = mean, (mean, mean)
+            figures[r][key] = Figure(
+                measure, mean, counts[r], run.undefined[key], st.interval(run_draws[r]), tie_mean, tie_range,
+                run.values[key], compared[r],
+            )
+    return [
+        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth) for r, run in enumerate(measured)
+    ]
+
+
+def _delta_draws(poles: list[tuple[Array, Array]], seed: int) -> list[Array]:
+    """Bootstrap draws of ΔA-PRF for each run, stratified by group, the same queries for all runs."""
+    draws = []
+    for p in (0, 1):
+        values = np.stack([pair[p] for pair in poles], axis=1)
+        values = values[(~np.isnan(values)).any(axis=1)]
+        draws.append(st.bootstrap_means(values, seed + p) if len(values) else np.full((1, len(poles)), np.nan))
+    return [draws[0][:, r] - draws[1][:, r] for r in range(len(poles))]
+
+
+def _compare(
+    measured: list[_Measured],
+    measure: Measure,
+    means: Sequence[float | None],
+    draws: list[Array],
+    base: int | None,
+    seed: int,
+) -> list[Comparison | None]:
+    """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
+    if base is None:
+        return [None] * len(measured)
+    whole = bool(getattr(measure, "whole_run", False))
+    compared: list[Comparison | None] = []
+    for r, run in enumerate(measured):
+        if r == base:
+            compared.append(None)
+        elif whole:
+            compared.append(_compare_whole(measured[base], run, measure, means[base], means[r], draws[base], draws[r], seed))
+        else:
+            key = str(measure)
+            compared.append(_compare_queries(run.values[key], measured[base].values[key], measure, seed))
+    given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
+    corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
+    for r, p in zip(given, corrected, strict=True):
+        comparison = compared[r]
+        assert comparison is not None
+        compared[r] = replace(comparison, holm_p=p)
+    return compared
+
+
+def _compare_queries(values: Array, baseline: Array, measure: Measure, seed: int) -> Comparison:
+    paired = st.paired_tests(values, baseline)
+    both = ~np.isnan(values - baseline)
+    if getattr(measure, "better", "higher") == "nearer zero":
+        gain = np.abs(baseline[both]) - np.abs(values[both])
+    else:
+        gain = values[both] - baseline[both]
+    better, worse = int((gain > _EQUAL).sum()), int((gain < -_EQUAL).sum())
+    return Comparison(
+        paired.difference,
+        _relative(paired.difference, float(baseline[both].mean()) if both.any() else None),
+        better,
+        int(both.sum()) - better - worse,
+        worse,
+        paired.t_p,
+        paired.wilcoxon_p,
+        non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
+    )
+
+
+def _relative(difference: float | None, baseline: float | None) -> float | None:
+    if difference is None or baseline is None or abs(baseline) <= _NEAR_ZERO:
+        return None
+    return difference / baseline
+
+
+def _compare_whole(
+    base: _Measured,
+    run: _Measured,
+    measure: Measure,
+    base_mean: float | None,
+    mean: float | None,
+    base_draws: Array,
+    draws: Array,
+    seed: int,
+) -> Comparison:
+    key = str(measure)
+    known = base_mean is not None and mean is not None and not np.isnan(base_mean) and not np.isnan(mean)
+    difference = mean - base_mean if known and mean is not None and base_mean is not None else None
+    if key in run.poles:
+        # Under the null hypothesis the change of a query's PRF does not depend on its group.
+        first, second = (run.poles[key][p] - base.poles[key][p] for p in (0, 1))
+        p = st.permuted_group_p(first, second, seed)
+    else:
+        p = st.permuted_runs_p(run.values[key], base.values[key], seed)
+    return Comparison(difference, _relative(difference, base_mean if known else None), ci95=st.interval(draws - base_draws), p=p)
+
+
+# --- notes and rankings ----------------------------------------------------------------------------------------------
+
+
+def _notes(
+    evaluations: list[Evaluation],
+    of_background: Evaluation,
+    background: Background,
+    depth: int,
+    qrels: pl.DataFrame | None,
+    axis: pl.Series,
+    measures: list[Measure],
+    results: list[RunAudit],
+) -> list[str]:
+    notes = [
+        f"Background of NFaiRR and candidates of the reference rankings: {background.name}, first {depth} per query"
+        " (references: all)."
+    ]
+    cutoff = max((m.params.get("cutoff", 0) for m in measures if is_bias(m)), default=0)
+    for evaluation, result in zip(evaluations, results, strict=False):
+        name = evaluation.run.name
+        if evaluation.missing_documents:
+            done = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}[evaluation.missing]
+            notes.append(f"{name}: {evaluation.missing_documents} rows hold documents without text, {done}.")
+        top = evaluation.run.table.lazy().filter(pl.col("rank") <= cutoff).select("query_id", "doc_id")
+        rows = evaluation.run.table.filter(pl.col("rank") <= cutoff).height
+        outside = top.join(background.table.lazy(), on=["query_id", "doc_id"], how="anti").select(pl.len()).collect().item()
+        if outside:
+            notes.append(f"{name}: {outside} of {rows} documents in the first {cutoff} ranks are outside the background.")
+        if result.tie_share:
+            notes.append(f"{name}: {result.tie_share:.0%} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
+        flagged = [key for key, figure in result.figures.items() if figure.tie_sensitive]
+        if flagged:
+            notes.append(f"{name}: the order of tied documents moves {', '.join(flagged)} by more than the interval.")
+        if qrels is not None:
+            notes += _judgement_notes(evaluation, measures)
+    return notes
+
+
+def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[str]:
+    name, notes = evaluation.run.name, []
+    judged = evaluation.judged
+    unjudged = len(evaluation.queries) - int(evaluation.queries.is_in(judged.implode()).sum())
+    if unjudged:
+        notes.append(f"{name}: {unjudged} queries are not judged and left out of utility.")
+    absent = len(judged) - int(judged.is_in(evaluation.queries.implode()).sum())
+    if absent:
+        notes.append(f"{name}: {absent} judged queries are not in the run and count 0 in utility.")
+    if any(m.NAME in ("APRF", "DeltaAPRF", "|DeltaAPRF|") for m in measures):
+        share = tied_pair_share(evaluation.wins()[0])
+        if share > 0:
+            notes.append(f"{name}: {share:.1%} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins.")
+    return notes
+
+
+def _rankings(
+    evaluations: list[Evaluation], names: list[str], scores: Scores, qrels: pl.DataFrame | None
+) -> pl.DataFrame:
+    counts = ["doc_id", "neutrality", *[f"count_{group}" for group in scores.groups]]
+    parts = []
+    for evaluation, name in zip(evaluations, names, strict=True):
+        parts.append(evaluation.first(SHOWN_DEPTH).select(pl.lit(name).alias("run"), pl.all()))
+    table = pl.concat(parts).join(scores.table.select(counts), on="doc_id", how="left", maintain_order="left")
+    if qrels is None:
+        return table.with_columns(pl.lit(None, dtype=pl.Int64).alias("relevance"))
+    return table.join(qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")

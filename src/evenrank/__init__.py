@@ -57,6 +57,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    module = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+    # evenrank.audit is both a folder and a function: the folder can be called.
+    value = module if name == _HOMES[name] else getattr(module, name)
     globals()[name] = value
     return value

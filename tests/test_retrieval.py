@@ -63,7 +63,9 @@ def test_agrees_with_bm25s(backend: str) -> None:
     import Stemmer
 
     rng = np.random.default_rng(1)
-    texts = [text + " The running, RUNNERS' café don't" * (i % 3) for i, text in enumerate(random_texts(rng, 300, 80, 40))]
+    texts = [
+        text + " The running, RUNNERS' café don't" * (i % 3) for i, text in enumerate(random_texts(rng, 300, 80, 40))
+    ]
     asked = ["runner w001 w003", "the w070 w005 w005", "cafés w012"]
     stemmer = Stemmer.Stemmer("english")
     engine = bm25s.BM25(k1=1.1, b=0.6, method="lucene", backend="numpy")
@@ -128,7 +130,9 @@ def test_analysis_can_be_set() -> None:
     assert mine.table["doc_id"].to_list() == ["d1"]
     with pytest.raises(EvenrankError, match=r"^stemmer: expected one of arabic, .* or none, found 'klingon'$"):
         Analyzer(stemmer="klingon")
-    with pytest.raises(EvenrankError, match=r'^stop words: expected "english", none or a list of words, found \'dutch\'$'):
+    with pytest.raises(
+        EvenrankError, match=r'^stop words: expected "english", none or a list of words, found \'dutch\'$'
+    ):
         Analyzer(stopwords="dutch")
 
 

@@ -4,10 +4,10 @@ import sys
 import types
 from typing import Any
 
-from .compute import audit, run_name
+from .compute import audit, named_runs, run_name
 from .result import AuditResult, Comparison, Figure, RunAudit
 
-__all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "run_name"]
+__all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "named_runs", "run_name"]
 
 
 class _CallableModule(types.ModuleType):

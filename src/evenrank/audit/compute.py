@@ -25,6 +25,7 @@ from evenrank.io import (
     read_texts,
 )
 from evenrank.io.errors import shown
+from evenrank.io.tables import IdSet
 from evenrank.measures import Background, Evaluation, Missing, is_bias, parse_measure, parse_measures
 from evenrank.measures import statistics as st
 from evenrank.measures.pairwise import delta_aprf, tied_pair_share
@@ -34,7 +35,7 @@ from .result import NEUTRAL_FIRST, RANDOM, REFERENCES, AuditResult, Comparison, 
 Array = np.ndarray[Any, Any]
 PathLike = str | os.PathLike[str]
 UTILITY = "nDCG@10 RR@10 R@1000"
-BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 AbsARaB@10"
+BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
 PAIRWISE = "DeltaAPRF"
 SHOWN_DEPTH = 10
 PROFILE_DEPTH = 100
@@ -93,10 +94,16 @@ def audit(
     for evaluation in [*evaluations, of_background]:
         evaluation.background = shared
     axis = _axis(evaluations, of_background, judgements)
-    measured = [_measure(e, e.run.name, chosen, axis) for e in evaluations]
+    measured, tops = [], []
+    for evaluation in evaluations:
+        measured.append(_measure(evaluation, evaluation.run.name, chosen, axis))
+        tops.append(evaluation.first(SHOWN_DEPTH))
+        evaluation.release()
     measured.append(_measure(of_background, RANDOM, chosen, axis, random=True))
     ideal = of_background.neutral_first()
+    of_background.release()
     measured.append(_measure(ideal, NEUTRAL_FIRST, chosen, axis))
+    tops.append(ideal.first(SHOWN_DEPTH))
     results = _with_statistics(measured, chosen, baseline, seed)
 
     notes += [note for run in loaded for note in run.notes]
@@ -118,7 +125,7 @@ def audit(
         tuple(results),
         tuple(notes),
         axis,
-        _rankings([*evaluations, ideal], [*names, NEUTRAL_FIRST], scored, judgements),
+        _rankings(tops, [*names, NEUTRAL_FIRST], scored, judgements),
         words if scores is None or words.name == scored.settings.get("lexicon") else None,
         {"collection": collection, "queries": queries},
     )
@@ -129,8 +136,7 @@ def audit(
 
 def _load_runs(runs: Mapping[str, PathLike | Run | pl.DataFrame] | Sequence[PathLike], order: Order) -> list[Run]:
     if not isinstance(runs, Mapping):
-        paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs)
-        runs = _named(paths)
+        runs = named_runs([runs] if isinstance(runs, str | os.PathLike) else runs)
     if not runs:
         raise EvenrankError("an audit needs at least one run")
     return [_load_run(run, name, order) for name, run in runs.items()]
@@ -143,10 +149,14 @@ def run_name(path: PathLike) -> str:
     return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
 
 
-def _named(paths: Sequence[PathLike]) -> dict[str, PathLike | Run | pl.DataFrame]:
+def named_runs(arguments: Sequence[PathLike]) -> dict[str, PathLike | Run | pl.DataFrame]:
+    """Runs by name from ``NAME=RUN`` or ``RUN``, which takes its file's name. Raises EvenrankError for a name twice."""
     named: dict[str, PathLike | Run | pl.DataFrame] = {}
-    for path in paths:
-        name = run_name(path)
+    for argument in arguments:
+        text = os.fspath(argument)
+        name, equals, path = text.partition("=")
+        if not equals or not name or os.path.exists(text):
+            name, path = run_name(text), text
         if name in named:
             raise EvenrankError(f"two runs are named {shown(name)}: name them, as in NAME={path}")
         named[name] = path
@@ -195,9 +205,7 @@ def _choose_measures(measures: str | Sequence[str | Measure] | None, judged: boo
     return sorted(chosen, key=is_bias), notes
 
 
-def _load_background(
-    background: PathLike | Run | None, runs: list[Run], baseline: str | None, order: Order
-) -> Run:
+def _load_background(background: PathLike | Run | None, runs: list[Run], baseline: str | None, order: Order) -> Run:
     if background is None:
         return next((run for run in runs if run.name == baseline), runs[0])
     if isinstance(background, Run):
@@ -225,9 +233,9 @@ def _load_scores(
     threshold: float,
     poles: str | None,
 ) -> Scores:
-    wanted = pl.concat([run.table["doc_id"] for run in runs]).unique()
+    ids = [run.table["doc_id"] for run in runs]
     if scores is not None:
-        loaded = scores if isinstance(scores, Scores) else read_scores(scores, wanted)
+        loaded = scores if isinstance(scores, Scores) else read_scores(scores, IdSet(ids))
         if poles is not None:
             pair = lexicon_poles(poles, loaded.groups)
             loaded = replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
@@ -235,9 +243,9 @@ def _load_scores(
     if collection is None:
         raise EvenrankError("an audit needs the documents' texts or scores: give --collection or --scores")
     if isinstance(collection, pl.DataFrame):
-        texts = collection.join(pl.DataFrame({"doc_id": wanted}), on="doc_id", how="semi")
+        texts = collection.filter(IdSet(ids).among(collection["doc_id"]))
     else:
-        texts = read_texts(collection, wanted)
+        texts = read_texts(collection, pl.concat(ids))
     scoring = Scoring(lexicon, tokens, threshold=threshold, magnitudes=("tf", "bool", "tf_words", "tf_literal"))
     return score_in_memory(texts, scoring)
 
@@ -341,15 +349,18 @@ def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
     """Mean over queries of the signed magnitude (tf) and the neutrality of the documents down to each rank."""
     lists = evaluation.scored_lists
     depth = min(PROFILE_DEPTH, int(lists.lengths.max(initial=0)))
-    counts = np.minimum(np.arange(1, depth + 1), lists.lengths[:, None])
-    columns: dict[str, Any] = {"rank": np.arange(1, depth + 1)}
+    ranks = np.arange(1, depth + 1)
+    counts = np.minimum(ranks, lists.lengths[:, None])
+    columns: dict[str, Any] = {"rank": ranks}
     kinds = {"neutrality": evaluation.neutrality}
     if evaluation.scores is not None and evaluation.scores.poles is not None:
         kinds["magnitude"] = evaluation.magnitude("tf")
     for name, values in kinds.items():
-        chosen = lists.all_tied().tie_average(values) if random else values
-        running = np.cumsum(lists.top(chosen, depth), axis=1)
-        columns[name] = np.nanmean(np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0)
+        top = lists.all_tied().tie_average(values, depth) if random else lists.top(values, depth)
+        running = np.cumsum(top, axis=1)
+        columns[name] = np.nanmean(
+            np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0
+        )
     return pl.DataFrame(columns)
 
 
@@ -385,12 +396,17 @@ def _with_statistics(
             if run.name == RANDOM and mean is not None:
                 tie_mean, tie_range = mean, (mean, mean)
             figures[r][key] = Figure(
-                measure, mean, counts[r], run.undefined[key], st.interval(run_draws[r]), tie_mean, tie_range,
-                run.values[key], compared[r],
+                measure,
+                mean,
+                counts[r],
+                run.undefined[key],
+                st.interval(run_draws[r]),
+                tie_mean,
+                tie_range,
+                run.values[key],
+                compared[r],
             )
-    return [
-        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth) for r, run in enumerate(measured)
-    ]
+    return [RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth) for r, run in enumerate(measured)]
 
 
 def _delta_draws(poles: list[tuple[Array, Array]], seed: int) -> list[Array]:
@@ -420,7 +436,9 @@ def _compare(
         if r == base:
             compared.append(None)
         elif whole:
-            compared.append(_compare_whole(measured[base], run, measure, means[base], means[r], draws[base], draws[r], seed))
+            compared.append(
+                _compare_whole(measured[base], run, measure, means[base], means[r], draws[base], draws[r], seed)
+            )
         else:
             key = str(measure)
             compared.append(_compare_queries(run.values[key], measured[base].values[key], measure, seed))
@@ -478,7 +496,9 @@ def _compare_whole(
         p = st.permuted_group_p(first, second, seed)
     else:
         p = st.permuted_runs_p(run.values[key], base.values[key], seed)
-    return Comparison(difference, _relative(difference, base_mean if known else None), ci95=st.interval(draws - base_draws), p=p)
+    return Comparison(
+        difference, _relative(difference, base_mean if known else None), ci95=st.interval(draws - base_draws), p=p
+    )
 
 
 # --- notes and rankings ----------------------------------------------------------------------------------------------
@@ -506,9 +526,13 @@ def _notes(
             notes.append(f"{name}: {evaluation.missing_documents} rows hold documents without text, {done}.")
         top = evaluation.run.table.lazy().filter(pl.col("rank") <= cutoff).select("query_id", "doc_id")
         rows = evaluation.run.table.filter(pl.col("rank") <= cutoff).height
-        outside = top.join(background.table.lazy(), on=["query_id", "doc_id"], how="anti").select(pl.len()).collect().item()
+        outside = (
+            top.join(background.table.lazy(), on=["query_id", "doc_id"], how="anti").select(pl.len()).collect().item()
+        )
         if outside:
-            notes.append(f"{name}: {outside} of {rows} documents in the first {cutoff} ranks are outside the background.")
+            notes.append(
+                f"{name}: {outside} of {rows} documents in the first {cutoff} ranks are outside the background."
+            )
         if result.tie_share:
             notes.append(f"{name}: {result.tie_share:.0%} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
         flagged = [key for key, figure in result.figures.items() if figure.tie_sensitive]
@@ -531,18 +555,17 @@ def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[st
     if any(m.NAME in ("APRF", "DeltaAPRF", "|DeltaAPRF|") for m in measures):
         share = tied_pair_share(evaluation.wins()[0])
         if share > 0:
-            notes.append(f"{name}: {share:.1%} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins.")
+            notes.append(
+                f"{name}: {share:.1%} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins."
+            )
     return notes
 
 
-def _rankings(
-    evaluations: list[Evaluation], names: list[str], scores: Scores, qrels: pl.DataFrame | None
-) -> pl.DataFrame:
+def _rankings(tops: list[pl.DataFrame], names: list[str], scores: Scores, qrels: pl.DataFrame | None) -> pl.DataFrame:
+    """The first documents of every run in one table, with their scores and grades."""
     counts = ["doc_id", "neutrality", *[f"count_{group}" for group in scores.groups]]
-    parts = []
-    for evaluation, name in zip(evaluations, names, strict=True):
-        parts.append(evaluation.first(SHOWN_DEPTH).select(pl.lit(name).alias("run"), pl.all()))
-    table = pl.concat(parts).join(scores.table.select(counts), on="doc_id", how="left", maintain_order="left")
+    named = [top.select(pl.lit(name).alias("run"), pl.all()) for top, name in zip(tops, names, strict=True)]
+    table = pl.concat(named).join(scores.table.select(counts), on="doc_id", how="left", maintain_order="left")
     if qrels is None:
         return table.with_columns(pl.lit(None, dtype=pl.Int64).alias("relevance"))
     return table.join(qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")

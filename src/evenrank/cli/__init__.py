@@ -6,9 +6,7 @@ import sys
 
 import typer
 
-from evenrank.io.errors import EvenrankError
-
-from . import _options, data, rerank, retrieve
+from . import _options, audit, data, rerank, retrieve, score
 
 app = typer.Typer(
     name="evenrank",
@@ -25,6 +23,8 @@ def _evenrank(version: _options.Version = False) -> None:
     pass
 
 
+app.command("score")(score.command)
+app.command("audit")(audit.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
 app.add_typer(data.app, name="data")
@@ -34,7 +34,12 @@ def main() -> None:
     """Runs the command line; a mistake in the input ends in one line on standard error and status 2."""
     try:
         app()
-    except EvenrankError as error:
+    except Exception as error:
+        # Imported late: evenrank.io brings the table engine along, which --help must not wait for.
+        from evenrank.io.errors import EvenrankError
+
+        if not isinstance(error, EvenrankError):
+            raise
         print("evenrank: " + " ".join(str(error).split("\n")), file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:

@@ -21,3 +21,11 @@ Version = Annotated[
 Collection = Annotated[str, typer.Option("--collection", help="TSV, JSONL, Parquet or irds:NAME.")]
 Queries = Annotated[str, typer.Option("--queries", help="TSV, JSONL, Parquet or irds:NAME.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Lexicon = Annotated[str, typer.Option("--lexicon", help="A built-in lexicon, or a file: word,group lines or TOML.")]
+Poles = Annotated[
+    str | None, typer.Option("--poles", help="The two groups to compare, A,B: bias is A minus B; B may be rest.")
+]
+Tokens = Annotated[str, typer.Option("--tokens", help="word, or whitespace as the public programs do.")]
+Threshold = Annotated[
+    float, typer.Option("--threshold", help="Up to so many group words a document counts as neutral.")
+]

@@ -61,7 +61,20 @@ def _ascii_codes(kinds, folded):
 
 @njit(cache=True, nogil=True)
 def count_entries(
-    data, starts, ends, words, kinds, folded, expansions, keys, slots, node_keys, node_slots, node_entry, entry_group, groups
+    data,
+    starts,
+    ends,
+    words,
+    kinds,
+    folded,
+    expansions,
+    keys,
+    slots,
+    node_keys,
+    node_slots,
+    node_entry,
+    entry_group,
+    groups,
 ):
     """Counts the lexicon's entries in each text.
 

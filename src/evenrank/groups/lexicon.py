@@ -16,6 +16,7 @@ from evenrank.io.tables import lines_of
 
 from .tokens import Tokens, tokenize
 
+
 @dataclass(frozen=True, slots=True)
 class Lexicon:
     """Words by group.
@@ -45,7 +46,9 @@ class Lexicon:
                 # Whole tokens split at single spaces cannot hold one; the public programs never match such an entry.
                 continue
             if entries.setdefault(key, group) != group:
-                raise EvenrankError(f"lexicon {self.name}: {shown(word)} stands in two groups, {entries[key]} and {group}")
+                raise EvenrankError(
+                    f"lexicon {self.name}: {shown(word)} stands in two groups, {entries[key]} and {group}"
+                )
         return entries
 
     def with_poles(self, poles: str | None) -> Lexicon:
@@ -76,7 +79,9 @@ def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | N
         with resources.as_file(resources.files(__package__) / "lexicons" / f"{name}.toml") as path:
             return _from_toml(path).with_poles(poles)
     if not os.path.exists(name):
-        raise EvenrankError(f"--lexicon: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})")
+        raise EvenrankError(
+            f"--lexicon: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})"
+        )
     lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
     return lexicon.with_poles(poles)
 

@@ -108,4 +108,6 @@ def _kind(character: str) -> int:
     if character in _APOSTROPHES:
         return APOSTROPHE
     code = ord(character)
-    return WORD if code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN" or code in _SELECTORS else SEPARATOR
+    return (
+        WORD if code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN" or code in _SELECTORS else SEPARATOR
+    )

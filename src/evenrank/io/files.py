@@ -79,7 +79,9 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         plain = open(path, "rb")  # noqa: SIM115 - closed below, on every way out
     except OSError as error:
-        raise InputError(path, "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)) from None
+        raise InputError(
+            path, "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        ) from None
     with plain:
         packed = plain.read(2) == _GZIP_MAGIC
         plain.seek(0)

@@ -32,7 +32,10 @@ def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
 def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
     """The documents that ``ids`` names, looked up rather than scanned; one that does not exist is left out."""
     store = _load(identifier, "docs").docs_store()
-    rows = [(item.doc_id, item.default_text()) for item in _guard(identifier, lambda: store.get_many_iter(ids.unique().to_list()))]
+    rows = [
+        (item.doc_id, item.default_text())
+        for item in _guard(identifier, lambda: store.get_many_iter(ids.unique().to_list()))
+    ]
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
 
 
@@ -40,7 +43,9 @@ def qrels(identifier: str) -> pl.DataFrame:
     """The judgements of a data set: ``query_id``, ``doc_id``, ``relevance``."""
     rows = [(item.query_id, item.doc_id, item.relevance) for item in _iterate(identifier, "qrels")]
     schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(
+        ["query_id", "doc_id"], keep="first", maintain_order=True
+    )
 
 
 def _load(identifier: str, kind: str) -> Any:

@@ -11,7 +11,9 @@ from .errors import InputError, shown
 from .files import line_blocks
 from .tables import Layout, first_repeat, parse_block
 
-_LAYOUT = Layout("TREC qrels", {"query_id": pl.String, "_iteration": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
+_LAYOUT = Layout(
+    "TREC qrels", {"query_id": pl.String, "_iteration": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
+)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:

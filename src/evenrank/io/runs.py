@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from .errors import EvenrankError, InputError, shown
@@ -13,11 +14,20 @@ from .files import atomic_path, line_blocks
 from .tables import Layout, first_repeat, parse_block
 
 Order = Literal["score", "file"]
+Array = np.ndarray[Any, Any]
 
 _LAYOUT = Layout(
     "a TREC run",
-    {"query_id": pl.String, "_Q0": pl.String, "doc_id": pl.String, "rank": pl.String, "score": pl.Float64, "_tag": pl.String},
+    {
+        "query_id": pl.String,
+        "_Q0": pl.String,
+        "doc_id": pl.String,
+        "rank": pl.String,
+        "score": pl.Float64,
+        "_tag": pl.String,
+    },
 )
+_PART = 1 << 19
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
@@ -51,9 +61,7 @@ class Run:
         missing = [column for column in _COLUMNS if column not in table.columns]
         if missing:
             raise EvenrankError(f"run {name}: the table has no column {', '.join(missing)}")
-        table = table.select(
-            pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64)
-        )
+        table = table.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64))
         if not table.height:
             raise EvenrankError(f"run {name}: the run is empty")
         if any(table.null_count().row(0)) or not table["score"].is_finite().all():
@@ -71,7 +79,8 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     Raises InputError, with the line, for a line that has not six fields, a score that is not a finite number, and a
     document that stands twice for a query.
     """
-    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
+    rank = pl.col("rank").cast(pl.Int32, strict=False)
+    table = pl.concat([parse_block(path, block, _LAYOUT).with_columns(rank) for block in line_blocks(path)])
     if not table.height:
         raise InputError(path, "the file has no line")
     repeat = first_repeat(table, ["query_id", "doc_id"])
@@ -103,48 +112,65 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 def _ranked(table: pl.DataFrame, order: Order) -> pl.DataFrame:
     """``table`` with the rows of each query together and in order, and a ``rank`` column."""
-    query = pl.col("query_id")
     # Queries keep the order of their first row, so a file in order is never sorted.
-    table = table.with_columns(_query_number(table).alias("number"))
+    number = _query_numbers(table["query_id"])
     if order == "score":
-        same = pl.col("number") == pl.col("number").shift(1)
-        score, doc = pl.col("score"), pl.col("doc_id")
-        ordered = table.select(
-            (
-                (pl.col("number") >= pl.col("number").shift(1))
-                & (~same | (score < score.shift(1)) | ((score == score.shift(1)) & (doc < doc.shift(1))))
-            )
-            .fill_null(True)
-            .all()
-        ).item()
-        if not ordered:
-            table = table.sort(["number", "score", "doc_id"], descending=[False, True, True])
-    elif not table["number"].is_sorted():
-        table = table.sort("number", maintain_order=True)
-    starts = pl.col("number") != pl.col("number").shift(1, fill_value=-1)
-    row = pl.int_range(pl.len(), dtype=pl.Int64)
-    rank = (row - pl.when(starts).then(row).forward_fill() + 1).cast(pl.UInt32).alias("rank")
-    score = pl.col("score") if order == "score" else (-rank.cast(pl.Float64)).alias("score")
-    return table.select(query, pl.col("doc_id"), score, rank)
+        rows = _falling(number, table["score"].to_numpy(), table["doc_id"])
+    else:
+        rows = np.argsort(number, kind="stable") if (np.diff(number) < 0).any() else None
+    if rows is not None:
+        number = number[rows]
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    rank = np.arange(1, table.height + 1, dtype=np.uint32)
+    rank -= np.repeat(starts.astype(np.uint32), np.diff(np.append(starts, table.height)))
+    # Part by part: a column made in one piece would have all others copied to lie beside it.
+    parts = []
+    for start in range(0, table.height, _PART):
+        of_part = pl.Series("rank", rank[start : start + _PART])
+        part = table[start : start + _PART] if rows is None else table[rows[start : start + _PART]]
+        score = pl.col("score") if order == "score" else -of_part.cast(pl.Float64).alias("score")
+        parts.append(part.select("query_id", "doc_id", score, of_part))
+    return pl.concat(parts, rechunk=False)
 
 
-def _query_number(table: pl.DataFrame) -> pl.Series:
-    """The number of each row's query, counted from 0 in order of first appearance."""
-    changes = table.select((pl.col("query_id") != pl.col("query_id").shift(1)).fill_null(True))["query_id"]
-    spells = table["query_id"].filter(changes)
-    spell = changes.cast(pl.Int64).cum_sum() - 1
-    if spells.n_unique() == len(spells):
+def _falling(number: Array, score: Array, doc: pl.Series) -> Array | None:
+    """The order of rows that puts queries together, scores falling, ties by falling id; None if they stand so."""
+    step = np.diff(number)
+    rows = None
+    if (step < 0).any() or (score[1:] > score[:-1])[step == 0].any():
+        rows = np.lexsort((-score, number))
+        number, score = number[rows], score[rows]
+    same = (score[1:] == score[:-1]) & (number[1:] == number[:-1])
+    if same.any():
+        # Only tied rows are compared by id.
+        group = np.cumsum(~np.concatenate(([False], same)))
+        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+        rows = np.arange(len(number)) if rows is None else rows
+        ids = pl.DataFrame({"group": group[tied], "id": doc.gather(rows[tied]), "row": rows[tied]})
+        rows[tied] = ids.sort(["group", "id"], descending=[False, True])["row"].to_numpy()
+    return rows
+
+
+def _query_numbers(query: pl.Series) -> Array:
+    """The number [N] of each row's query, counted from 0 in order of first appearance."""
+    spell = query.rle_id().to_numpy().astype(np.int32)
+    starts = np.flatnonzero(np.diff(spell, prepend=-1))
+    names = query.gather(starts)
+    if names.n_unique() == len(names):
         return spell
-    first = spells.to_frame("query_id").with_columns(
-        pl.int_range(pl.len(), dtype=pl.Int64).min().over("query_id").alias("number")
+    # A query whose rows stand apart: its later spells take the number of the first.
+    first = names.to_frame("name").with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int32).min().over("name").alias("first")
     )
-    return first["number"].gather(spell)
+    numbers: Array = first["first"].to_numpy()[spell]
+    return numbers
 
 
 def _rank_contradictions(table: pl.DataFrame) -> int:
-    """Rows whose rank is larger than the row before although their score is larger too (same query), or the reverse."""
-    rank = pl.col("rank").cast(pl.Int64, strict=False)
-    same = pl.col("query_id") == pl.col("query_id").shift(1)
-    by_rank, by_score = rank - rank.shift(1), pl.col("score") - pl.col("score").shift(1)
-    wrong = same & (((by_rank > 0) & (by_score > 0)) | ((by_rank < 0) & (by_score < 0)))
-    return int(table.select(wrong.sum()).item() or 0)
+    """Rows that a query's rank column puts before (or behind) the row above although their score is lower (higher)."""
+    rank = table["rank"].fill_null(0).to_numpy()
+    score = table["score"].to_numpy()
+    same = np.diff(table["query_id"].rle_id().to_numpy()) == 0
+    wrong = np.sign(np.diff(rank)) * np.sign(np.diff(score)) > 0
+    unknown = table["rank"].is_null().to_numpy()
+    return int((wrong & same & ~unknown[1:] & ~unknown[:-1]).sum())

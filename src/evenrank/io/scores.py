@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from .errors import EvenrankError, InputError, shown
+from .tables import IdSet, first_repeat
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
 MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
@@ -94,8 +95,8 @@ def bias_labels(magnitude: Array) -> Array:
     return labels
 
 
-def read_scores(path: str | os.PathLike[str], ids: pl.Series | None = None) -> Scores:
-    """A score file, whole or for the documents that ``ids`` names.
+def read_scores(path: str | os.PathLike[str], ids: IdSet | None = None) -> Scores:
+    """A score file, whole or for the documents of ``ids``.
 
     Raises InputError for a file that is no score table: not Parquet, a column missing, an id that stands twice.
     """
@@ -106,10 +107,8 @@ def read_scores(path: str | os.PathLike[str], ids: pl.Series | None = None) -> S
         raise InputError(path, "no such file")
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY)
-        frame = pl.scan_parquet(path).with_columns(pl.col("doc_id").cast(pl.String))
-        if ids is not None:
-            frame = frame.join(pl.LazyFrame({"doc_id": ids.unique()}), on="doc_id", how="semi")
-        table = frame.collect(engine="streaming")
+        with pq.ParquetFile(path) as file:
+            table = pl.concat([_batch(batch, ids) for batch in file.iter_batches(batch_size=1 << 18)])
     except pl.exceptions.ColumnNotFoundError:
         raise InputError(path, "no score table: it has no column doc_id") from None
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
@@ -118,7 +117,12 @@ def read_scores(path: str | os.PathLike[str], ids: pl.Series | None = None) -> S
         scores = Scores.of(table, json.loads(stored) if stored else None)
     except EvenrankError as error:
         raise InputError(path, str(error)) from None
-    repeated = table["doc_id"].filter(table["doc_id"].is_duplicated())
-    if len(repeated):
-        raise InputError(path, f"the document {shown(repeated[0])} stands twice")
+    repeat = first_repeat(table, ["doc_id"])
+    if repeat is not None:
+        raise InputError(path, f"the document {shown(table['doc_id'][repeat[1]])} stands twice")
     return scores
+
+
+def _batch(batch: Any, ids: IdSet | None) -> pl.DataFrame:
+    table = pl.DataFrame(batch).with_columns(pl.col("doc_id").cast(pl.String))
+    return table if ids is None else table.filter(ids.among(table["doc_id"]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from .errors import InputError, shown
@@ -57,7 +59,9 @@ def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
     floats = [pl.col(name).is_finite().all() for name, kind in layout.fields.items() if kind is pl.Float64]
     if floats and not all(table.select(pl.all_horizontal(floats)).row(0)):
         return None
-    return table.select(*layout.kept, pl.int_range(block.first_line, block.first_line + table.height).alias("line"))
+    return table.select(
+        *layout.kept, pl.int_range(block.first_line, block.first_line + table.height, dtype=pl.UInt32).alias("line")
+    )
 
 
 def lines_of(block: Block) -> pl.DataFrame:
@@ -74,8 +78,8 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
     bad = parsed.filter(pl.col("f0").is_null())
     if bad.height:
         line, content = bad.row(0)[:2]
-        found = len(re.split(r"[ \t]+", content.strip(" \t")))
-        raise InputError(path, f"{layout.expected()} of {layout.what}, found {found}: {shown(content)}", line=line)
+        count = len(re.split(r"[ \t]+", content.strip(" \t")))
+        raise InputError(path, f"{layout.expected()} of {layout.what}, found {count}: {shown(content)}", line=line)
     columns: list[pl.Expr] = []
     for i, (name, kind) in enumerate(layout.fields.items()):
         column = pl.col(f"f{i}")
@@ -89,21 +93,40 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
                 raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {found}", line=bad["line"][0])
             column = number
         columns.append(column.alias(name))
-    return parsed.select(*columns, pl.col("line").cast(pl.Int64)).select(*layout.kept, "line")
+    return parsed.select(*columns, pl.col("line").cast(pl.UInt32)).select(*layout.kept, "line")
 
 
-def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, ...] | None:
-    """The row numbers of the first pair of rows with equal ``keys``: (earlier row, repeating row), or None.
+def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None:
+    """The row numbers of the first repeated combination of ``keys`` (text columns): (earlier, repeating), or None.
 
     Hashes first: exact comparison is only done for the rows whose hashes meet.
     """
-    hashes = table.select(pl.struct(keys).hash().alias("hash"))["hash"]
-    if hashes.n_unique() == table.height:
+    hashes = table.select(pl.sum_horizontal(*[pl.col(key).hash(seed) for seed, key in enumerate(keys)]))
+    number = hashes.to_series().to_numpy()
+    ordered = np.sort(number)
+    met = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(met):
         return None
-    rows = table.select(keys).with_row_index("row").filter(hashes.is_duplicated())
+    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met)))
     again = rows.filter(~pl.struct(keys).is_first_distinct())
     if not again.height:
         return None
     repeat = again.row(0, named=True)
     earlier = rows.filter(*[pl.col(key) == repeat[key] for key in keys])["row"][0]
     return int(earlier), int(repeat["row"])
+
+
+class IdSet:
+    """A set of ids held as sorted hashes: quick to ask about many at once, at the price of a rare false yes."""
+
+    def __init__(self, ids: Iterable[pl.Series]) -> None:
+        hashes = np.concatenate([part.hash().to_numpy() for part in ids])
+        # Sorted by hand: np.unique is ten times slower here.
+        hashes.sort()
+        self._hashes = hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
+
+    def among(self, ids: pl.Series) -> pl.Series:
+        """Whether each of ``ids`` is in the set (an id that is not is let through once in about 10^12)."""
+        hashes = ids.hash().to_numpy()
+        place = np.searchsorted(self._hashes, hashes)
+        return pl.Series(self._hashes[np.minimum(place, len(self._hashes) - 1)] == hashes)

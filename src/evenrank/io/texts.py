@@ -13,7 +13,7 @@ import polars as pl
 from . import irds
 from .errors import InputError, shown
 from .files import Block, line_blocks, open_binary
-from .tables import first_repeat, lines_of
+from .tables import IdSet, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
@@ -39,8 +39,8 @@ def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
     if irds.is_identifier(path):
         return irds.texts(os.fspath(path), ids)
-    wanted = pl.DataFrame({"doc_id": ids.unique()})
-    return pl.concat([batch.join(wanted, on="doc_id", how="semi") for batch in scan_collection(path)])
+    wanted = IdSet([ids])
+    return pl.concat([batch.filter(wanted.among(batch["doc_id"])) for batch in scan_collection(path)])
 
 
 def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
@@ -66,7 +66,9 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
     """Raises InputError for the first repeated id; equal hashes of different ids are no repeat."""
     suspects = pl.concat(
         [
-            batch.with_row_index("row").select("row", id_column).filter(pl.col(id_column).hash().is_in(hashes.implode()))
+            batch.with_row_index("row")
+            .select("row", id_column)
+            .filter(pl.col(id_column).hash().is_in(hashes.implode()))
             .with_columns(pl.col("row") + start)
             for start, batch in _numbered(_batches(path, id_column))
         ]
@@ -116,13 +118,20 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
     except pl.exceptions.PolarsError:
         pass
     # A tab inside a text, a blank line or a mistake: the slower way, which can tell them apart.
-    lines = lines_of(block).with_columns(pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"]))
+    lines = lines_of(block).with_columns(
+        pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"])
+    )
     lines = lines.unnest("content")
     bad = lines.filter(pl.col("text").is_null() | (pl.col(id_column) == ""))
     if bad.height:
         line, found = bad.row(0)[:2]
-        raise InputError(path, f"expected an id, a tab and a text, found {shown(found)} and no tab" if found else
-                         "expected an id before the tab, found none", line=line)
+        raise InputError(
+            path,
+            f"expected an id, a tab and a text, found {shown(found)} and no tab"
+            if found
+            else "expected an id before the tab, found none",
+            line=line,
+        )
     table = lines.select(id_column, "text")
     return table[_header_rows(table, id_column) :] if block.first_line == 1 else table
 
@@ -176,8 +185,10 @@ def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[p
             row_id = next((name for name in _IDS if name in names), None)
             text = next((name for name in _TEXTS if name in names), None)
             if row_id is None or text is None:
-                raise InputError(path, f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)},"
-                                 f" found {', '.join(names)}")
+                raise InputError(
+                    path,
+                    f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)}, found {', '.join(names)}",
+                )
             columns = [row_id, text] + (["title"] if "title" in names else [])
             start = 0
             for part in file.iter_batches(batch_size=1 << 16, columns=columns):

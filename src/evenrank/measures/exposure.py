@@ -7,7 +7,6 @@ import numpy as np
 from .lists import Array
 
 
-
 def rab_weights(lengths: Array, cutoff: int) -> Array:
     """The weight [Q, cutoff] of each rank in RaB@cutoff: 1 / min(cutoff, n) for the ranks a list of n fills.
 

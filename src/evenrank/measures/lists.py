@@ -26,37 +26,33 @@ class RankedLists:
         """Documents per list [Q]."""
         return np.diff(self.offsets)
 
-    @functools.cached_property
-    def query(self) -> Array:
-        """The list [N] of each document, counted from 0."""
-        return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
+    def query_of(self, rows: Array) -> Array:
+        """The list of documents given by their places ``rows`` in the flat arrays."""
+        return np.searchsorted(self.offsets, rows, side="right") - 1
 
     @functools.cached_property
-    def tie_starts(self) -> Array:
-        """First document [T] of each group of tied documents; a document that is not tied is a group of one."""
-        starts = np.ones(len(self.scores), dtype=bool)
-        starts[1:] = self.scores[1:] != self.scores[:-1]
-        starts[self.offsets[:-1][self.lengths > 0]] = True
-        return np.flatnonzero(starts)
+    def ties(self) -> tuple[Array, Array]:
+        """First place [T] and size [T] of each group of two or more tied documents."""
+        same = self.scores[1:] == self.scores[:-1]
+        inner = self.offsets[1:-1]
+        same[inner[(inner > 0) & (inner < len(self.scores))] - 1] = False
+        edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+        starts, ends = edges[::2], edges[1::2]
+        return starts, ends - starts + 1
 
-    @functools.cached_property
-    def tie_sizes(self) -> Array:
-        """Documents [T] in each tie group."""
-        return np.diff(np.append(self.tie_starts, len(self.scores)))
-
-    @functools.cached_property
-    def tie_before(self) -> Array:
-        """Documents [T] of the same list that stand before each tie group."""
-        return self.tie_starts - self.offsets[:-1][self.query[self.tie_starts]]
-
-    @functools.cached_property
+    @property
     def tied(self) -> bool:
         """Whether any two documents are tied."""
-        return len(self.tie_starts) < len(self.scores)
+        return len(self.ties[0]) > 0
 
-    def tie_group(self, rows: Array) -> Array:
-        """The tie group of documents given by their place in the flat arrays."""
-        return np.searchsorted(self.tie_starts, rows, side="right") - 1
+    def tie_of(self, rows: Array) -> tuple[Array, Array]:
+        """First place and size of the tie group of each of ``rows``; a document that is not tied is a group of one."""
+        starts, sizes = self.ties
+        if not len(starts):
+            return rows, np.ones_like(rows)
+        group = np.maximum(np.searchsorted(starts, rows, side="right") - 1, 0)
+        inside = (rows >= starts[group]) & (rows < starts[group] + sizes[group])
+        return np.where(inside, starts[group], rows), np.where(inside, sizes[group], 1)
 
     def top(self, values: Array, depth: int) -> Array:
         """The ``values`` [N] of the first ``depth`` documents of each list, [Q, depth], 0 where a list is shorter."""
@@ -68,10 +64,9 @@ class RankedLists:
 
     def tie_share(self, depth: int) -> float:
         """Share of the documents in the first ``depth`` ranks that are tied with another of their list."""
-        size = np.repeat(self.tie_sizes, self.tie_sizes)
-        rank = np.arange(len(self.scores)) - self.offsets[:-1][self.query]
-        top = rank < depth
-        return float((size[top] > 1).mean()) if top.any() else 0.0
+        _, _, reach, _ = self._ties_within(depth)
+        total = np.minimum(self.lengths, depth).sum()
+        return float(reach.sum() / total) if total else 0.0
 
     def all_tied(self) -> RankedLists:
         """The same lists with all documents tied: a uniformly random order is one order of this tie."""
@@ -79,38 +74,51 @@ class RankedLists:
 
     # --- expectation and extremes of a measure that adds up value × non-increasing weight of the rank ---------------
 
-    def tie_average(self, values: Array) -> Array:
-        """``values`` [N] averaged within each tie group.
+    def _ties_within(self, depth: int) -> tuple[Array, Array, Array, Array]:
+        """Start, size, documents within the first ``depth`` ranks, and list of the tie groups that reach into them."""
+        starts, sizes = self.ties
+        query = self.query_of(starts)
+        before = starts - self.offsets[query]
+        chosen = before < depth
+        reach = np.minimum(sizes, depth - before)[chosen]
+        return starts[chosen], sizes[chosen], reach, query[chosen]
+
+    def tie_average(self, values: Array, depth: int) -> Array:
+        """:meth:`top` with each tied document's value replaced by the mean of its tie group.
 
         A measure that is linear in the values has, on these, its exact expectation over all orders of tied documents.
         """
-        means = np.add.reduceat(values, self.tie_starts) / self.tie_sizes if len(values) else values
-        return np.repeat(means, self.tie_sizes)
+        starts, sizes, reach, _ = self._ties_within(depth)
+        rows, group = expand(starts, sizes)
+        means = np.bincount(group, weights=values[rows], minlength=len(starts)) / sizes
+        return self._with_ties(values, depth, np.repeat(means, reach))
 
     def tie_sorted(self, values: Array, depth: int, *, largest_first: bool) -> Array:
-        """``values`` [N] sorted within each tie group that reaches into the first ``depth`` ranks.
+        """:meth:`top` with the values sorted within each tie group.
 
         With weights that never grow with the rank, falling order gives a linear measure's largest value over all
         orders of tied documents, and rising order its smallest.
         """
-        groups = np.flatnonzero((self.tie_sizes > 1) & (self.tie_before < depth))
-        rows, group = expand(self.tie_starts[groups], self.tie_sizes[groups])
+        starts, sizes, reach, _ = self._ties_within(depth)
+        rows, group = expand(starts, sizes)
         keys = -values[rows] if largest_first else values[rows]
-        result = values.copy()
-        result[rows] = values[rows[np.lexsort((keys, group))]]
-        return result
+        ordered = rows[np.lexsort((keys, group))]
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._with_ties(values, depth, values[ordered[within < np.repeat(reach, sizes)]])
 
     def tie_draw(self, values: Array, depth: int, rng: np.random.Generator) -> Array:
-        """The first ``depth`` values [Q, depth] of each list in one random order of its tied documents."""
-        groups = np.flatnonzero((self.tie_sizes > 1) & (self.tie_before < depth))
-        wanted = np.minimum(self.tie_sizes[groups], depth - self.tie_before[groups])
+        """:meth:`top` in one random order of the tied documents."""
+        starts, sizes, reach, _ = self._ties_within(depth)
+        picks = sample_places(sizes, int(reach.max(initial=0)), rng)
+        lane, column = np.nonzero(np.arange(picks.shape[1]) < reach[:, None])
+        return self._with_ties(values, depth, values[starts[lane] + picks[lane, column]])
+
+    def _with_ties(self, values: Array, depth: int, of_ties: Array) -> Array:
+        """:meth:`top` with the tie groups' places filled from ``of_ties``, group by group."""
+        starts, _, reach, query = self._ties_within(depth)
+        places, group = expand(starts - self.offsets[query], reach)
         top = self.top(values, depth)
-        picks = sample_places(self.tie_sizes[groups], int(wanted.max(initial=0)), rng)
-        lane, column = np.nonzero(np.arange(picks.shape[1]) < wanted[:, None])
-        query = self.query[self.tie_starts[groups]]
-        top[query[lane], self.tie_before[groups][lane] + column] = values[
-            self.tie_starts[groups][lane] + picks[lane, column]
-        ]
+        top[query[group], places] = of_ties
         return top
 
 

@@ -26,27 +26,27 @@ class Wins:
 
 def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
     """Wins of the clicked documents, given by their rising places [H] in the lists' flat arrays."""
-    query = lists.query[clicked]
+    query = lists.query_of(clicked)
     first_click = np.searchsorted(clicked, lists.offsets[:-1])
-    clicks = np.diff(np.append(first_click, len(clicked)))
-    group = lists.tie_group(clicked)
-    end_of_group = lists.tie_starts[group] + lists.tie_sizes[group]
-    # Documents, and clicked ones among them, below and within the tie group.
-    clicks_to_end = np.searchsorted(clicked, end_of_group) - first_click[query]
-    clicks_in_group = np.searchsorted(clicked, end_of_group) - np.searchsorted(clicked, lists.tie_starts[group])
-    below = lists.offsets[query + 1] - end_of_group - (clicks[query] - clicks_to_end)
+    clicks = np.diff(np.append(first_click, len(clicked)))[query]
+    start, size = lists.tie_of(clicked)
+    # Clicked documents ahead of each tie group, and within it.
+    ahead = np.searchsorted(clicked, start) - first_click[query]
+    within = np.searchsorted(clicked, start + size) - first_click[query] - ahead
+    below = lists.offsets[query + 1] - start - size - (clicks - ahead - within)
     return Wins(
         query,
         below.astype(np.float64),
-        (lists.tie_sizes[group] - clicks_in_group).astype(np.float64),
-        (lists.lengths[query] - clicks[query]).astype(np.float64),
+        (size - within).astype(np.float64),
+        (lists.lengths[query] - clicks).astype(np.float64),
         lists.scores[clicked],
     )
 
 
 def break_ties(wins: Wins, group: Array, rng: np.random.Generator) -> Wins:
-    """The wins in one random order of tied documents; ``group`` [H] is each clicked document's tie group, rising."""
-    size = wins.tied + np.bincount(group, minlength=int(group.max(initial=0)) + 1)[group]
+    """The wins in one random order of tied documents; ``group`` [H]: each clicked document's tie group, rising."""
+    _, group, clicked = np.unique(group, return_inverse=True, return_counts=True)
+    size = wins.tied + clicked[group]
     # Distinct random places for a tie's clicked documents; those behind them that are not clicked are beaten.
     place = np.zeros(len(group))
     left = np.arange(len(group))

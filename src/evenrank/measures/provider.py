@@ -87,8 +87,12 @@ class EvenrankEvaluator(Evaluator):  # type: ignore[misc]
         for measure in self.measures:
             if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
                 poles = zip((1, -1), evaluation.poles_prf(measure), strict=True)
-                values = [(query, GroupValue(v, sign)) for sign, of_pole in poles
-                          for query, v in zip(evaluation.queries, of_pole.tolist(), strict=True) if not np.isnan(v)]
+                values = [
+                    (query, GroupValue(v, sign))
+                    for sign, of_pole in poles
+                    for query, v in zip(evaluation.queries, of_pole.tolist(), strict=True)
+                    if not np.isnan(v)
+                ]
             else:
                 values = list(zip(evaluation.queries, evaluation.values(measure).tolist(), strict=True))
             for query, value in values:

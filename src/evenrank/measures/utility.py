@@ -58,9 +58,7 @@ class Hits:
         number = _number_within(query, before)
         count = _count_within(query, before)
         rank = before + number + 1 if best else before + size - count + number + 1
-        return replace(
-            self, query=query, grade=grade, rank=rank, before=rank - 1, size=np.ones_like(rank)
-        )
+        return replace(self, query=query, grade=grade, rank=rank, before=rank - 1, size=np.ones_like(rank))
 
     @property
     def relevant(self) -> Array:
@@ -74,17 +72,24 @@ class Hits:
         return np.bincount(self.query, weights=values, minlength=self.queries)
 
 
-def find_hits(lists: RankedLists, rows: Array, query: Array, grade: Array, ideal_query: Array, ideal_grade: Array,
-              queries: int) -> Hits:
+def find_hits(
+    lists: RankedLists, rows: Array, query: Array, grade: Array, ideal_query: Array, ideal_grade: Array, queries: int
+) -> Hits:
     """Hits from the places ``rows`` [H] of graded documents in the lists, with judged-query numbers and grades."""
     order = np.lexsort((rows, query))
     rows, query, grade = rows[order], query[order], grade[order]
-    group = lists.tie_group(rows)
-    rank = rows - lists.offsets[:-1][lists.query[rows]] + 1
+    start, size = lists.tie_of(rows)
+    first = lists.offsets[lists.query_of(rows)]
     ideal = np.lexsort((-ideal_grade, ideal_query))
     return Hits(
-        queries, query, rank, grade, lists.tie_before[group], lists.tie_sizes[group],
-        ideal_query[ideal], ideal_grade[ideal],
+        queries,
+        query,
+        rows - first + 1,
+        grade,
+        start - first,
+        size,
+        ideal_query[ideal],
+        ideal_grade[ideal],
     )
 
 

@@ -166,9 +166,19 @@ def _check_head(path: Path, model: CrossEncoder) -> None:
         raise InputError(path, f"expected a model with one score a pair, found {model.num_labels}")
     linear = [(name, part) for name, part in model.named_modules() if type(part) is torch.nn.Linear]
     heads = [name for name, part in linear if part.out_features == 1]
+    if heads and not any(key.endswith(f"{heads[-1].split('.')[-1]}.weight") for key in _weight_names(path)):
+        raise InputError(path, f"the weights lack the head {heads[-1]}: its scores would be random")
     # In bf16 a score has three digits: a list would be full of ties.
     if heads and model.dtype != torch.float32:
         model.set_keep_in_fp32_modules(heads[-1:])
+
+
+def _weight_names(path: Path) -> Iterator[str]:
+    from safetensors import safe_open
+
+    for file in path.rglob("*.safetensors"):
+        with safe_open(file, "numpy") as weights:
+            yield from weights.keys()
 
 
 def _has_bf16(device: str) -> bool:

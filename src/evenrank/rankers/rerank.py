@@ -46,8 +46,8 @@ def rerank(
     kind is told); the new run has its base name. ``collection``: a path that ``read_texts`` reads, of which only the
     needed texts are kept, or a table with ``doc_id`` and ``text``. ``queries``: ``query_id`` and ``text``. Scores are a
     cross-encoder's logit, or a bi-encoder's own similarity of query and document, each encoded once (with the model's
-    prompts, if it has them). In float32 a score depends on nothing but its own pair, to 1e-5; in bf16, used on a GPU
-    that computes in it unless ``precision="float32"``, to about 1e-2.
+    prompts, if it has them). In float32 a score depends on its own pair alone, to 1e-5; in bf16 (on a GPU that computes
+    in it, unless ``precision="float32"``) the last of about three digits can differ from batch to batch.
 
     With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
     after an interruption, goes on and writes the same bytes.
@@ -189,9 +189,10 @@ def _cross_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Row
     queries, documents = pairs.queries["text"], pairs.documents["text"]
 
     def score(rows: Rows) -> Scores:
-        texts = zip(queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows]), strict=True)
+        query, document = queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows])
+        texts = list(zip(query.to_list(), document.to_list(), strict=True))
         # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
-        scores = encoder.predict(list(texts), batch_size=batch_size, activation_fn=Identity(), show_progress_bar=False)
+        scores = encoder.predict(texts, batch_size=batch_size, activation_fn=Identity(), show_progress_bar=False)
         return np.asarray(scores, np.float64)
 
     return score

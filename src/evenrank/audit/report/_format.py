@@ -1,0 +1,108 @@
+"""Figures as people read them, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+import re
+
+from ir_measures import Measure
+
+from evenrank.audit.result import AuditResult, Interval
+from evenrank.measures import is_bias
+
+NONE = "–"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """``digits`` decimals; what would be rounded to 0 keeps its first digit, so that no figure seems to be exactly 0.
+
+    >>> number(-0.0616), number(-0.00003), number(0.0), number(None)
+    ('-0.062', '-3e-05', '0.000', '–')
+    """
+    if value is None:
+        return NONE
+    if abs(value) < 1e-9:
+        value = 0.0
+    if 0 < abs(value) < 0.5 * 10**-digits:
+        fixed = f"{value:.{digits + 1}f}"
+        return fixed if float(fixed) else f"{value:.0e}"
+    return f"{value:.{digits}f}"
+
+
+def interval(ends: Interval | None, digits: int = 3) -> str:
+    """An interval in brackets, as tables show it."""
+    return NONE if ends is None else f"[{number(ends[0], digits)}, {number(ends[1], digits)}]"
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with three decimals, or that it is below .001.
+
+    >>> p_value(0.04211), p_value(1e-9), p_value(None)
+    ('0.042', '<0.001', '–')
+    """
+    if p is None:
+        return NONE
+    return "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def equation(name: str, p: float | None) -> str:
+    """A p-value in a sentence: ``Holm p = 0.042``."""
+    if p is None:
+        return f"no {name}"
+    return f"{name} {p_value(p).replace('<', '< ') if p < 0.0005 else '= ' + p_value(p)}"
+
+
+def plain(text: str) -> str:
+    """A name without the control characters that would move a terminal's cursor or turn its text around."""
+    return _CONTROL.sub("�", text)
+
+
+def direction(measure: Measure) -> str:
+    """Which way a measure's values are good."""
+    return "nearer 0 is better" if getattr(measure, "better", "higher") == "nearer zero" else "higher is better"
+
+
+def groups(result: AuditResult) -> list[str]:
+    """The groups that documents were counted for."""
+    return [name.removeprefix("count_") for name in result.rankings.columns if name.startswith("count_")]
+
+
+def poles(result: AuditResult, measure: Measure | None = None) -> tuple[str, str] | None:
+    """The groups of a signed measure, the positive one first."""
+    own = measure.params.get("poles") if measure is not None else None
+    named = [part.strip() for part in own.split(",")] if own else result.settings.get("poles")
+    if not named and {"m", "f"} <= set(groups(result)):
+        # A score table without settings: io.Scores takes these.
+        named = ["m", "f"]
+    return (named[0], named[1]) if named else None
+
+
+def passages(group: str, pair: tuple[str, str]) -> str:
+    """The passages of a group, in words: ``male-worded passages`` for the gender poles."""
+    if set(pair) <= {"m", "f"}:
+        return {"m": "male-worded", "f": "female-worded"}[group] + " passages"
+    return "passages of the other groups" if group == "rest" else f"passages of group {group}"
+
+
+def both(pair: tuple[str, str]) -> str:
+    """The passages of the two poles, in words."""
+    if set(pair) <= {"m", "f"}:
+        return "male-worded and female-worded passages" if pair[0] == "m" else "female-worded and male-worded passages"
+    return " and ".join(passages(group, pair) for group in pair)
+
+
+def positive(pair: tuple[str, str] | None) -> str:
+    """What the sign of a lean means."""
+    if pair is None:
+        return ""
+    return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
+
+
+def pick(result: AuditResult, *names: str) -> Measure | None:
+    """The first measure with one of these names, the names in order of preference."""
+    return next((m for name in names for m in result.measures if name == m.NAME), None)
+
+
+def utility_measures(result: AuditResult) -> list[Measure]:
+    """The measures of effectiveness."""
+    return [measure for measure in result.measures if not is_bias(measure)]

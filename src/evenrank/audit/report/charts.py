@@ -1,0 +1,163 @@
+"""The page's charts as altair specifications without data; the page's script adds data, titles and colours.
+
+A text that starts with ``@`` is a place for the script to fill; ``["@runs"]`` becomes a list. Runs are told apart by
+shape and by colour; the same shapes stand in the page's own legend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
+REFERENCE_SHAPES = {"random": "cross", "neutral-first": "diamond"}
+DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4])
+_CORNERS = {"ne": (9, -9, "left"), "nw": (-9, -9, "right"), "se": (9, 13, "left"), "sw": (-9, 13, "right")}
+
+
+def specifications() -> dict[str, dict[str, Any]]:
+    """Every chart by the name that the script uses."""
+    return {"plane": _plane(), "queries": _queries(), "depth": _depth(), "ties": _ties()}
+
+
+def styles(runs: list[tuple[str, bool]]) -> list[dict[str, Any]]:
+    """Shape, dash and colour (a number; −1 for references) of each (run, whether it is a reference).
+
+    Shapes and colours are shifted against each other when they repeat, so that 36 runs look different.
+    """
+    result: list[dict[str, Any]] = []
+    given = 0
+    for name, reference in runs:
+        if reference:
+            result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1, "dash": [2, 2]})
+            continue
+        shape = (given + given // len(GIVEN_SHAPES)) % len(GIVEN_SHAPES)
+        result.append({"shape": GIVEN_SHAPES[shape], "colour": given, "dash": DASHES[given % len(DASHES)]})
+        given += 1
+    return result
+
+
+def _plane() -> dict[str, Any]:
+    """Effectiveness against bias: a point and two intervals for each run, named beside the point."""
+    import altair as alt
+
+    runs = _run_scales(alt)
+    x = alt.X("x:Q", title="@x", scale=alt.Scale(zero=False, nice=True, padding=24))
+    y = alt.Y("y:Q", title="@y", scale=alt.Scale(zero=False, nice=True, padding=24))
+    base = alt.Chart(alt.NamedData("points"))
+    tooltip = [
+        alt.Tooltip("run:N", title="run"),
+        alt.Tooltip("xText:N", title="@x"),
+        alt.Tooltip("yText:N", title="@y"),
+    ]
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y="y:Q")
+    across = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
+        x=alt.X("xLow:Q"), x2="xHigh:Q", y=y, color=runs["color"]
+    )
+    up = base.mark_rule(strokeWidth=2, opacity=0.75).encode(y=alt.Y("yLow:Q"), y2="yHigh:Q", x=x, color=runs["color"])
+    points = base.mark_point(size=150, filled=True, opacity=1).encode(
+        x=x, y=y, color=runs["color"], shape=runs["shape"], tooltip=tooltip
+    )
+    labels = [
+        base.transform_filter(f"datum.corner === '{corner}'")
+        .mark_text(dx=dx, dy=dy, align=align, fontSize=13, fontWeight=600)
+        .encode(x=x, y=y, text="run:N", color=runs["color"])
+        for corner, (dx, dy, align) in _CORNERS.items()
+    ]
+    return _finished(alt.layer(zero, across, up, points, *labels), height=440)
+
+
+def _queries() -> dict[str, Any]:
+    """A bar for each query, sorted."""
+    import altair as alt
+
+    bars = (
+        alt.Chart(alt.NamedData("bars"))
+        .mark_bar(cursor="pointer")
+        .encode(
+            x=alt.X("place:O", title="@x", axis=alt.Axis(labels=False, ticks=False), scale=alt.Scale(paddingInner=0.1)),
+            y=alt.Y("difference:Q", title="@y"),
+            color=alt.Color("sign:N", legend=None, scale=alt.Scale(domain=["above", "below"], range=["@signs"])),
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip("id:N", title="id"),
+                alt.Tooltip("first:N", title="@first"),
+                alt.Tooltip("second:N", title="@second"),
+                alt.Tooltip("differenceText:N", title="difference"),
+            ],
+        )
+    )
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule().encode(y="y:Q")
+    return _finished(alt.layer(bars, zero), height=300)
+
+
+def _depth() -> dict[str, Any]:
+    """A line for each run over the ranks, with its shape at some of them."""
+    import altair as alt
+
+    runs = _run_scales(alt)
+    base = alt.Chart(alt.NamedData("ranks"))
+    x = alt.X("rank:Q", title="down to rank", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=["@ranks"]))
+    y = alt.Y("value:Q", title="@y", scale=alt.Scale(zero=False, nice=True))
+    dash = alt.StrokeDash("run:N", legend=None, scale=alt.Scale(domain=["@runs"], range=["@dashes"]))
+    lines = base.mark_line(strokeWidth=2.5).encode(x=x, y=y, color=runs["color"], strokeDash=dash)
+    points = (
+        base.transform_filter("datum.marked")
+        .mark_point(size=70, filled=True, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=runs["color"],
+            shape=runs["shape"],
+            tooltip=[alt.Tooltip("run:N"), alt.Tooltip("rank:Q"), alt.Tooltip("text:N", title="@y")],
+        )
+    )
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y="y:Q")
+    return _finished(alt.layer(zero, lines, points), height=300)
+
+
+def _ties() -> dict[str, Any]:
+    """For one measure, a row for each run: tie range as a band, interval as a line, mean and tie mean as points."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("rows"))
+    y = alt.Y("run:N", title=None, sort=["@runs"], axis=alt.Axis(labelLimit=130, ticks=False, domain=False))
+    x = alt.X("tieLow:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=10))
+    tooltip = [
+        alt.Tooltip("run:N"),
+        alt.Tooltip("meanText:N", title="mean"),
+        alt.Tooltip("intervalText:N", title="95 % interval"),
+        alt.Tooltip("tieMeanText:N", title="tie mean"),
+        alt.Tooltip("tieText:N", title="tie range"),
+    ]
+    band = base.mark_bar(height=16, cornerRadius=2, fill="@band", stroke="@bandEdge", strokeWidth=1).encode(
+        x=x, x2="tieHigh:Q", y=y, tooltip=tooltip
+    )
+    line = base.mark_rule(strokeWidth=2.5, stroke="@ink").encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=tooltip)
+    mean = base.mark_point(shape="circle", size=70, filled=True, fill="@ink", opacity=1).encode(
+        x=alt.X("mean:Q"), y=y, tooltip=tooltip
+    )
+    expected = base.mark_point(
+        shape="diamond", size=90, filled=True, fill="@paper", stroke="@ink", strokeWidth=1.5, opacity=1
+    ).encode(x=alt.X("tieMean:Q"), y=y, tooltip=tooltip)
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(x="x:Q")
+    chart = alt.layer(zero, band, line, expected, mean).properties(height={"step": 30})
+    return _finished(chart, height=None)
+
+
+def _run_scales(alt: Any) -> dict[str, Any]:
+    """Colour and shape of the runs; the legend is the page's own."""
+    return {
+        "color": alt.Color("run:N", legend=None, scale=alt.Scale(domain=["@runs"], range=["@colours"])),
+        "shape": alt.Shape("run:N", legend=None, scale=alt.Scale(domain=["@runs"], range=["@shapes"])),
+    }
+
+
+def _finished(chart: Any, height: int | None) -> dict[str, Any]:
+    chart = chart.properties(width="container")
+    if height is not None:
+        chart = chart.properties(height=height)
+    specification: dict[str, Any] = chart.to_dict()
+    # The page's own configuration takes the place of altair's.
+    specification.pop("config", None)
+    specification["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return specification

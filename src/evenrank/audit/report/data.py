@@ -1,0 +1,229 @@
+"""What the page carries for its script: figures, values of queries, rankings and marked passages, as JSON values."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, AuditResult, Figure
+from evenrank.groups import Lexicon, gendered_spans
+from evenrank.io import read_queries, read_texts
+from evenrank.measures import is_bias
+
+from ._format import direction, pick
+from ._format import groups as group_names
+
+QUERY_CAP = 500
+"""Queries whose rankings and passages the page holds."""
+VALUE_CAP = 10_000
+"""Queries whose values the page holds; from a larger audit, as many at even steps."""
+TEXT_BUDGET = 16_000_000
+"""Characters of passages that the page holds in all."""
+TEXT_LEAST, TEXT_MOST = 300, 4000
+
+Array = np.ndarray[Any, Any]
+
+
+def figures(result: AuditResult) -> dict[str, Any]:
+    """Runs, measures, and every figure as numbers [run][measure]."""
+    return {
+        "runs": [
+            {"name": run.name, "reference": run.reference, "baseline": run.name == result.baseline}
+            for run in result.runs
+        ],
+        "measures": [_measure(result, measure) for measure in result.measures],
+        "figures": [[_figure(figure) for figure in run.figures.values()] for run in result.runs],
+        "depth": [
+            {"run": run.name, **{name: rounded(value) for name, value in row.items()}}
+            for run in result.runs
+            for row in run.by_depth.iter_rows(named=True)
+        ],
+    }
+
+
+def _measure(result: AuditResult, measure: Measure) -> dict[str, Any]:
+    whole = next(iter(result.runs)).figures[str(measure)].whole_run
+    return {
+        "name": str(measure),
+        "bias": is_bias(measure),
+        "better": direction(measure),
+        "nearerZero": getattr(measure, "better", "higher") == "nearer zero",
+        "perQuery": not whole,
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    low, high = figure.ci95 or (None, None)
+    tie_low, tie_high = figure.tie_range or (None, None)
+    return {
+        "mean": rounded(figure.mean),
+        "low": rounded(low),
+        "high": rounded(high),
+        "tieMean": rounded(figure.tie_mean),
+        "tieLow": rounded(tie_low),
+        "tieHigh": rounded(tie_high),
+        "sensitive": figure.tie_sensitive,
+    }
+
+
+def rounded(value: Any) -> Any:
+    """Six significant digits; None for what is not finite."""
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+    return value
+
+
+# --- values of queries -----------------------------------------------------------------------------------------------
+
+
+def values(result: AuditResult, shown: Array) -> dict[str, Any]:
+    """Values [measure][run][query]: of all queries, or of ``VALUE_CAP`` at even steps; then of the others ``shown``.
+
+    ``sampled`` says how many stand first: those that speak for the whole audit.
+    """
+    total = len(result.queries)
+    sample = np.unique(np.linspace(0, total - 1, min(total, VALUE_CAP)).astype(np.int64))
+    places = np.concatenate([sample, shown[~np.isin(shown, sample)]])
+    return {
+        "ids": result.queries.gather(places).to_list(),
+        "sampled": len(sample),
+        "total": total,
+        "values": [
+            [
+                [rounded(value) for value in run.figures[str(measure)].values[places].tolist()]
+                if not run.figures[str(measure)].whole_run
+                else None
+                for run in result.runs
+            ]
+            for measure in result.measures
+        ],
+    }
+
+
+def focus(result: AuditResult) -> Measure | None:
+    """The measure by which queries are chosen: the lean of their first ranks, where the audit has it."""
+    per_query = [m for m in result.measures if not result.runs[0].figures[str(m)].whole_run]
+    lean = pick(result, "ARaB", "RaB", "AbsARaB", "NFaiRR", "FaiRR")
+    return lean if lean in per_query else next(iter(per_query), None)
+
+
+def most_telling(result: AuditResult, cap: int = QUERY_CAP) -> Array:
+    """Places of the ``cap`` queries with the largest difference to the baseline (else the largest value), in order."""
+    measure = focus(result)
+    if measure is None:
+        return np.arange(min(cap, len(result.queries)))
+    given = [run for run in result.runs if not run.reference]
+    of_runs = np.stack([run.figures[str(measure)].values for run in given])
+    if result.baseline is not None and len(given) > 1:
+        of_runs = of_runs - result[result.baseline].figures[str(measure)].values
+    strength = np.where(np.isnan(of_runs), -1.0, np.abs(of_runs)).max(axis=0)
+    return np.argsort(-strength, kind="stable")[:cap]
+
+
+# --- rankings and passages -------------------------------------------------------------------------------------------
+
+
+def browser(result: AuditResult, shown: Array) -> dict[str, Any]:
+    """The queries at the places ``shown`` with the first documents of every run; each document once, its words marked.
+
+    A passage is a list of plain strings and [group's number, word]. ``texts`` and ``queryTexts`` say whether there
+    are texts at all.
+    """
+    ids = result.queries.gather(shown)
+    groups = group_names(result)
+    runs = [run.name for run in result.runs if run.name != RANDOM]
+    rows = result.rankings.join(pl.DataFrame({"query_id": ids}), on="query_id", how="semi")
+    documents = rows.unique("doc_id", keep="first", maintain_order=True)
+    number = {doc_id: place for place, doc_id in enumerate(documents["doc_id"])}
+    rankings: dict[tuple[str, str], list[list[Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        score = None if row["run"] == NEUTRAL_FIRST else rounded(row["score"])
+        entry = [number[row["doc_id"]], score, int(bool(row["tied"])), row["relevance"]]
+        rankings.setdefault((row["query_id"], row["run"]), []).append(entry)
+    query_texts = _query_texts(result.sources.get("queries"), ids)
+    passages, available = _passages(result, documents, groups)
+    return {
+        "runs": runs,
+        "groups": _group_labels(groups),
+        "total": len(result.queries),
+        "texts": available,
+        "queryTexts": query_texts is not None,
+        "marked": available and result.lexicon is not None,
+        "documents": passages,
+        "queries": [
+            {
+                "id": query_id,
+                "text": (query_texts or {}).get(query_id),
+                "rankings": [rankings.get((query_id, run), []) for run in runs],
+            }
+            for query_id in ids
+        ],
+    }
+
+
+def _group_labels(groups: list[str]) -> list[dict[str, str]]:
+    """Each group's name and the shortest beginning of it that no other group shares."""
+    labels = []
+    for group in groups:
+        others = [other for other in groups if other != group]
+        lengths = (n for n in range(1, len(group) + 1) if not any(other.startswith(group[:n]) for other in others))
+        labels.append({"name": group, "short": group[: next(lengths, len(group))]})
+    return labels
+
+
+def _query_texts(source: Any, ids: pl.Series) -> dict[str, str] | None:
+    if source is None:
+        return None
+    table = source if isinstance(source, pl.DataFrame) else read_queries(source)
+    table = table.filter(pl.col("query_id").is_in(ids.implode()))
+    return dict(table.select("query_id", "text").iter_rows())
+
+
+def _passages(result: AuditResult, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, Any]], bool]:
+    """Each document's id, neutrality, counts and marked text, and whether there is a collection to take texts from."""
+    texts = _document_texts(result.sources.get("collection"), documents["doc_id"])
+    most = int(np.clip(TEXT_BUDGET / max(1, documents.height), TEXT_LEAST, TEXT_MOST))
+    passages = []
+    for row in documents.iter_rows(named=True):
+        counts = [row.get(f"count_{group}") for group in groups]
+        passage: dict[str, Any] = {"id": row["doc_id"], "neutrality": rounded(row["neutrality"]), "counts": counts}
+        text = (texts or {}).get(row["doc_id"])
+        if text is not None:
+            # Under whitespace tokens a count of 0 can go with words that the marking finds.
+            silent = result.settings.get("tokens") == "word" and not any(counts)
+            lexicon = None if silent else result.lexicon
+            passage["text"] = mark(text[:most], lexicon, groups)
+            if len(text) > most:
+                passage["length"] = len(text)
+        passages.append(passage)
+    return passages, texts is not None
+
+
+def _document_texts(source: str | os.PathLike[str] | pl.DataFrame | None, ids: pl.Series) -> dict[str, str] | None:
+    if source is None:
+        return None
+    if isinstance(source, pl.DataFrame):
+        table = source.filter(pl.col("doc_id").is_in(ids.implode()))
+    else:
+        table = read_texts(source, ids)
+    return dict(table.select("doc_id", "text").iter_rows())
+
+
+def mark(text: str, lexicon: Lexicon | None, groups: list[str]) -> list[str | list[Any]]:
+    """A text as plain strings and, for words of the lexicon, [group's number, word]."""
+    pieces: list[str | list[Any]] = []
+    place = 0
+    for start, end, group in gendered_spans(text, lexicon) if lexicon is not None else []:
+        if group not in groups:
+            continue
+        if start > place:
+            pieces.append(text[place:start])
+        pieces.append([groups.index(group), text[start:end]])
+        place = end
+    if place < len(text):
+        pieces.append(text[place:])
+    return pieces

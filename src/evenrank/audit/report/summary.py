@@ -1,0 +1,215 @@
+"""What an audit found, in plain sentences that say no more than its figures."""
+
+from __future__ import annotations
+
+import numpy as np
+from ir_measures import Measure
+
+from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, AuditResult, Comparison, Figure, RunAudit
+
+from ._format import both, equation, number, passages, pick, poles, utility_measures
+
+UNKNOWN = "Effectiveness is unknown"
+
+
+def summarise(result: AuditResult) -> list[str]:
+    """Effectiveness first, then for each run its lean, its neutrality, pairs of passages, and what ties do to it."""
+    sentences = _effectiveness(result)
+    lean = pick(result, "ARaB", "RaB")
+    neutral = pick(result, "NFaiRR", "FaiRR")
+    pairs = pick(result, "DeltaAPRF")
+    for run in _given(result):
+        if lean is not None:
+            sentences += _lean(result, run, lean)
+        if neutral is not None:
+            sentences += _neutrality(result, run, neutral)
+        if pairs is not None:
+            sentences += _pairs(result, run, pairs)
+        sentences += _ties(run)
+    return sentences
+
+
+def _given(result: AuditResult) -> list[RunAudit]:
+    return [run for run in result.runs if not run.reference]
+
+
+# --- effectiveness ---------------------------------------------------------------------------------------------------
+
+
+def _effectiveness(result: AuditResult) -> list[str]:
+    if not result.judged:
+        return [f"{UNKNOWN}: without qrels, nothing here says whether a ranking is any good."]
+    measures = utility_measures(result)
+    if result.baseline is None:
+        values = "; ".join(
+            f"{run.name} " + ", ".join(f"{m} {number(run.figures[str(m)].mean)}" for m in measures)
+            for run in _given(result)
+        )
+        untested = " There is no baseline, so no difference is tested." if len(_given(result)) > 1 else ""
+        return [f"Effectiveness: {values}.{untested}"]
+    base = result[result.baseline]
+    sentences = [
+        f"Effectiveness of {base.name}, the baseline: "
+        + ", ".join(f"{m} {number(base.figures[str(m)].mean)}" for m in measures)
+        + "."
+    ]
+    for run in _given(result):
+        if run.name != base.name:
+            sentences += _against(run, base, measures)
+    return sentences
+
+
+def _against(run: RunAudit, base: RunAudit, measures: list[Measure]) -> list[str]:
+    """How effective a run is against the baseline, a sentence for each verdict that some measure gets."""
+    verdicts: dict[str, list[str]] = {}
+    for measure in measures:
+        figure, other = run.figures[str(measure)], base.figures[str(measure)]
+        compared = figure.vs_baseline
+        values = f"{measure} {number(figure.mean)} against {number(other.mean)}"
+        if compared is None or compared.difference is None:
+            verdicts.setdefault("cannot be compared with", []).append(str(measure))
+        elif compared.significant:
+            verdict = "is more effective than" if compared.difference > 0 else "is less effective than"
+            small = compared.difference < 0 and compared.non_inferior
+            p = equation("Holm p", compared.holm_p)
+            verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5 %' if small else ''})")
+        elif compared.non_inferior:
+            verdicts.setdefault("no loss", []).append(values)
+        else:
+            verdicts.setdefault("a loss", []).append(f"{values} ({_not_significant(compared)})")
+    sentences = []
+    for verdict, found in verdicts.items():
+        listed = ", ".join(found)
+        if verdict == "no loss":
+            sentences.append(f"{run.name}: no loss shown, within 5 % of {base.name} or better: {listed}.")
+        elif verdict == "a loss":
+            sentences.append(f"{run.name}: a loss against {base.name} cannot be ruled out: {listed}.")
+        else:
+            sentences.append(f"{run.name} {verdict} {base.name}: {listed}.")
+    return sentences
+
+
+def _not_significant(compared: Comparison) -> str:
+    if compared.holm_p is None:
+        return "no test was possible"
+    return f"not significant, {equation('Holm p', compared.holm_p)}"
+
+
+# --- bias ------------------------------------------------------------------------------------------------------------
+
+
+def _lean(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+    """Which group's passages the first ranks lean towards."""
+    figure, pair = run.figures[str(measure)], poles(result, measure)
+    if figure.mean is None or pair is None:
+        return [f"{measure} of {run.name} is undefined for every query."]
+    ranks = f"The first {measure.params['cutoff']} ranks of {run.name}"
+    numbers = _numbers(figure)
+    clear = figure.ci95 is not None and not figure.ci95[0] <= 0 <= figure.ci95[1]
+    if clear:
+        text = f"{ranks} lean towards {passages(pair[0] if figure.mean > 0 else pair[1], pair)} {numbers}"
+    else:
+        text = f"{ranks} show no clear lean between {both(pair)} {numbers}"
+    random = result[RANDOM].figures[str(measure)].mean
+    sentences = [f"{text}; a random order of the candidates gives {number(random)}."]
+    compared = figure.vs_baseline
+    if compared is not None and result.baseline is not None:
+        sentences += _difference(result, run, measure, compared)
+    nearer = compared is not None and compared.significant and not _further(result, figure, measure)
+    if not clear or nearer:
+        sentences += _unsigned(result, run, measure)
+    return sentences
+
+
+def _numbers(figure: Figure) -> str:
+    if figure.ci95 is None:
+        return f"({figure.measure} {number(figure.mean)}, no interval)"
+    low, high = figure.ci95
+    return f"({figure.measure} {number(figure.mean)}, 95 % interval {number(low)} to {number(high)})"
+
+
+def _further(result: AuditResult, figure: Figure, measure: Measure) -> bool:
+    """Whether a run's mean lies further from 0 than the baseline's."""
+    base = result[result.baseline].figures[str(measure)].mean if result.baseline is not None else None
+    return base is None or figure.mean is None or abs(figure.mean) > abs(base)
+
+
+def _difference(result: AuditResult, run: RunAudit, measure: Measure, compared: Comparison) -> list[str]:
+    if compared.difference is None:
+        return []
+    start = f"Its difference to {result.baseline} in {measure} ({number(compared.difference)})"
+    if not compared.significant:
+        if compared.holm_p is None:
+            return [f"{start} could not be tested."]
+        return [f"{start} is not significant ({equation('Holm p', compared.holm_p)})."]
+    text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
+    if getattr(measure, "better", "higher") == "nearer zero":
+        further = _further(result, run.figures[str(measure)], measure)
+        text += f": its mean is {'further from' if further else 'nearer to'} 0"
+    tied = [name for name in (run.name, result.baseline) if name and result[name].figures[str(measure)].tie_sensitive]
+    if tied:
+        text += f"; another order of tied documents in {' and '.join(tied)} could change that"
+    return [text + "."]
+
+
+def _unsigned(result: AuditResult, run: RunAudit, lean: Measure) -> list[str]:
+    """The lean without its sign, since a mean near 0 can hide queries that lean both ways."""
+    names = dict.fromkeys([run.name, result.baseline or run.name])
+    sizes = [np.abs(result[name].figures[str(lean)].values) for name in names]
+    values = [f"{number(float(np.nanmean(size)))} in {name}" for size, name in zip(sizes, names, strict=True)]
+    return [
+        f"Queries that lean in opposite ways cancel in {lean}; without its sign a query's lean is "
+        f"{', '.join(values)} on average."
+    ]
+
+
+def _neutrality(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+    figure = run.figures[str(measure)]
+    if figure.mean is None:
+        return [f"{measure} of {run.name} is undefined for every query."]
+    random, ideal = (result[name].figures[str(measure)].mean for name in (RANDOM, NEUTRAL_FIRST))
+    sentences = [
+        f"Neutrality of the first {measure.params['cutoff']} ranks of {run.name}: {number(figure.mean)}"
+        f" {_numbers_of(figure)};"
+        f" a random order of the candidates has {number(random)}, the most neutral order {number(ideal)}."
+    ]
+    if figure.vs_baseline is not None:
+        sentences += _difference(result, run, measure, figure.vs_baseline)
+    return sentences
+
+
+def _numbers_of(figure: Figure) -> str:
+    if figure.ci95 is None:
+        return f"({figure.measure})"
+    return f"({figure.measure}, 95 % interval {number(figure.ci95[0])} to {number(figure.ci95[1])})"
+
+
+def _pairs(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+    """Which group's relevant passages win more often against passages that are not relevant."""
+    figure, pair = run.figures[str(measure)], poles(result, measure)
+    if figure.mean is None or pair is None:
+        return [f"{measure} of {run.name} is undefined: a group has no relevant passage."]
+    first, second = (passages(group, pair) for group in pair)
+    if figure.ci95 is None or figure.ci95[0] <= 0 <= figure.ci95[1]:
+        text = f"no clear difference between {both(pair)}"
+    elif figure.mean > 0:
+        text = f"{first} win more often than {second}"
+    else:
+        text = f"{second} win more often than {first}"
+    sentences = [f"Relevant passages against the others in {run.name}: {text} {_numbers(figure)}."]
+    compared = figure.vs_baseline
+    if compared is not None and compared.significant:
+        sentences += _difference(result, run, measure, compared)
+    return sentences
+
+
+def _ties(run: RunAudit) -> list[str]:
+    flagged = [figure for figure in run.figures.values() if figure.tie_sensitive and figure.tie_range is not None]
+    if not flagged:
+        return []
+    ranges = ", ".join(
+        f"{figure.measure} from {number(figure.tie_range[0])} to {number(figure.tie_range[1])}"
+        for figure in flagged
+        if figure.tie_range is not None
+    )
+    return [f"Read {run.name} with care: the order of its tied documents alone can move {ranges}."]

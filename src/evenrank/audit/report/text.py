@@ -1,0 +1,178 @@
+"""The audit as a table of text for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+
+from evenrank.audit.result import AuditResult, Figure, RunAudit
+from evenrank.measures import is_bias
+
+from ._format import NONE, direction, interval, number, p_value, plain, poles, positive
+from .summary import UNKNOWN, summarise
+
+_DIGITS = 4
+_GAP = "  "
+_LEAST_NAME, _MOST_NAME = 15, 30
+_LEAST_WIDTH = 76
+_INDENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of the table: a run's name and its cells, ``figures`` and then ``against`` the baseline."""
+
+    name: str
+    figures: tuple[str, ...]
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The right-aligned columns of a table."""
+
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    @property
+    def widths(self) -> list[int]:
+        return [max(map(cell_len, column)) for column in zip(self.header, *self.rows, strict=True)]
+
+    @property
+    def width(self) -> int:
+        return sum(self.widths) + len(_GAP) * len(self.widths)
+
+    def beside(self, other: _Columns) -> _Columns:
+        return _Columns(self.header + other.header, [a + b for a, b in zip(self.rows, other.rows, strict=True)])
+
+
+_FIGURES = ("mean", "95 % interval", "tie mean", "tie range ")
+_AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
+
+
+def render_text(result: AuditResult, width: int = 120) -> str:
+    """The audit for a terminal ``width`` (at least 76) wide: figures by measure, notes, and what they mean in words.
+
+    Where one table is wider than that, the comparison with the baseline stands in a second one below the figures.
+    """
+    width = max(width, _LEAST_WIDTH)
+    blocks = [_head(result, width), _tables(result, width), _wrapped(_legend(result), width)]
+    notes = [note for note in result.notes if not note.startswith(UNKNOWN)]
+    if notes:
+        blocks.append("Notes\n" + _listed([plain(note) for note in notes], width))
+    blocks.append("In words\n" + _listed([plain(sentence) for sentence in summarise(result)], width))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _head(result: AuditResult, width: int) -> str:
+    given = sum(not run.reference for run in result.runs)
+    lines = []
+    if not result.judged:
+        lines.append(f"{UNKNOWN}: there are no qrels. A ranking of nonsense can be perfectly fair.")
+    baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
+    lines.append(f"evenrank audit: {given} run{'s' * (given != 1)}, {len(result.queries)} queries, {baseline}")
+    settings = result.settings
+    lines.append(
+        plain(
+            f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, background "
+            f"{settings['background']}, order of the {settings['order']}"
+        )
+    )
+    return "\n".join(_wrapped(line, width) for line in lines)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _tables(result: AuditResult, width: int) -> str:
+    groups = [
+        (str(measure), [_row(run, run.figures[str(measure)]) for run in result.runs]) for measure in result.measures
+    ]
+    rows = [row for _, found in groups for row in found]
+    name_width = min(max(cell_len(row.name) for row in rows), _MOST_NAME)
+    figures = _Columns(_FIGURES, [row.figures for row in rows])
+    against = _Columns(_AGAINST, [row.against for row in rows])
+    together = figures.beside(against)
+    parts = [figures] if result.baseline is None else [figures, against]
+    if result.baseline is not None and _INDENT + _LEAST_NAME + together.width <= width:
+        parts = [together]
+    tables = []
+    for number_, columns in enumerate(parts):
+        lines = [_line("run", columns.header, min(name_width, width - _INDENT - columns.width), columns.widths)]
+        cells = iter(columns.rows)
+        for key, found in groups:
+            lines.append(_wrapped(_title(result, key), width) if number_ == 0 else key)
+            fitting = min(name_width, width - _INDENT - columns.width)
+            lines += [_line(row.name, next(cells), fitting, columns.widths) for row in found]
+        tables.append("\n".join(lines))
+    return f"\n\nAgainst {plain(result.baseline or '')}\n".join(tables)
+
+
+def _line(name: str, cells: tuple[str, ...], name_width: int, widths: list[int]) -> str:
+    if cell_len(name) > name_width:
+        name = set_cell_size(name, name_width - 1) + "…"
+    aligned = [" " * (size - cell_len(cell)) + cell for cell, size in zip(cells, widths, strict=True)]
+    return _GAP.join([" " * _INDENT + set_cell_size(name, name_width), *aligned]).rstrip()
+
+
+def _title(result: AuditResult, key: str) -> str:
+    figures = [run.figures[key] for run in result.runs]
+    counts = sorted({figure.n for figure in figures})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    undefined = max(figure.undefined for figure in figures)
+    more = f", up to {undefined} undefined" if undefined else ""
+    kind = "bias" if is_bias(figures[0].measure) else "utility"
+    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} queries{more})"
+
+
+def _row(run: RunAudit, figure: Figure) -> _Row:
+    name = f"({run.name})" if run.reference else plain(run.name)
+    figures = (
+        number(figure.mean, _DIGITS),
+        interval(figure.ci95, _DIGITS),
+        number(figure.tie_mean, _DIGITS),
+        interval(figure.tie_range, _DIGITS) + ("~" if figure.tie_sensitive else " "),
+    )
+    compared = figure.vs_baseline
+    if compared is None:
+        return _Row(name, figures, ("baseline", "", "", ""))
+    counts = NONE
+    if compared.better is not None:
+        counts = f"{compared.better}/{compared.equal}/{compared.worse}"
+    p = compared.p if figure.whole_run else compared.t_p
+    holm = p_value(compared.holm_p) + ("*" if compared.significant else " ")
+    return _Row(name, figures, (number(compared.difference, _DIGITS), counts, p_value(p), holm))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _legend(result: AuditResult) -> str:
+    parts = ["Marks: (name) a reference ranking made from the same candidates"]
+    if result.baseline is not None:
+        parts.append("* Holm p below .05")
+    parts.append("~ tied documents move the figure by more than its interval is wide")
+    text = "; ".join(parts) + "."
+    if result.baseline is not None:
+        whole = [str(figure.measure) for figure in result.runs[0].figures.values() if figure.whole_run]
+        test = f" ({', '.join(whole)}: permutation test)" if whole else ""
+        text += (
+            f" differ.: run minus baseline. b/e/w: queries that are better, equal, worse. t p: paired t-test{test}, not"
+            " corrected. Holm p: corrected over the runs compared (references are not among them)."
+        )
+    sign = positive(poles(result))
+    return text + (f" Sign of a lean: {sign}." if sign else "")
+
+
+def _wrapped(text: str, width: int, first: str = "") -> str:
+    # "p < 0.001" stays on one line.
+    kept = text.replace("p < ", "p\xa0<\xa0").replace("p = ", "p\xa0=\xa0")
+    indent = " " * len(first)
+    filled = textwrap.fill(kept, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    return filled.replace("\xa0", " ")
+
+
+def _listed(sentences: list[str], width: int) -> str:
+    return "\n".join(_wrapped(sentence, width, "- ") for sentence in sentences)

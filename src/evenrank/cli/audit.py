@@ -1,0 +1,74 @@
+"""``evenrank audit``: group bias of rankings, beside effectiveness."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Annotated, Any, cast
+
+import typer
+
+from . import _options
+
+
+def command(
+    runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")],
+    collection: Annotated[
+        str | None, typer.Option("--collection", help="The documents: TSV, JSONL, Parquet or irds:NAME.")
+    ] = None,
+    scores: Annotated[str | None, typer.Option("--scores", help="Documents scored by evenrank score.")] = None,
+    qrels: Annotated[str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, no utility.")] = None,
+    queries: Annotated[str | None, typer.Option("--queries", help="Query texts, for the report.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", help="The run to compare with.")] = None,
+    background: Annotated[
+        str | None, typer.Option("--background", help="Run that normalises NFaiRR (the baseline, else the first).")
+    ] = None,
+    background_depth: Annotated[
+        int, typer.Option("--background-depth", help="How many of its documents a query.")
+    ] = 200,
+    missing: Annotated[
+        str, typer.Option("--missing", help="Documents without text: error, skip or neutral.")
+    ] = "error",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of intervals and permutation tests.")] = 0,
+    lexicon: _options.Lexicon = "gender-en",
+    poles: _options.Poles = None,
+    tokens: _options.Tokens = "word",
+    threshold: _options.Threshold = 1,
+    order: Annotated[
+        str, typer.Option("--order", help="score (ties by falling document id) or file (the file's order).")
+    ] = "score",
+    measures: Annotated[
+        str | None, typer.Option("--measures", help="For example \"nDCG@10 NFaiRR@10 ARaB(magnitude='bool')@10\".")
+    ] = None,
+    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
+    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    per_query: Annotated[str | None, typer.Option("--per-query", help="Also write every query's values (CSV).")] = None,
+) -> None:
+    """Measure the group bias of one or more rankings, beside their effectiveness."""
+    from evenrank.audit import audit, named_runs
+
+    result = audit(
+        named_runs(runs),
+        collection=collection,
+        scores=scores,
+        qrels=qrels,
+        queries=queries,
+        baseline=baseline,
+        background=background,
+        background_depth=background_depth,
+        missing=cast(Any, missing),
+        seed=seed,
+        lexicon=lexicon,
+        poles=poles,
+        tokens=cast(Any, tokens),
+        threshold=threshold,
+        order=cast(Any, order),
+        measures=measures,
+    )
+    typer.echo(result.table(max(100, shutil.get_terminal_size((120, 24)).columns)))
+    if json is not None:
+        result.to_json(json)
+    if per_query is not None:
+        result.per_query(per_query)
+    if report is not None:
+        result.report(report)
+        typer.echo(f"report: {report}", err=True)

@@ -1,0 +1,31 @@
+"""``evenrank score``: what every document of a collection says of each group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from . import _options
+
+
+def command(
+    collection: Annotated[str, typer.Argument(help="TSV (id, tab, text), JSONL, Parquet or irds:NAME.")],
+    out: Annotated[str, typer.Option("--out", help="The score table to write (Parquet).")],
+    lexicon: _options.Lexicon = "gender-en",
+    poles: _options.Poles = None,
+    tokens: _options.Tokens = "word",
+    magnitudes: Annotated[
+        str, typer.Option("--magnitudes", help="Some of count, bool, tf, tf_words, tf_literal.")
+    ] = "tf bool tf_words",
+    threshold: _options.Threshold = 1,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Count each group's words in every document: magnitudes and neutrality, as a Parquet table."""
+    from evenrank.groups import Scoring, load_lexicon, score_collection
+
+    scoring = Scoring(
+        load_lexicon(lexicon, poles=poles), cast(Any, tokens), cast(Any, tuple(magnitudes.split())), threshold
+    )
+    rows = score_collection(collection, out, scoring, quiet=quiet)
+    typer.echo(f"{rows} documents scored: {out}", err=True)

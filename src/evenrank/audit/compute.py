@@ -143,7 +143,7 @@ def _load_runs(runs: Mapping[str, PathLike | Run | pl.DataFrame] | Sequence[Path
 
 
 def run_name(path: PathLike) -> str:
-    """The name that a run file gives its run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
+    """The name that a run file gives its run: its own, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
     name = os.path.basename(os.fspath(path)).removesuffix(".gz")
     stem, suffix = os.path.splitext(name)
     return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
@@ -380,15 +380,15 @@ def _with_statistics(
     for m, (key, measure) in enumerate(zip(keys, measures, strict=True)):
         if key in measured[0].poles:
             run_draws = _delta_draws([run.poles[key] for run in measured], seed)
-            means = [delta_aprf(*run.poles[key]) for run in measured]
+            means: list[float | None] = [delta_aprf(*run.poles[key]) for run in measured]
             counts = [int((~np.isnan(np.stack(run.poles[key]))).any(axis=0).sum()) for run in measured]
         else:
             run_draws = [draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured))]
-            means = [_mean(run.values[key]) for run in measured]  # type: ignore[misc]
+            means = [_mean(run.values[key]) for run in measured]
             counts = [int((~np.isnan(run.values[key])).sum()) for run in measured]
         if measure.NAME.startswith("|"):
             run_draws = [np.abs(d) for d in run_draws]
-            means = [None if mean is None else abs(mean) for mean in means]  # type: ignore[misc]
+            means = [None if mean is None else abs(mean) for mean in means]
         compared = _compare(measured, measure, means, run_draws, base, seed + m)
         for r, run in enumerate(measured):
             mean = means[r] if means[r] is not None and not np.isnan(means[r]) else None

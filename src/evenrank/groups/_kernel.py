@@ -78,9 +78,9 @@ def count_entries(
 ):
     """Counts the lexicon's entries in each text.
 
-    ``data`` uint8: UTF-8 bytes; ``starts``, ``ends`` [N] int64: each text's bytes; ``words``: the ``word`` tokens
-    rather than ``whitespace``; ``kinds``, ``folded``, ``expansions``: tokens.Alphabet; ``keys``, ``slots``: token hash →
-    token number; ``node_keys``, ``node_slots``: (node, token) → node of the entries' trie; ``node_entry``: the entry
+    ``data`` uint8: UTF-8 bytes; ``starts``, ``ends`` [N] int64: each text; ``words``: the ``word`` tokens
+    rather than ``whitespace``; ``kinds``, ``folded``, ``expansions``: tokens.Alphabet; ``keys``, ``slots``: token hash
+    → token number; ``node_keys``, ``node_slots``: (node, token) → node of the entries' trie; ``node_entry``: the entry
     that ends at a node, or −1; ``entry_group`` [E].
 
     Returns tokens [N] int32, count [N, G] int32, tf_words [N, G] and tf_literal [N, G] float64: Σ ln(1 + c_w) and
@@ -126,7 +126,7 @@ def count_entries(
             # One code point of any kind, or the end of the text as a separator.
             at_end = place >= end
             kind = SEPARATOR_KIND
-            code = 0
+            code = np.int64(0)
             if known == BLANK and not at_end:
                 place += one
             elif not at_end:

@@ -108,6 +108,5 @@ def _kind(character: str) -> int:
     if character in _APOSTROPHES:
         return APOSTROPHE
     code = ord(character)
-    return (
-        WORD if code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN" or code in _SELECTORS else SEPARATOR
-    )
+    inside = code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN"
+    return WORD if inside or code in _SELECTORS else SEPARATOR

@@ -19,9 +19,9 @@ _LAYOUT = Layout(
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Reads TREC qrels (space or tab separated, plain or gzip, or ``irds:NAME``).
 
-    Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement. Raises InputError, with
-    the line, for a line that has not four fields, a grade that is no whole number, and a document judged twice for a
-    query with different grades; the same judgement twice counts once.
+    Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement. Raises InputError,
+    with the line, for a line that has not four fields, a grade that is no whole number, and a document judged twice
+    for a query with different grades; the same judgement twice counts once.
     """
     if irds.is_identifier(path):
         return irds.qrels(os.fspath(path))

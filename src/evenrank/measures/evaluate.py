@@ -156,7 +156,8 @@ class Evaluation:
             absent = self.run.table["doc_id"].filter(pl.Series(lost)).unique(maintain_order=True)
             raise EvenrankError(
                 f"run {self.run.name}: {len(absent)} of its documents are not in the collection:"
-                f" {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''} (--missing skip or neutral goes on)"
+                f" {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''}"
+                " (--missing skip or neutral goes on)"
             )
         if self.missing != "skip" or not lost.any():
             return np.arange(len(lost))
@@ -277,8 +278,10 @@ class Evaluation:
         """The measure for each query of its axis [Q] or [J]. For ΔA-PRF, the first pole's PRF minus the second's."""
         if measure.NAME in _LINEAR:
             weights, scale, values = self._linear(measure)
-            value = (weights * self.scored_lists.top(values, weights.shape[1])).sum(axis=1) * scale
-            return np.abs(value) if measure.NAME == "AbsARaB" else value
+            value: Array = (weights * self.scored_lists.top(values, weights.shape[1])).sum(axis=1) * scale
+            if measure.NAME == "AbsARaB":
+                value = np.abs(value)
+            return value
         if measure.NAME == "APRF":
             return self.group_prf(measure, measure["group"])
         if measure.NAME in _DELTA:
@@ -308,10 +311,7 @@ class Evaluation:
         scores = self._scores
         if group not in scores.groups:
             raise EvenrankError(f"no group {shown(group)} in the score table, which has {', '.join(scores.groups)}")
-        if len(scores.groups) == 2:
-            other = scores.groups[1 - scores.groups.index(group)]
-        else:
-            other = REST
+        other = scores.groups[1 - scores.groups.index(group)] if len(scores.groups) == 2 else REST
         return self._pole_prf(measure, (group, other), 1, tie_weight)
 
     def poles_prf(self, measure: Measure, weights: tuple[float, float] = (1.0, 1.0)) -> tuple[Array, Array]:
@@ -348,7 +348,8 @@ class Evaluation:
         self, measure: Measure, lists: RankedLists, hits: utility.Hits | None, *, random: bool = False
     ) -> Array:
         if measure.NAME == "AbsARaB":
-            return np.mean([np.abs(draw) for draw in self._draws(measure, lists)], axis=0)
+            expected: Array = np.mean([np.abs(draw) for draw in self._draws(measure, lists)], axis=0)
+            return expected
         if measure.NAME in _LINEAR:
             weights, scale, values = self._linear(measure)
             if random:
@@ -545,10 +546,10 @@ def _utility(measure: Measure, *, expected: bool) -> Callable[[utility.Hits], Ar
         function = _BY_RELEVANCE[measure.NAME][expected]
         if params or (cutoff is None and measure.NAME in ("P", "R", "Success")) or relevance < 1:
             return None
-        return lambda hits: function(hits.at_least(relevance), cutoff)  # type: ignore[operator]
+        return lambda hits: function(hits.at_least(relevance), cutoff)
     if measure.NAME in _BY_GRADE:
         graded = _BY_GRADE[measure.NAME][expected]
         if params or (cutoff is None and measure.NAME == "ERR"):
             return None
-        return lambda hits: graded(hits, cutoff)  # type: ignore[operator]
+        return lambda hits: graded(hits, cutoff)
     return None

@@ -129,7 +129,7 @@ def expand(starts: Array, sizes: Array) -> tuple[Array, Array]:
 
 
 def sample_places(sizes: Array, count: int, rng: np.random.Generator) -> Array:
-    """``count`` distinct places [G, count] out of each of ``sizes`` [G], in random order; what exceeds a size is void."""
+    """``count`` distinct places [G, count] out of each of ``sizes`` [G], in random order; past a size they are void."""
     if not count or not len(sizes):
         return np.zeros((len(sizes), count), dtype=np.int64)
     picks = np.zeros((len(sizes), count), dtype=np.int64)

@@ -40,11 +40,12 @@ def nfairr(fairness: Array, ideal: Array) -> Array:
     >>> nfairr(np.array([1.25, 0.0]), np.array([1.5, 0.0])).round(4).tolist()
     [0.8333, nan]
     """
-    return np.divide(fairness, ideal, out=np.full(len(fairness), np.nan), where=ideal > 0)
+    normalised: Array = np.divide(fairness, ideal, out=np.full(len(fairness), np.nan), where=ideal > 0)
+    return normalised
 
 
 def ranker_agnostic_fairr(neutrality: Array, cutoff: int) -> float:
-    """FaiRR@cutoff that a document set [D] gives when any document may stand at any rank: mean neutrality × Σ discounts.
+    """FaiRR@cutoff of a document set [D] any of which may stand at any rank: mean neutrality × Σ discounts.
 
     The ranker-agnostic form of [RKS21]; divide by an :func:`ideal_fairr` for the normalised one.
     """

@@ -84,7 +84,8 @@ def _mean_share(wins: Wins, in_group: Array, queries: int, won: Array) -> Array:
     chosen = in_group & (wins.others > 0)
     total = np.bincount(wins.query[chosen], weights=won[chosen], minlength=queries)
     pairs = np.bincount(wins.query[chosen], weights=wins.others[chosen], minlength=queries)
-    return np.divide(total, pairs, out=np.full(queries, np.nan), where=pairs > 0)
+    share: Array = np.divide(total, pairs, out=np.full(queries, np.nan), where=pairs > 0)
+    return share
 
 
 def tied_pair_share(wins: Wins) -> float:

@@ -102,7 +102,8 @@ def _starts_within(*keys: Array) -> Array:
 def _number_within(*keys: Array) -> Array:
     """The number of each entry among neighbours with equal keys, from 0."""
     starts = _starts_within(*keys)
-    return np.arange(len(keys[0])) - np.repeat(starts, np.diff(np.append(starts, len(keys[0]))))
+    number: Array = np.arange(len(keys[0])) - np.repeat(starts, np.diff(np.append(starts, len(keys[0]))))
+    return number
 
 
 def _count_within(*keys: Array) -> Array:
@@ -184,7 +185,8 @@ def _survival(query: Array, stop: Array) -> Array:
     # A cumulative sum of logs over everything, minus its value where the query starts.
     logs = np.concatenate(([0.0], np.cumsum(np.log1p(-stop))))
     starts = np.arange(len(query)) - _number_within(query) if len(query) else np.zeros(0, dtype=np.int64)
-    return np.exp(logs[:-1] - logs[starts])
+    chance: Array = np.exp(logs[:-1] - logs[starts])
+    return chance
 
 
 # --- expectations over the orders of tied documents ------------------------------------------------------------------
@@ -295,7 +297,7 @@ def expected_err(hits: Hits, cutoff: int) -> Array:
     stop = _stopping(hits.grade)
     reached = _survival(hits.query, stop)[groups.first] if len(groups.first) else groups.first.astype(float)
     most = int(groups.hits.max(initial=0))
-    # e[u]: mean over u-subsets of a group's hits of the product of 1 − stop, by the recurrence of symmetric polynomials.
+    # polynomial[u]: sum over u-subsets of a group's hits of the product of 1 − stop, by the usual recurrence.
     padded = np.zeros((len(groups.first), most))
     lane = np.repeat(np.arange(len(groups.first)), groups.hits)
     padded[lane, _number_within(hits.query, hits.before) if len(lane) else lane] = 1 - stop

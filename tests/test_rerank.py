@@ -138,7 +138,7 @@ def test_batches_and_windows_change_nothing(
     scores = []
     for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
         monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", window)
-        result = rerank(run, model, collection, queries, batch_size=batch_size)
+        result = rerank(run, model, collection, queries, 5, batch_size=batch_size)
         scores.append(result.table.sort(keys)["score"].to_numpy())
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
     np.testing.assert_allclose(scores[2], scores[0], atol=1e-5)
@@ -163,7 +163,7 @@ def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFra
     exact = rerank(run, cross, collection, queries).table.sort("query_id", "doc_id")["score"]
     result = rerank(run, cross, collection, queries, precision="bfloat16")
     rough = result.table.sort("query_id", "doc_id")["score"]
-    assert np.abs(exact.to_numpy() - rough.to_numpy()).max() < 0.25 * exact.std()
+    assert np.abs(exact.to_numpy() - rough.to_numpy()).mean() < 0.1 * exact.std()
     # Scores of bf16 alone would have no more than 8 significant bits.
     as_bf16 = torch.tensor(rough.to_list(), dtype=torch.float32).bfloat16().float().numpy()
     assert (as_bf16 != rough.to_numpy().astype(np.float32)).mean() > 0.9
@@ -256,7 +256,7 @@ def test_kept_scores_of_another_call_are_not_used(
     assert resumed(depth=11) == ()
     assert resumed() == ()
     assert resumed(collection.with_columns(pl.col("text") + ".")) == ()
-    assert resumed(model=BI) == ()
+    assert resumed(kind="bi") == ()
     assert resumed() == ()
     other = tmp_path / "other" / "tiny-cross"
     shutil.copytree(cross, other)

@@ -391,7 +391,8 @@ def _with_statistics(
             means = [None if mean is None else abs(mean) for mean in means]
         compared = _compare(measured, measure, means, run_draws, base, seed + m)
         for r, run in enumerate(measured):
-            mean = means[r] if means[r] is not None and not np.isnan(means[r]) else None
+            mean = means[r]
+            mean = None if mean is None or np.isnan(mean) else mean
             tie_mean, tie_range = run.ties[key]
             if run.name == RANDOM and mean is not None:
                 tie_mean, tie_range = mean, (mean, mean)

@@ -111,8 +111,8 @@ def _from_lines(path: str) -> Lexicon:
 
 def _from_toml(path: Path) -> Lexicon:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
+    except tomllib.TOMLDecodeError as error:
         raise InputError(path, f"no valid TOML: {error}") from None
     unknown = data.keys() - {"name", "groups", "poles", "shares", "words"}
     if unknown:
@@ -122,11 +122,24 @@ def _from_toml(path: Path) -> Lexicon:
         isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
     ):
         raise InputError(path, "expected a table [words] with a list of words for each group")
-    groups = tuple(data.get("groups", sorted(table)))
-    if set(groups) != set(table):
+    name, shares = data.get("name", path.stem), data.get("shares")
+    groups, poles = (
+        _texts(path, key, data.get(key, default)) for key, default in (("groups", sorted(table)), ("poles", []))
+    )
+    if not isinstance(name, str):
+        raise InputError(path, f"expected a text as name, found {shown(name)}")
+    if shares is not None and not (isinstance(shares, dict) and all(type(s) in (int, float) for s in shares.values())):
+        raise InputError(path, "expected a table [shares] with a number for each group")
+    if sorted(groups) != sorted(table):
         raise InputError(path, f"groups names {', '.join(groups)}, [words] holds {', '.join(table)}")
     words = [(word, group) for group in groups for word in table[group]]
-    return _checked(path, data.get("name", path.stem), groups, words, data.get("shares"), data.get("poles"))
+    return _checked(path, name, groups, words, shares, poles or None)
+
+
+def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InputError(path, f"expected a list of texts as {key}, found {shown(value)}")
+    return tuple(value)
 
 
 def _checked(
@@ -135,7 +148,7 @@ def _checked(
     groups: tuple[str, ...],
     words: list[tuple[str, str]],
     shares: dict[str, Any] | None,
-    poles: list[str] | None,
+    poles: tuple[str, ...] | None,
 ) -> Lexicon:
     if len(groups) < 2:
         raise InputError(path, f"expected at least two groups, found {', '.join(groups) or 'none'}")
@@ -146,13 +159,11 @@ def _checked(
     if set(shares) != set(groups):
         raise InputError(path, f"[shares] names {', '.join(shares)}, the groups are {', '.join(groups)}")
     amounts = tuple(float(shares[group]) for group in groups)
-    if min(amounts) < 0 or abs(sum(amounts) - 1) > 1e-9:
+    if not (min(amounts) >= 0 and abs(sum(amounts) - 1) <= 1e-9):
         raise InputError(path, f"the target shares must sum to 1, they sum to {sum(amounts):g}")
     lexicon = Lexicon(name, groups, tuple(words), amounts, ("m", "f") if {"m", "f"} <= set(groups) else None)
-    if poles is not None:
-        lexicon = lexicon.with_poles(",".join(poles))
     try:
         lexicon.entries("word")
+        return lexicon.with_poles(",".join(poles) if poles else None)
     except EvenrankError as error:
         raise InputError(path, str(error)) from None
-    return lexicon

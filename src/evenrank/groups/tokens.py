@@ -13,6 +13,7 @@ Tokens = Literal["word", "whitespace"]
 SEPARATOR, WORD, APOSTROPHE = 0, 1, 2
 # Straight, curly, modifier-letter and full-width forms.
 _APOSTROPHES = "'\u2019\u02bc\uff07"
+_STRAIGHT = {ord(character): "'" for character in _APOSTROPHES}
 # What may follow an apostrophe at a word's end without being part of the word: "woman's", "she'll".
 _CLITICS = frozenset({"s", "d", "m", "ll", "re", "ve"})
 # No code point above has a case or is a word character, but for the combining variation selectors.
@@ -61,7 +62,7 @@ def alphabet(tokens: Tokens) -> Alphabet:
 
 def _fold(text: str, tokens: Tokens) -> str:
     if tokens == "word":
-        return text.casefold()
+        return text.casefold().translate(_STRAIGHT)
     # str.lower() writes a last capital sigma as ς, elsewhere as σ; one form for both needs no look-ahead.
     return text.lower().replace("ς", "σ")
 
@@ -79,10 +80,7 @@ def tokenize(text: str, tokens: Tokens = "word") -> list[str]:
     """
     if tokens == "whitespace":
         return [token for token in _fold(text, tokens).split(" ") if token]
-    return [_fold(text[start:end], tokens).translate(_STRAIGHT) for start, end in word_spans(text)]
-
-
-_STRAIGHT = {ord(character): "'" for character in _APOSTROPHES}
+    return [_fold(text[start:end], tokens) for start, end in word_spans(text)]
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:

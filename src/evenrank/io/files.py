@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -52,12 +53,7 @@ def _raw_blocks(path: str | os.PathLike[str], stream: IO[bytes], block_bytes: in
     rest: list[bytes] = []
     empty = True
     while True:
-        try:
-            data = stream.read(block_bytes)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(path, f"damaged gzip file ({error})") from None
-        except OSError as error:
-            raise InputError(path, f"cannot be read: {error.strerror or error}") from None
+        data = read_bytes(path, stream, block_bytes)
         if not data:
             break
         empty = False
@@ -73,6 +69,16 @@ def _raw_blocks(path: str | os.PathLike[str], stream: IO[bytes], block_bytes: in
         yield b"".join([*rest, b"\n"])
 
 
+def read_bytes(path: str | os.PathLike[str], stream: IO[bytes], size: int) -> bytes:
+    """Up to ``size`` bytes of an open file. Raises InputError where it is damaged or cannot be read."""
+    try:
+        return stream.read(size)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, f"damaged gzip file ({error})") from None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {_reason(error)}") from None
+
+
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file's bytes, unpacked when they are gzip (told by its first bytes, not by its name)."""
@@ -83,9 +89,8 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             path, "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
         ) from None
     with plain:
-        packed = plain.read(2) == _GZIP_MAGIC
-        plain.seek(0)
-        if packed:
+        # Peeked, not read: a pipe cannot go back.
+        if plain.peek(2)[:2] == _GZIP_MAGIC:
             with gzip.open(plain, "rb") as unpacked:
                 yield unpacked  # type: ignore[misc]
         else:
@@ -106,11 +111,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was.
     """
-    target = Path(path)
+    # A link keeps pointing to its file, and a device (/dev/null) is not replaced by a file.
+    target = Path(os.path.realpath(path))
     try:
+        if target.is_dir():
+            raise InputError(path, "cannot be written: Is a directory")
+        if target.exists() and not target.is_file():
+            raise InputError(path, "cannot be written: it is no regular file")
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
-        raise InputError(target, f"cannot be written: {error.strerror}") from None
+        raise InputError(path, f"cannot be written: {_reason(error)}") from None
     os.close(handle)
     part = Path(name)
     try:
@@ -121,9 +131,14 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.chmod(0o666 & ~mask)
         part.replace(target)
     except OSError as error:
-        raise InputError(target, f"cannot be written: {error.strerror or error}") from None
+        raise InputError(path, f"cannot be written: {_reason(error)}") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words: pyarrow puts its own before them, polars a number behind them."""
+    return os.strerror(error.errno) if error.errno else re.sub(r" \(os error \d+\)$", "", str(error))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -97,11 +97,11 @@ def fetch(name: str, to: str | os.PathLike[str], *, base_url: str | None = None,
         raise EvenrankError(f"expected an address with http or https, found {shown(base)}")
     folder = Path(to)
     targets = [(file, folder / file.file_name) for file in known[name].files]
-    wanted = [(file, target) for file, target in targets if not _present(file, target)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(folder, f"cannot be written: {error.strerror}") from None
+    wanted = [(file, target) for file, target in targets if not _present(file, target)]
     for file, target in wanted:
         content = _download(file, file.url(base), timeout)
         with atomic_path(target) as part:
@@ -135,6 +135,7 @@ class _HttpOnly(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
+            fp.close()
             raise urllib.error.URLError(f"redirected to {newurl}")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -61,7 +61,9 @@ class Run:
         missing = [column for column in _COLUMNS if column not in table.columns]
         if missing:
             raise EvenrankError(f"run {name}: the table has no column {', '.join(missing)}")
-        table = table.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64))
+        table = table.select(
+            pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False)
+        )
         if not table.height:
             raise EvenrankError(f"run {name}: the run is empty")
         if any(table.null_count().row(0)) or not table["score"].is_finite().all():
@@ -102,10 +104,16 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """Writes a run in TREC form, whole or not at all. Scores keep their full precision."""
-    table = run.table.select(
-        "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(run.name.replace(" ", "_")).alias("tag")
-    )
+    """Writes a run in TREC form, whole or not at all. Scores keep their full precision.
+
+    Raises InputError for an id that is empty or holds white space, which the form cannot carry.
+    """
+    for column in ("query_id", "doc_id"):
+        bad = run.table[column].filter(run.table[column].str.contains(r"^$|[ \t\r\n]"))
+        if len(bad):
+            raise InputError(path, f"cannot be written: {shown(bad[0])} as {column} is empty or holds white space")
+    tag = "_".join(run.name.split()) or "run"
+    table = run.table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(path) as part:
         table.write_csv(part, include_header=False, separator=" ", quote_style="never")
 

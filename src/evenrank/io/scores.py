@@ -108,11 +108,14 @@ def read_scores(path: str | os.PathLike[str], ids: IdSet | None = None) -> Score
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY)
         with pq.ParquetFile(path) as file:
-            table = pl.concat([_batch(batch, ids) for batch in file.iter_batches(batch_size=1 << 18)])
+            parts = [_batch(batch, ids) for batch in file.iter_batches(batch_size=1 << 18)]
     except pl.exceptions.ColumnNotFoundError:
         raise InputError(path, "no score table: it has no column doc_id") from None
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise InputError(path, f"no Parquet file that can be read ({str(error).splitlines()[0]})") from None
+    if not parts:
+        raise InputError(path, "no score table: it holds no row")
+    table = pl.concat(parts)
     try:
         scores = Scores.of(table, json.loads(stored) if stored else None)
     except EvenrankError as error:

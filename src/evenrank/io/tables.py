@@ -45,16 +45,14 @@ def parse_block(path: str | os.PathLike[str], block: Block, layout: Layout) -> p
 
 def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
     head = block.data[: block.data.find(b"\n")]
-    separator = "\t" if b"\t" in head else " "
-    if head.count(separator.encode()) != len(layout.fields) - 1:
+    separator, other = ("\t", b" ") if b"\t" in head else (" ", b"\t")
+    if head.count(separator.encode()) != len(layout.fields) - 1 or other in block.data:
         return None
     try:
         table = pl.read_csv(block.data, has_header=False, separator=separator, quote_char=None, schema=layout.fields)
     except pl.exceptions.PolarsError:
         return None
     if table.height != block.lines or any(table.null_count().row(0)):
-        return None
-    if separator == "\t" and b" " in block.data:
         return None
     floats = [pl.col(name).is_finite().all() for name, kind in layout.fields.items() if kind is pl.Float64]
     if floats and not all(table.select(pl.all_horizontal(floats)).row(0)):
@@ -127,6 +125,8 @@ class IdSet:
 
     def among(self, ids: pl.Series) -> pl.Series:
         """Whether each of ``ids`` is in the set (an id that is not is let through once in about 10^12)."""
+        if not len(self._hashes):
+            return pl.repeat(False, len(ids), eager=True)
         hashes = ids.hash().to_numpy()
         place = np.searchsorted(self._hashes, hashes)
         return pl.Series(self._hashes[np.minimum(place, len(self._hashes) - 1)] == hashes)

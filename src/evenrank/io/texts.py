@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from . import irds
 from .errors import InputError, shown
-from .files import Block, line_blocks, open_binary
+from .files import Block, line_blocks, open_binary, read_bytes
 from .tables import IdSet, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
@@ -92,8 +93,10 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
     if irds.is_identifier(path):
         yield from irds.batches(os.fspath(path), id_column)
         return
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise InputError(path, "expected a file, found a pipe: texts may be read more than once")
     with open_binary(path) as stream:
-        head = stream.read(4)
+        head = read_bytes(path, stream, 4)
     if head == _PARQUET_MAGIC:
         yield from _parquet_batches(path, id_column)
         return
@@ -110,7 +113,8 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
         table = pl.read_csv(
             block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
         )
-        if table.height == block.lines and not table["text"].null_count():
+        # Polars takes a line without a tab for an id with an empty text: count the tabs.
+        if table.height == block.lines == block.data.count(b"\t"):
             if block.first_line == 1:
                 table = table[_header_rows(table, id_column) :]
             if not (table[id_column] == "").any():
@@ -147,15 +151,19 @@ def _header_rows(table: pl.DataFrame, id_column: str) -> int:
 def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
     try:
         rows = [_json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
+        return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
     except (ValueError, RecursionError):
         for line, content in lines_of(block).iter_rows():
             try:
-                _json_row(json.loads(content))
+                "".join(_json_row(json.loads(content))).encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    path, f"expected Unicode, found half a surrogate pair: {shown(content)}", line=line
+                ) from None
             except (ValueError, RecursionError) as error:
                 reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
                 raise InputError(path, f"{reason}, found {shown(content)}", line=line) from None
         raise
-    return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
 
 
 class _FieldError(ValueError):
@@ -198,7 +206,7 @@ def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[p
                     pl.col(row_id).cast(pl.String).alias(id_column),
                     _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
                 )
-                bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null()))
+                bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
                 if bad.height:
                     raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
                 start += table.height

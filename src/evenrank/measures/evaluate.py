@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -327,36 +327,27 @@ class Evaluation:
     # --- ties --------------------------------------------------------------------------------------------------------
 
     def tie_values(self, measure: Measure) -> Array:
-        """The exact expectation of each query's value over the orders of tied documents (see :meth:`tie_draws`)."""
-        return self._expected(measure, self.scored_lists, self.hits if self.qrels is not None else None)
+        """The expectation of each query's value over the orders of tied documents.
+
+        Exact, but for AbsARaB and measures that only ir_measures has: there the mean of 200 seeded draws.
+        """
+        return self._expected(measure, random=False)
 
     def random_values(self, measure: Measure) -> Array:
-        """The expectation of each query's value over random orders of the same candidates."""
-        lists = self.scored_lists.all_tied()
-        hits = None
-        if self.qrels is not None:
-            # All candidates form one tie, so a random order is an order of the tie.
-            length = np.zeros(len(self.judged), dtype=np.int64)
-            place = _places(self.judged, self.queries)
-            length[place >= 0] = self.lists.lengths[place[place >= 0]]
-            hits = utility.Hits(
-                **{**vars(self.hits), "before": np.zeros_like(self.hits.before), "size": length[self.hits.query]}
-            )
-        return self._expected(measure, lists, hits, random=True)
+        """The expectation of each query's value over random orders of the same candidates, as :meth:`tie_values`."""
+        return self._expected(measure, random=True)
 
-    def _expected(
-        self, measure: Measure, lists: RankedLists, hits: utility.Hits | None, *, random: bool = False
-    ) -> Array:
+    def _expected(self, measure: Measure, *, random: bool) -> Array:
         if measure.NAME == "AbsARaB":
-            expected: Array = np.mean([np.abs(draw) for draw in self._draws(measure, lists)], axis=0)
+            expected: Array = np.mean([np.abs(draw) for draw in self._draws(measure, random=random)], axis=0)
             return expected
         if measure.NAME in _LINEAR:
             weights, scale, values = self._linear(measure)
+            lists = self.scored_lists
             if random:
                 # Every rank's expectation is the mean of the list.
                 totals = np.add.reduceat(np.append(values, 0.0), lists.offsets[:-1]) * (lists.lengths > 0)
-                means = totals / np.maximum(lists.lengths, 1)
-                averaged: Array = weights.sum(axis=1) * means * scale
+                averaged: Array = weights.sum(axis=1) * totals / np.maximum(lists.lengths, 1) * scale
             else:
                 averaged = (weights * lists.tie_average(values, weights.shape[1])).sum(axis=1) * scale
             return averaged
@@ -366,10 +357,17 @@ class Evaluation:
                 first, second = np.where(np.isnan(first), first, 0.5), np.where(np.isnan(second), second, 0.5)
             return first if measure.NAME == "APRF" else first - second
         expectation = _expected_utility(measure)
-        if expectation is not None:
-            assert hits is not None
-            return expectation(hits)
-        return self._passed_through_mean(measure, random=random)
+        if expectation is None:
+            return self._passed_through_mean(measure, random=random)
+        return expectation(self._all_tied_hits if random else self.hits)
+
+    @property
+    def _all_tied_hits(self) -> utility.Hits:
+        """The hits of the run with all candidates tied: a random order is an order of this tie."""
+        place = _places(self.judged, self.queries)
+        length = np.where(place >= 0, self.lists.lengths[place], 0)
+        hits = self.hits
+        return replace(hits, before=np.zeros_like(hits.before), size=length[hits.query])
 
     def _tie_prf(self, measure: Measure, weight: float) -> tuple[Array, Array]:
         if measure.NAME == "APRF":
@@ -416,20 +414,17 @@ class Evaluation:
             return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
         return self._passed_through_bounds(measure)
 
-    def _draws(self, measure: Measure, lists: RankedLists) -> list[Array]:
+    def _draws(self, measure: Measure, *, random: bool) -> list[Array]:
+        """Values [Q] in each of 200 random orders of tied documents (of all candidates), before any absolute value."""
         weights, scale, values = self._linear(measure)
-        rng = np.random.default_rng(self.seed)
-        depth = weights.shape[1]
-        if not lists.tied:
-            return [(weights * lists.top(values, depth)).sum(axis=1) * scale]
-        return [(weights * lists.tie_draw(values, depth, rng)).sum(axis=1) * scale for _ in range(TIE_DRAWS)]
-
-    def mean_draws(self, measure: Measure, *, random: bool = False) -> Array:
-        """The run's mean value in each of ≥ 200 random orders of tied documents (or of all candidates)."""
         lists = self.scored_lists.all_tied() if random else self.scored_lists
-        return np.array(
-            [np.nanmean(draw) if (~np.isnan(draw)).any() else np.nan for draw in self._draws(measure, lists)]
-        )
+        rng = np.random.default_rng(self.seed)
+        draws = TIE_DRAWS if lists.tied else 1
+        return [(weights * lists.tie_draw(values, weights.shape[1], rng)).sum(axis=1) * scale for _ in range(draws)]
+
+    def mean_draws(self, measure: Measure) -> Array:
+        """The run's mean value in each of 200 random orders of tied documents."""
+        return np.array([np.nanmean(draw) for draw in self._draws(measure, random=False)])
 
     # --- measures that only ir_measures has --------------------------------------------------------------------------
 
@@ -522,7 +517,7 @@ def _exact_utility(measure: Measure) -> Callable[[Evaluation], Array] | None:
 
 
 def _rising_ties(hits: utility.Hits) -> utility.Hits:
-    return utility.Hits(**{**vars(hits), "rank": 2 * hits.before + hits.size + 1 - hits.rank})
+    return replace(hits, rank=2 * hits.before + hits.size + 1 - hits.rank)
 
 
 _BY_RELEVANCE = {

@@ -89,7 +89,7 @@ class Synthetic:
 
 
 def generate(planted: Planted) -> Synthetic:
-    """The whole collection in memory (about 1.5 KB a passage while it is made)."""
+    """The whole collection in memory (about 1 KB a passage while it is made)."""
     plan = make_plan(planted)
     table = pl.concat(list(_batches(plan)), rechunk=False)
     judged = table.filter(pl.col("query_id").is_not_null()).sort(pl.col("query_id").cast(pl.Int64), maintain_order=True)
@@ -130,7 +130,7 @@ def _batch(plan: Plan, writer: Writer, rows: Ints, rng: np.random.Generator) -> 
     template, words, decoy = _choose(plan, rows, rng)
     sentences, size = template.shape
     written = writer.write(template.ravel(), np.tile(entity, sentences), np.tile(attribute, sentences), rng)
-    length = written.text.str.len_bytes().to_numpy().reshape(sentences, size) + 1
+    length = written.text.str.len_bytes().cast(pl.Int64).to_numpy().reshape(sentences, size) + 1
     begin = (np.cumsum(length, axis=0) - length)[fact, np.arange(size)]
     answer = written.answer.gather(pl.Series(fact * size + np.arange(size)))
     answer_start = begin + written.answer_start.reshape(sentences, size)[fact, np.arange(size)]
@@ -150,7 +150,7 @@ def _batch(plan: Plan, writer: Writer, rows: Ints, rng: np.random.Generator) -> 
                 "count_f": np.where(group == 1, words, 0),
                 "answer": answer,
                 "answer_start": answer_start,
-                "answer_end": answer_start + answer.str.len_bytes().to_numpy(),
+                "answer_end": answer_start + answer.str.len_bytes().cast(pl.Int64).to_numpy(),
                 "answer_sentence": fact,
                 "decoy": decoy,
             }

@@ -55,7 +55,7 @@ class Planted:
     sentences: int = 5
     """Sentences in a passage (of about 11 words), 3 to 12."""
     gender_rate: float = 0.5
-    """Share of all passages with gendered wording (two to eight gendered words; two to four below 5 sentences)."""
+    """Share of all passages with gendered wording (two to nine gendered words; two to five below 5 sentences)."""
     male_share: float = 0.5
     """Share of the gendered passages whose wording is male."""
     relevance_gender_rate: float | None = None
@@ -69,7 +69,8 @@ class Planted:
     """
     answer_position: Position | float = "uniform"
     """Where in a passage its fact stands, as a share of the sentences before it: "uniform", "early" (mean 0.2),
-    "late" (mean 0.8), or the mean, from 0.1 to 0.9, of a distribution that falls from the nearer end."""
+    "late" (mean 0.8), or the mean, from 0.1 to 0.9, of a Beta distribution that falls from the nearer end. A fact
+    fills a whole sentence, so with few sentences the mean is met less closely (0.02 off with five, 0.04 with three)."""
     relevance_answer_position: Position | float | None = None
     """The same for the relevant passages alone. None: ``answer_position``, which holds for the others in any case."""
     decoy_rate: float = 0.3
@@ -134,8 +135,8 @@ class Planted:
         strata = [Stratum(sizes[0], male[0], gendered[0] - male[0])]
         for i, what in ((1, "relevant passages that are not clicked"), (2, "passages that are not relevant")):
             size = sizes[i] - sizes[i - 1]
-            both = _within(gendered[i] - gendered[i - 1], size, f"{what} with gendered wording")
-            part = _within(male[i] - male[i - 1], both, f"gendered {what} with male wording")
+            both = _within(gendered[i] - gendered[i - 1], size, "with gendered wording", what)
+            part = _within(male[i] - male[i - 1], both, "with male wording", f"gendered {what}")
             strata.append(Stratum(size, part, both - part))
         return strata[0], strata[1], strata[2]
 
@@ -144,11 +145,11 @@ def _default(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _within(count: int, available: int, what: str) -> int:
+def _within(count: int, available: int, wording: str, what: str) -> int:
     """``count`` held inside 0 … ``available``; one passage outside is rounding, more is a contradiction."""
     if not -1 <= count <= available + 1:
         raise EvenrankError(
-            f"the planted amounts contradict each other: they leave {count} of {available} {what}"
+            f"the planted amounts contradict each other: they need {count} {wording} among the {available} {what}"
             " (relevance_gender_rate, relevance_male_share or click_male_share is too far from the amount it refines)"
         )
     return max(0, min(count, available))

@@ -81,7 +81,7 @@ class Writer:
             if piece == "answer":
                 answer, start = column, before
             parts.append(pl.lit(column))
-            before = before + column.str.len_bytes().to_numpy()
+            before = before + column.str.len_bytes().cast(pl.Int64).to_numpy()
         text = pl.select(pl.concat_str(parts).alias("text"))["text"]
         return Sentences(text, answer.alias("answer"), start)
 

@@ -84,6 +84,11 @@ def passages(group: str, pair: tuple[str, str]) -> str:
     return "passages of the other groups" if group == "rest" else f"passages of group {group}"
 
 
+def group_label(group: str, names: list[str]) -> str:
+    """A group in a word: ``female``, where the groups are f and m."""
+    return {"m": "male", "f": "female"}[group] if set(names) <= {"m", "f"} else group
+
+
 def both(pair: tuple[str, str]) -> str:
     """The passages of the two poles, in words."""
     if set(pair) <= {"m", "f"}:

@@ -49,11 +49,13 @@ def _plane() -> dict[str, Any]:
         alt.Tooltip("xText:N", title="@x"),
         alt.Tooltip("yText:N", title="@y"),
     ]
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y="y:Q")
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y=alt.Y("y:Q", title="@y"))
     across = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-        x=alt.X("xLow:Q"), x2="xHigh:Q", y=y, color=runs["color"]
+        x=alt.X("xLow:Q", title="@x"), x2="xHigh:Q", y=y, color=runs["color"]
     )
-    up = base.mark_rule(strokeWidth=2, opacity=0.75).encode(y=alt.Y("yLow:Q"), y2="yHigh:Q", x=x, color=runs["color"])
+    up = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
+        y=alt.Y("yLow:Q", title="@y"), y2="yHigh:Q", x=x, color=runs["color"]
+    )
     points = base.mark_point(size=150, filled=True, opacity=1).encode(
         x=x, y=y, color=runs["color"], shape=runs["shape"], tooltip=tooltip
     )
@@ -86,7 +88,7 @@ def _queries() -> dict[str, Any]:
             ],
         )
     )
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule().encode(y="y:Q")
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule().encode(y=alt.Y("y:Q", title="@y"))
     return _finished(alt.layer(bars, zero), height=300)
 
 
@@ -111,7 +113,7 @@ def _depth() -> dict[str, Any]:
             tooltip=[alt.Tooltip("run:N"), alt.Tooltip("rank:Q"), alt.Tooltip("text:N", title="@y")],
         )
     )
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y="y:Q")
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y=alt.Y("y:Q", title="@y"))
     return _finished(alt.layer(zero, lines, points), height=300)
 
 
@@ -132,16 +134,17 @@ def _ties() -> dict[str, Any]:
     band = base.mark_bar(height=16, cornerRadius=2, fill="@band", stroke="@bandEdge", strokeWidth=1).encode(
         x=x, x2="tieHigh:Q", y=y, tooltip=tooltip
     )
-    line = base.mark_rule(strokeWidth=2.5, stroke="@ink").encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=tooltip)
+    line = base.mark_rule(strokeWidth=2.5, stroke="@ink").encode(
+        x=alt.X("low:Q", title=None), x2="high:Q", y=y, tooltip=tooltip
+    )
     mean = base.mark_point(shape="circle", size=70, filled=True, fill="@ink", opacity=1).encode(
-        x=alt.X("mean:Q"), y=y, tooltip=tooltip
+        x=alt.X("mean:Q", title=None), y=y, tooltip=tooltip
     )
     expected = base.mark_point(
         shape="diamond", size=90, filled=True, fill="@paper", stroke="@ink", strokeWidth=1.5, opacity=1
-    ).encode(x=alt.X("tieMean:Q"), y=y, tooltip=tooltip)
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(x="x:Q")
-    chart = alt.layer(zero, band, line, expected, mean).properties(height={"step": 30})
-    return _finished(chart, height=None)
+    ).encode(x=alt.X("tieMean:Q", title=None), y=y, tooltip=tooltip)
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(x=alt.X("x:Q", title=None))
+    return _finished(alt.layer(zero, band, line, expected, mean), height=30)
 
 
 def _run_scales(alt: Any) -> dict[str, Any]:
@@ -152,12 +155,10 @@ def _run_scales(alt: Any) -> dict[str, Any]:
     }
 
 
-def _finished(chart: Any, height: int | None) -> dict[str, Any]:
-    chart = chart.properties(width="container")
-    if height is not None:
-        chart = chart.properties(height=height)
-    specification: dict[str, Any] = chart.to_dict()
-    # The page's own configuration takes the place of altair's.
-    specification.pop("config", None)
+def _finished(chart: Any, height: int) -> dict[str, Any]:
+    specification: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
+    # The page has its own configuration, and names no address.
+    for name in ("config", "$schema"):
+        specification.pop(name, None)
     specification["autosize"] = {"type": "fit-x", "contains": "padding"}
     return specification

@@ -14,7 +14,7 @@ from evenrank.groups import Lexicon, gendered_spans
 from evenrank.io import read_queries, read_texts
 from evenrank.measures import is_bias
 
-from ._format import direction, pick
+from ._format import direction, group_label, pick
 from ._format import groups as group_names
 
 QUERY_CAP = 500
@@ -171,7 +171,8 @@ def _group_labels(groups: list[str]) -> list[dict[str, str]]:
     for group in groups:
         others = [other for other in groups if other != group]
         lengths = (n for n in range(1, len(group) + 1) if not any(other.startswith(group[:n]) for other in others))
-        labels.append({"name": group, "short": group[: next(lengths, len(group))]})
+        short = group[: next(lengths, len(group))]
+        labels.append({"name": group, "short": short, "label": group_label(group, groups)})
     return labels
 
 

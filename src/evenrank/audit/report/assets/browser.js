@@ -1,0 +1,179 @@
+// The list of queries and, for the chosen one, the rankings of all runs side by side.
+const valuePlace = new Map(values.ids.map((id, place) => [id, place]));
+const valueOf = (measure, run, id) => {
+  const place = valuePlace.get(id);
+  return place === undefined ? null : (values.values[measure]?.[run]?.[place] ?? null);
+};
+const judged = browser.queries.some((query) => query.rankings.some((ranking) => ranking.some(([, , , grade]) => grade !== null)));
+let current = null;
+
+// --- list ----------------------------------------------------------------------------------------------------------
+
+const ORDERS = {
+  size: "largest difference, either way",
+  rising: "difference, smallest first",
+  falling: "difference, largest first",
+  low: "value of the run, smallest first",
+  high: "value of the run, largest first",
+  id: "query id",
+};
+
+function orderSettings() {
+  const [measure, first, second] = ["measure", "first", "second"].map((name) => Number(byId(`order-${name}`).value));
+  return { order: byId("order").value, measure, first, second };
+}
+
+function sortKey({ order, measure, first, second }, id) {
+  const [value, other] = [valueOf(measure, first, id), valueOf(measure, second, id)];
+  if (order === "low" || order === "high") return value === null ? null : order === "low" ? value : -value;
+  if (value === null || other === null) return null;
+  const difference = value - other;
+  return order === "size" ? -Math.abs(difference) : order === "rising" ? difference : -difference;
+}
+
+function sortedQueries(settings) {
+  const byQueryId = (a, b) => a.id.localeCompare(b.id, "en", { numeric: true });
+  const queries = [...browser.queries].sort(byQueryId);
+  if (settings.order === "id") return queries;
+  const keys = new Map(queries.map((query) => [query.id, sortKey(settings, query.id)]));
+  return queries.sort((a, b) => {
+    const [first, second] = [keys.get(a.id), keys.get(b.id)];
+    if (first === null || second === null) return (first === null) - (second === null);
+    return first - second;
+  });
+}
+
+function showList() {
+  const settings = orderSettings();
+  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = (query) => {
+    const text = `${query.id} ${query.text ?? ""}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  const found = sortedQueries(settings).filter(matches);
+  byId("list-count").textContent = `${count(found.length)} of ${plural(browser.queries.length, "query", "queries")}`;
+  byId("list").replaceChildren(...found.map((query) => listItem(query, settings)));
+}
+
+function listItem(query, { measure, first, second }) {
+  const [value, other] = [valueOf(measure, first, query.id), valueOf(measure, second, query.id)];
+  const parts = [query.text ? query.id : null];
+  if (perQuery.length) {
+    parts.push(`${runNames[first]} ${number(value)}`);
+    if (first !== second) parts.push(`${runNames[second]} ${number(other)}`);
+  }
+  const button = el("button", { type: "button", "data-query": query.id, "aria-current": String(query.id === current) });
+  button.append(query.text ?? query.id, el("small", {}, parts.filter(Boolean).join(" · ")));
+  button.addEventListener("click", () => showQuery(query.id));
+  return el("li", {}, button);
+}
+
+// --- one query -----------------------------------------------------------------------------------------------------
+
+function showQuery(id, scroll = false) {
+  const query = browser.queries.find((candidate) => candidate.id === id);
+  current = id;
+  for (const button of byId("list").querySelectorAll("button")) button.setAttribute("aria-current", String(button.dataset.query === id));
+  const detail = byId("detail");
+  if (query) {
+    const title = el("h3", {}, query.text ?? `Query ${query.id}`);
+    const rankings = el("div", { class: "rankings", tabindex: "0", role: "region", "aria-label": "Rankings side by side" });
+    rankings.append(...query.rankings.map((ranking, place) => rankingColumn(browser.runs[place], ranking)));
+    detail.replaceChildren(title, el("p", { class: "hint" }, ...explanation(query)), valueTable(query), rankings);
+    for (const passage of rankings.querySelectorAll(".passage")) clamp(passage);
+  } else {
+    detail.replaceChildren(el("p", {}, `The page does not hold the rankings of query ${id}.`));
+  }
+  if (scroll) byId("queries").scrollIntoView();
+}
+
+function explanation(query) {
+  const parts = [`Query ${query.id}. The first ranks of every run; `, el("b", {}, "random"), " is a mean over orders and has no list. "];
+  if (!browser.texts) parts.push("Texts are not available: the audit was given scores, not a collection.");
+  else if (browser.marked) {
+    parts.push("Words of the lexicon: ");
+    browser.groups.forEach((group, place) => parts.push(place ? ", " : "", marked(place, group.label)));
+    parts.push(".");
+  }
+  return parts;
+}
+
+function valueTable(query) {
+  if (!perQuery.length) return "";
+  const head = el("tr", {}, el("th", { class: "left", scope: "col" }, "measure"), ...runNames.map((name) => el("th", { scope: "col" }, name)));
+  const rows = perQuery.map(([measure, name]) =>
+    el("tr", {}, el("th", { class: "left", scope: "row" }, name), ...runNames.map((_, run) => el("td", {}, number(valueOf(measure, run, query.id))))),
+  );
+  const table = el("table", { class: "plain" }, el("thead", {}, head), el("tbody", {}, ...rows));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values of this query" }, table);
+}
+
+function rankingColumn(name, ranking) {
+  const place = runNames.indexOf(name);
+  const heading = el("h4", {}, runSign(place), runLabel(audit.runs[place]));
+  const list = el("ol", {}, ...ranking.map((entry, position) => card(entry, position + 1)));
+  return el("div", {}, heading, ranking.length ? list : el("p", { class: "hint" }, "No ranking for this query."));
+}
+
+function card([number_, score, tied, grade], rank) {
+  const doc = browser.documents[number_];
+  const meta = el("div", { class: "meta" }, el("b", {}, `${rank}.`), el("b", {}, doc.id));
+  if (judged) meta.append(el("span", {}, grade === null ? "not judged" : grade > 0 ? `relevant (${grade})` : `not relevant (${grade})`));
+  if (score !== null) meta.append(el("span", {}, `score ${number(score)}`));
+  if (tied) meta.append(el("span", { title: "Another document has the same score." }, "≈ tied"));
+  meta.append(el("span", {}, `neutrality ${doc.neutrality === null ? "unknown" : number(doc.neutrality, 2)}`));
+  browser.groups.forEach((group, place) => {
+    if (doc.counts[place]) meta.append(el("span", {}, marked(place, `${group.label} ${doc.counts[place]}`, false)));
+  });
+  return el("li", { class: grade > 0 ? "relevant" : "other" }, meta, passage(doc));
+}
+
+function marked(group, text, letter = true) {
+  const sign = letter ? el("sup", {}, browser.groups[group].short) : null;
+  return el("mark", { class: `g${group % 4}`, title: browser.groups[group].label }, text, sign);
+}
+
+function passage(doc) {
+  if (!doc.text) return browser.texts ? el("p", { class: "hint" }, "The collection has no text of this document.") : null;
+  const text = el("p", { class: "passage short" });
+  text.append(...doc.text.map((piece) => (typeof piece === "string" ? piece : marked(...piece))));
+  if (doc.length) text.append(` … (cut; ${count(doc.length)} characters in all)`);
+  return text;
+}
+
+/** A button below a passage that is too long for its card. */
+function clamp(text) {
+  if (text.scrollHeight <= text.clientHeight + 2) return;
+  const more = el("button", { type: "button", class: "more", "aria-expanded": "false" }, "more");
+  more.addEventListener("click", () => {
+    const open = !text.classList.toggle("short");
+    more.textContent = open ? "less" : "more";
+    more.setAttribute("aria-expanded", String(open));
+  });
+  text.after(more);
+}
+
+// --- start ---------------------------------------------------------------------------------------------------------
+
+function startBrowser() {
+  const shown = browser.queries.length;
+  const scope = shown < browser.total
+    ? `Showing ${count(shown)} of ${count(browser.total)} queries: those with the largest ${charts.chosenBy}.`
+    : `All ${plural(browser.total, "query", "queries")}.`;
+  byId("browser-scope").textContent = browser.queryTexts ? scope : `${scope} The audit was given no queries, so only their ids are known.`;
+  const several = audit.runs.length > 1 && perQuery.length > 0;
+  const orders = Object.entries(ORDERS).filter(([name]) => name === "id" || (perQuery.length && (several || name === "low" || name === "high")));
+  fillSelect(byId("order"), orders, orders[0][0]);
+  fillSelect(byId("order-measure"), perQuery, charts.focus);
+  fillSelect(byId("order-first"), runOptions(), otherPlace);
+  fillSelect(byId("order-second"), runOptions(), baselinePlace);
+  byId("order-by").hidden = !perQuery.length;
+  for (const id of ["order", "order-measure", "order-first", "order-second"]) byId(id).addEventListener("change", showList);
+  byId("search").addEventListener("input", showList);
+  showList();
+  const first = byId("list").querySelector("button");
+  if (first) showQuery(first.dataset.query);
+}
+
+startCharts();
+startBrowser();

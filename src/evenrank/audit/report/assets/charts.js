@@ -1,0 +1,259 @@
+// The charts: specifications from Python, filled with data, titles and the theme's colours.
+const runScales = () => ({
+  "@runs": runNames,
+  "@colours": charts.styles.map((style) => colour(runColour(style))),
+  "@shapes": charts.styles.map((style) => style.shape),
+  "@dashes": charts.styles.map((style) => style.dash),
+});
+
+/** A copy of a specification with what its places stand for. */
+function filled(part, places) {
+  if (Array.isArray(part)) {
+    if (part.length === 1 && typeof part[0] === "string" && part[0] in places) return places[part[0]];
+    return part.map((item) => filled(item, places));
+  }
+  if (part && typeof part === "object") {
+    return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, filled(value, places)]));
+  }
+  return typeof part === "string" && Object.hasOwn(places, part) ? places[part] : part;
+}
+
+function configuration() {
+  const [ink, muted, rule] = ["ink", "muted", "rule"].map(colour);
+  const font = getComputedStyle(document.body).fontFamily;
+  const axis = { labelColor: muted, titleColor: ink, gridColor: rule, domainColor: muted, tickColor: muted };
+  return {
+    background: null,
+    font,
+    view: { stroke: null },
+    axis: { ...axis, labelFontSize: 12, titleFontSize: 13, titleFontWeight: 600, titlePadding: 10, labelOverlap: true },
+    rule: { color: muted },
+  };
+}
+
+const drawn = new Map();
+
+/** Draws a chart in an element and takes the place of what stood there; `description` is its text for screen readers. */
+async function draw(holder, name, { datasets, places, description, height = null, click = null }) {
+  const specification = filled(charts.specifications[name], places);
+  specification.datasets = datasets;
+  // A layer without a row would have no extent.
+  specification.layer = specification.layer.filter((layer) => datasets[layer.data.name].length);
+  if (height !== null) specification.height = height;
+  specification.description = description;
+  const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: configuration() };
+  const turn = (drawn.get(holder)?.turn ?? 0) + 1;
+  drawn.get(holder)?.result?.finalize();
+  drawn.set(holder, { turn });
+  const result = await vegaEmbed(holder, specification, options);
+  if (drawn.get(holder).turn !== turn) {
+    result.finalize();
+    return;
+  }
+  drawn.set(holder, { turn, result });
+  if (click) result.view.addEventListener("click", (_, item) => item?.datum && click(item.datum));
+}
+
+/** Whether 0 is worth a line: the measure is good near it, or the values stand on both sides. */
+const zeroLine = (axis, wanted) => (wanted ? [{ [axis]: 0 }] : []);
+const axisTitle = (measure) => `${measure.name} (${measure.better})`;
+
+// --- effectiveness against bias ------------------------------------------------------------------------------------
+
+const CORNERS = { ne: [1, -1], nw: [-1, -1], se: [1, 1], sw: [-1, 1] };
+
+/** For each point the corner where its name meets the fewest other names, points and edges. */
+function corners(points, width, height) {
+  const span = (low, high) => {
+    const all = points.flatMap((point) => [point[low], point[high]]);
+    const [least, most] = [Math.min(...all), Math.max(...all)];
+    return (value) => (value - least) / (most - least || 1);
+  };
+  const [x, y] = [span("xLow", "xHigh"), span("yLow", "yHigh")];
+  const places = points.map((point) => [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)]);
+  const taken = places.map(([left, top]) => [left - 8, top - 8, left + 8, top + 8]);
+  const lines = points.flatMap((point) => {
+    const [left, top] = [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)];
+    const across = [20 + x(point.xLow) * (width - 40), top - 1, 20 + x(point.xHigh) * (width - 40), top + 1];
+    return [across, [left - 1, 20 + (1 - y(point.yHigh)) * (height - 40), left + 1, 20 + (1 - y(point.yLow)) * (height - 40)]];
+  });
+  const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
+  points.forEach((point, place) => {
+    const [left, top] = places[place];
+    const size = point.run.length * 7.5;
+    let best = null;
+    for (const [corner, [right, down]] of Object.entries(CORNERS)) {
+      const box = [right > 0 ? left + 9 : left - 9 - size, top + down * 12 - 8, right > 0 ? left + 9 + size : left - 9, top + down * 12 + 8];
+      const outside = Math.max(0, -box[0]) + Math.max(0, box[2] - width);
+      const cost = [...taken, ...lines].reduce((sum, other) => sum + overlap(box, other), 0) + outside * 20;
+      if (best === null || cost < best.cost) best = { corner, box, cost };
+    }
+    point.corner = best.corner;
+    taken.push(best.box);
+  });
+  return points;
+}
+
+function drawPlane() {
+  const holder = byId("plane-chart");
+  const [xPlace, yPlace] = [Number(byId("plane-x").value), Number(byId("plane-y").value)];
+  const [xMeasure, yMeasure] = [audit.measures[xPlace], audit.measures[yPlace]];
+  const points = audit.runs.flatMap((run, place) => {
+    const [x, y] = [audit.figures[place][xPlace], audit.figures[place][yPlace]];
+    if (x.mean === null || y.mean === null) return [];
+    const ends = { xLow: x.low ?? x.mean, xHigh: x.high ?? x.mean, yLow: y.low ?? y.mean, yHigh: y.high ?? y.mean };
+    const texts = [x, y].map((figure) => `${number(figure.mean)} (${interval(figure.low, figure.high)})`);
+    return [{ run: run.name, x: x.mean, y: y.mean, ...ends, xText: texts[0], yText: texts[1] }];
+  });
+  const sentences = points.map((point) => `${point.run}: ${xMeasure.name} ${point.xText}, ${yMeasure.name} ${point.yText}`);
+  draw(holder, "plane", {
+    datasets: { points: corners(points, Math.max(200, holder.clientWidth - 70), 440), zero: zeroLine("y", yMeasure.nearerZero) },
+    places: { ...runScales(), "@x": axisTitle(xMeasure), "@y": axisTitle(yMeasure) },
+    description: `Effectiveness against bias. ${sentences.join("; ")}.`,
+  });
+}
+
+// --- differences by query ------------------------------------------------------------------------------------------
+
+const MOST_BARS = 600;
+const queryText = new Map(browser.queries.map((query) => [query.id, query.text]));
+
+function drawQueries() {
+  const [measure, first, second] = ["measure", "first", "second"].map((name) => Number(byId(`queries-${name}`).value));
+  const [of, against] = [values.values[measure][first], values.values[measure][second]];
+  const bars = [];
+  for (let place = 0; place < values.sampled; place += 1) {
+    if (of[place] === null || against[place] === null) continue;
+    bars.push({ id: values.ids[place], of: of[place], against: against[place], difference: of[place] - against[place] });
+  }
+  bars.sort((a, b) => b.difference - a.difference);
+  const above = bars.filter((bar) => bar.difference > 1e-9).length;
+  const below = bars.filter((bar) => bar.difference < -1e-9).length;
+  const step = Math.max(1, bars.length / MOST_BARS);
+  const shown = Array.from({ length: Math.min(bars.length, MOST_BARS) }, (_, place) => bars[Math.floor(place * step)]);
+  const labelled = shown.map((bar, place) => ({
+    id: bar.id,
+    query: queryText.get(bar.id) ?? "",
+    place,
+    difference: bar.difference,
+    sign: bar.difference >= 0 ? "above" : "below",
+    first: number(bar.of),
+    second: number(bar.against),
+    differenceText: number(bar.difference),
+  }));
+  const names = `${runNames[first]} minus ${runNames[second]}`;
+  const facts = [`${names}, ${measureNames[measure]}: ${count(above)} of ${plural(bars.length, "query", "queries")} above 0, ` +
+    `${count(bars.length - above - below)} equal, ${count(below)} below.`];
+  const without = values.sampled - bars.length;
+  if (without) facts.push(`${plural(without, "query has", "queries have")} no value in both.`);
+  if (values.sampled < values.total) facts.push(`Taken from ${count(values.total)} queries at even steps.`);
+  if (shown.length < bars.length) facts.push(`${count(shown.length)} bars at even steps of the sorted queries are drawn.`);
+  byId("queries-count").textContent = facts.join(" ");
+  draw(byId("queries-chart"), "queries", {
+    datasets: { bars: labelled, zero: [{ y: 0 }] },
+    places: {
+      "@x": "queries, sorted by difference",
+      "@y": `difference in ${measureNames[measure]}`,
+      "@first": `value in ${runNames[first]}`,
+      "@second": `value in ${runNames[second]}`,
+      "@signs": [colour("above"), colour("below")],
+    },
+    description: `Differences by query. ${facts.join(" ")}`,
+    click: (datum) => showQuery(datum.id, true),
+  });
+}
+
+// --- depth and ties ------------------------------------------------------------------------------------------------
+
+const MARKED_RANKS = [1, 2, 3, 5, 10, 20, 30, 50, 100];
+
+function drawDepth(field, title) {
+  const holder = byId(`depth-${field}`);
+  if (!holder) return;
+  const deepest = Math.max(1, ...audit.depth.map((row) => row.rank));
+  const marked = new Set([...MARKED_RANKS, deepest]);
+  const ranks = audit.depth
+    .filter((row) => row[field] !== null)
+    .map((row) => ({ run: row.run, rank: row.rank, value: row[field], text: number(row[field]), marked: marked.has(row.rank) }));
+  const ends = runNames.map((name) => {
+    const rows = ranks.filter((row) => row.run === name);
+    return rows.length ? `${name} from ${rows[0].text} at rank 1 to ${rows.at(-1).text} down to rank ${rows.at(-1).rank}` : `${name} none`;
+  });
+  draw(holder, "depth", {
+    datasets: { ranks, zero: zeroLine("y", field === "magnitude") },
+    places: { ...runScales(), "@y": title, "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
+    description: `${title} by rank depth: ${ends.join("; ")}.`,
+  });
+}
+
+function drawTies() {
+  const places = { "@runs": runNames };
+  for (const [place, name] of Object.entries({ "@band": "band", "@bandEdge": "band-edge", "@ink": "ink", "@paper": "paper" })) places[place] = colour(name);
+  audit.measures.forEach((measure, place) => {
+    const rows = audit.runs.flatMap((run, r) => {
+      const figure = audit.figures[r][place];
+      if (figure.mean === null) return [];
+      const texts = { meanText: number(figure.mean), intervalText: interval(figure.low, figure.high) };
+      return [{ run: run.name, ...figure, ...texts, tieMeanText: number(figure.tieMean), tieText: interval(figure.tieLow, figure.tieHigh) }];
+    });
+    const sentences = rows.map((row) => `${row.run}: mean ${row.meanText}, interval ${row.intervalText}, tie range ${row.tieText}`);
+    draw(byId(`ties-${place}`), "ties", {
+      datasets: { rows, zero: zeroLine("x", measure.nearerZero) },
+      places,
+      height: 30 * Math.max(1, rows.length),
+      description: `${measure.name}. ${sentences.join("; ")}.`,
+    });
+  });
+}
+
+function tieLegend() {
+  const sign = (...parts) => svg("svg", { width: 34, height: 16, viewBox: "0 0 34 16", "aria-hidden": "true" }, ...parts);
+  const line = svg("line", { x1: 2, x2: 32, y1: 8, y2: 8, "stroke-width": 2.5, style: "stroke:var(--ink)" });
+  const band = svg("rect", { x: 2, y: 2, width: 30, height: 12, rx: 2, style: "fill:var(--band);stroke:var(--band-edge)" });
+  const mean = svg("circle", { cx: 17, cy: 8, r: 4.5, style: "fill:var(--ink)" });
+  const expected = svg("path", { d: "M17,2L23,8L17,14L11,8Z", "stroke-width": 1.5, style: "fill:var(--paper);stroke:var(--ink)" });
+  const entries = [
+    [sign(mean), "mean in this order"],
+    [sign(line), "95 % interval over queries"],
+    [sign(expected), "mean over all orders of ties"],
+    [sign(band), "range over all orders of ties"],
+  ];
+  byId("ties-legend").replaceChildren(...entries.map(([drawing, text]) => el("span", {}, drawing, text)));
+}
+
+// --- start ---------------------------------------------------------------------------------------------------------
+
+/** Fills selects with options and draws now, when one changes, and when the theme does. */
+function control(selects, redraw) {
+  for (const [id, options, chosen] of selects) {
+    fillSelect(byId(id), options, chosen);
+    byId(id).addEventListener("change", redraw);
+  }
+  themeChanged.push(redraw);
+  redraw();
+}
+
+const measureOptions = (wanted) => audit.measures.map((measure, place) => [place, measure.name]).filter(([place]) => wanted(audit.measures[place]));
+const perQuery = measureOptions((measure) => measure.perQuery);
+const baselinePlace = Math.max(0, audit.runs.findIndex((run) => run.baseline));
+const otherPlace = Math.max(0, audit.runs.findIndex((_, place) => place !== baselinePlace));
+
+function startCharts() {
+  if (byId("plane-chart")) {
+    const utility = measureOptions((measure) => !measure.bias);
+    control([["plane-x", utility, utility[0][0]], ["plane-y", measureOptions((measure) => measure.bias), charts.lean]], drawPlane);
+  }
+  if (byId("queries-chart")) {
+    const chosen = charts.focus;
+    control([["queries-measure", perQuery, chosen], ["queries-first", runOptions(), otherPlace], ["queries-second", runOptions(), baselinePlace]], drawQueries);
+  }
+  control([], () => drawDepth("neutrality", "mean neutrality"));
+  control([], () => drawDepth("magnitude", "mean lean"));
+  tieLegend();
+  byId("ties-charts").replaceChildren(
+    ...audit.measures.map((measure, place) =>
+      el("figure", {}, el("figcaption", {}, measure.name, " ", el("small", {}, measure.better)), el("div", { class: "chart", id: `ties-${place}`, role: "group", "aria-label": `${measure.name} and its ties` })),
+    ),
+  );
+  control([], drawTies);
+}

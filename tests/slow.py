@@ -1,0 +1,157 @@
+"""Slow, obvious versions of the measures, straight from their definitions; and random input for both."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import Run, Scores
+
+Docs = list[str]
+
+
+def rab(magnitudes: list[float], t: int) -> float:
+    top = magnitudes[: min(t, len(magnitudes))]
+    return sum(top) / len(top)
+
+
+def arab(magnitudes: list[float], k: int) -> float:
+    depth = min(k, len(magnitudes))
+    return sum(rab(magnitudes, t) for t in range(1, depth + 1)) / depth
+
+
+def fairr(neutrality: list[float], k: int) -> float:
+    return sum(value / math.log2(1 + rank) for rank, value in enumerate(neutrality[:k], start=1))
+
+
+def neutrality(counts: list[int], shares: list[float], threshold: float) -> float:
+    total = sum(counts)
+    if total <= threshold:
+        return 1.0
+    return 1 - sum(abs(c / total - j) for c, j in zip(counts, shares, strict=True)) / (2 * (1 - min(shares)))
+
+
+def prf(scores: list[float], clicked: list[bool], in_group: list[bool]) -> float | None:
+    wins = pairs = 0
+    for j, of_group in enumerate(in_group):
+        if not (clicked[j] and of_group):
+            continue
+        for k, other_clicked in enumerate(clicked):
+            if not other_clicked:
+                pairs += 1
+                wins += scores[j] >= scores[k]
+    return wins / pairs if pairs else None
+
+
+def nprf(scores: list[float], clicked: list[bool], in_group: list[bool]) -> float | None:
+    total, pairs = 0.0, 0
+    for j, of_group in enumerate(in_group):
+        for k, other_clicked in enumerate(clicked):
+            if clicked[j] and of_group and not other_clicked:
+                pairs += 1
+                total += scores[j] ** 2 * (scores[j] >= scores[k])
+    return math.sqrt(total / pairs) if pairs else None
+
+
+def precision(grades: list[int], k: int) -> float:
+    return sum(grade > 0 for grade in grades[:k]) / k
+
+
+def recall(grades: list[int], k: int, judged: list[int]) -> float:
+    relevant = sum(grade > 0 for grade in judged)
+    return sum(grade > 0 for grade in grades[:k]) / relevant if relevant else 0.0
+
+
+def success(grades: list[int], k: int) -> float:
+    return float(any(grade > 0 for grade in grades[:k]))
+
+
+def rr(grades: list[int], k: int) -> float:
+    return next((1 / rank for rank, grade in enumerate(grades[:k], start=1) if grade > 0), 0.0)
+
+
+def ap(grades: list[int], k: int, judged: list[int]) -> float:
+    relevant = sum(grade > 0 for grade in judged)
+    found, total = 0, 0.0
+    for rank, grade in enumerate(grades[:k], start=1):
+        if grade > 0:
+            found += 1
+            total += found / rank
+    return total / relevant if relevant else 0.0
+
+
+def ndcg(grades: list[int], k: int, judged: list[int]) -> float:
+    def dcg(values: list[int]) -> float:
+        return sum(max(value, 0) / math.log2(1 + rank) for rank, value in enumerate(values[:k], start=1))
+
+    ideal = dcg(sorted(judged, reverse=True))
+    return dcg(grades) / ideal if ideal else 0.0
+
+
+def err(grades: list[int], k: int) -> float:
+    value, going = 0.0, 1.0
+    for rank, grade in enumerate(grades[:k], start=1):
+        stop = (2 ** max(grade, 0) - 1) / 16
+        value += going * stop / rank
+        going *= 1 - stop
+    return value
+
+
+def orders(ranking: list[tuple[str, float]]) -> list[Docs]:
+    """Every order of the documents that keeps falling scores."""
+    ranking = sorted(ranking, key=lambda item: -item[1])
+    groups = [[doc for doc, _ in group] for _, group in itertools.groupby(ranking, key=lambda item: item[1])]
+    return [list(itertools.chain(*parts)) for parts in itertools.product(*map(itertools.permutations, groups))]
+
+
+def over_orders(ranking: list[tuple[str, float]], value: Callable[[Docs], float]) -> tuple[float, float, float]:
+    """Mean, smallest and largest of ``value`` over the orders of tied documents."""
+    values = [value(order) for order in orders(ranking)]
+    return sum(values) / len(values), min(values), max(values)
+
+
+def random_case(
+    seed: int, *, queries: int = 4, documents: int = 12, longest: int = 6, levels: int = 3
+) -> tuple[pl.DataFrame, Scores, pl.DataFrame]:
+    """A run with ties, scores of its documents, and judgements; some queries judged without being in the run."""
+    rng = np.random.default_rng(seed)
+    names = [f"d{i}" for i in range(documents)]
+    rows: list[tuple[str, str, float]] = []
+    for query in range(queries):
+        length = int(rng.integers(1, longest + 1))
+        docs = rng.permutation(names)[:length]
+        rows += [(str(query), str(doc), float(rng.integers(0, levels))) for doc in docs]
+    run = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+    judged = [
+        (str(query), name, int(rng.integers(0, 4)))
+        for query in range(queries + 1)
+        for name in names
+        if rng.random() < 0.5
+    ]
+    qrels = pl.DataFrame(judged, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")
+    counts = rng.integers(0, 4, (documents, 2))
+    words = rng.random((documents, 2)) * counts
+    table = pl.DataFrame(
+        {
+            "doc_id": names,
+            "tokens": [10] * documents,
+            "count_f": counts[:, 0],
+            "count_m": counts[:, 1],
+            "magnitude_tf_words_f": words[:, 0],
+            "magnitude_tf_words_m": words[:, 1],
+            "neutrality": [neutrality(list(map(int, c)), [0.5, 0.5], 1) for c in counts],
+        }
+    )
+    return run, Scores.of(table), qrels
+
+
+def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
+    """Each query's documents with their scores, in the run's order."""
+    table: dict[str, list[tuple[str, float]]] = {}
+    for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
+        table.setdefault(query, []).append((doc, score))
+    return table

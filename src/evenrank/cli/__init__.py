@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import _options, audit, data, rerank, retrieve, score
+from . import _options, audit, data, demo, rerank, retrieve, score
 
 app = typer.Typer(
     name="evenrank",
@@ -28,6 +28,7 @@ app.command("audit")(audit.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
 app.add_typer(data.app, name="data")
+app.command("demo")(demo.command)
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
     store = _load(identifier, "docs").docs_store()
     rows = [
         (item.doc_id, item.default_text())
-        for item in _guard(identifier, lambda: store.get_many_iter(ids.unique().to_list()))
+        for item in _guard(identifier, lambda: store.get_many_iter(ids.unique(maintain_order=True).to_list()))
     ]
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
 
@@ -71,4 +71,5 @@ def _guard(identifier: str, start: Callable[[], Iterable[Any]]) -> Iterator[Any]
     try:
         yield from start()
     except (OSError, RuntimeError) as error:
-        raise InputError(identifier, f"cannot be fetched or read: {str(error).splitlines()[0]}") from None
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(identifier, f"cannot be fetched or read: {reason}") from None

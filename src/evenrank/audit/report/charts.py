@@ -41,7 +41,7 @@ def _plane() -> dict[str, Any]:
     import altair as alt
 
     runs = _run_scales(alt)
-    x = alt.X("x:Q", title="@x", scale=alt.Scale(zero=False, nice=True, padding=24))
+    x = alt.X("x:Q", title="@x", scale=alt.Scale(zero=False, nice=True, padding=24), axis=alt.Axis(tickCount=8))
     y = alt.Y("y:Q", title="@y", scale=alt.Scale(zero=False, nice=True, padding=24))
     base = alt.Chart(alt.NamedData("points"))
     tooltip = [
@@ -49,7 +49,7 @@ def _plane() -> dict[str, Any]:
         alt.Tooltip("xText:N", title="@x"),
         alt.Tooltip("yText:N", title="@y"),
     ]
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y=alt.Y("y:Q", title="@y"))
+    zero = _zero(alt, "y")
     across = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
         x=alt.X("xLow:Q", title="@x"), x2="xHigh:Q", y=y, color=runs["color"]
     )
@@ -88,7 +88,7 @@ def _queries() -> dict[str, Any]:
             ],
         )
     )
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule().encode(y=alt.Y("y:Q", title="@y"))
+    zero = _zero(alt, "y")
     return _finished(alt.layer(bars, zero), height=300)
 
 
@@ -113,7 +113,7 @@ def _depth() -> dict[str, Any]:
             tooltip=[alt.Tooltip("run:N"), alt.Tooltip("rank:Q"), alt.Tooltip("text:N", title="@y")],
         )
     )
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(y=alt.Y("y:Q", title="@y"))
+    zero = _zero(alt, "y")
     return _finished(alt.layer(zero, lines, points), height=300)
 
 
@@ -123,7 +123,7 @@ def _ties() -> dict[str, Any]:
 
     base = alt.Chart(alt.NamedData("rows"))
     y = alt.Y("run:N", title=None, sort=["@runs"], axis=alt.Axis(labelLimit=130, ticks=False, domain=False))
-    x = alt.X("tieLow:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=10))
+    x = alt.X("tieLow:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=10), axis=alt.Axis(tickCount=6))
     tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("meanText:N", title="mean"),
@@ -141,10 +141,15 @@ def _ties() -> dict[str, Any]:
         x=alt.X("mean:Q", title=None), y=y, tooltip=tooltip
     )
     expected = base.mark_point(
-        shape="diamond", size=90, filled=True, fill="@paper", stroke="@ink", strokeWidth=1.5, opacity=1
+        shape="diamond", size=110, fill="@paper", stroke="@ink", strokeWidth=1.75, opacity=1
     ).encode(x=alt.X("tieMean:Q", title=None), y=y, tooltip=tooltip)
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 4], opacity=0.6).encode(x=alt.X("x:Q", title=None))
-    return _finished(alt.layer(zero, band, line, expected, mean), height=30)
+    zero = _zero(alt, "x")
+    return _finished(alt.layer(zero, band, line, mean, expected), height=30)
+
+
+def _zero(alt: Any, axis: str) -> Any:
+    """A line at 0; the script takes it out where 0 means nothing."""
+    return alt.Chart(alt.NamedData("zero"), name="zero").mark_rule(strokeDash=[4, 4]).encode(**{axis: alt.datum(0)})
 
 
 def _run_scales(alt: Any) -> dict[str, Any]:

@@ -13,18 +13,21 @@ UNKNOWN = "Effectiveness is unknown"
 
 
 def summarise(result: AuditResult) -> list[str]:
-    """Effectiveness first, then for each run its lean, its neutrality, pairs of passages, and what ties do to it."""
+    """Effectiveness first, then for each run its lean, its neutrality, pairs of passages, and what ties do to it.
+
+    One text for each, of one or more sentences.
+    """
     sentences = _effectiveness(result)
     lean = pick(result, "ARaB", "RaB")
     neutral = pick(result, "NFaiRR", "FaiRR")
     pairs = pick(result, "DeltaAPRF")
     for run in _given(result):
         if lean is not None:
-            sentences += _lean(result, run, lean)
+            sentences.append(" ".join(_lean(result, run, lean)))
         if neutral is not None:
-            sentences += _neutrality(result, run, neutral)
+            sentences.append(" ".join(_neutrality(result, run, neutral)))
         if pairs is not None:
-            sentences += _pairs(result, run, pairs)
+            sentences.append(" ".join(_pairs(result, run, pairs)))
         sentences += _ties(run)
     return sentences
 

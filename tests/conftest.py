@@ -1,0 +1,62 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from evenrank.io import files
+
+# How long an example takes is no finding: the cores may be shared.
+settings.register_profile("evenrank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("evenrank")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The public data beside the repository; its tests are skipped where it is missing."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the public data is not there ({folder})")
+    return folder
+
+
+@pytest.fixture
+def block_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets how many bytes the readers take at once."""
+
+    def set_to(size: int) -> None:
+        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {"block_bytes": size})
+
+    return set_to
+
+
+@pytest.fixture(params=["disk", "limit"])
+def no_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder whose files cannot grow beyond 64 KiB, and what the system then says.
+
+    ``disk``: a file system of that size (needs the right to mount one); ``limit``: a limit on the size of files.
+    """
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if request.param == "limit":
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+        try:
+            yield folder, "File too large"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount a small file system")
+    try:
+        yield folder, "No space left on device"
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -140,9 +140,14 @@ def test_an_error_leaves_nothing_and_the_old_file(tmp_path: Path, error: BaseExc
     target = tmp_path / "out.txt"
     target.write_text("old")
     expected = InputError if isinstance(error, OSError) else error
-    with pytest.raises(expected), atomic_path(target) as part:  # type: ignore[arg-type]
-        part.write_text("half of the ne")
-        raise error
+
+    def fail() -> None:
+        with atomic_path(target) as part:
+            part.write_text("half of the ne")
+            raise error
+
+    with pytest.raises(expected):  # type: ignore[arg-type]
+        fail()
     assert os.listdir(tmp_path) == ["out.txt"]
     assert target.read_text() == "old"
 

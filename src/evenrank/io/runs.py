@@ -160,17 +160,15 @@ def _falling(number: Array, score: Array, doc: pl.Series) -> Array | None:
 
 
 def _query_numbers(query: pl.Series) -> Array:
-    """The number [N] of each row's query, counted from 0 in order of first appearance."""
+    """A number [N] for each row's query, growing in order of first appearance."""
     spell = query.rle_id().to_numpy().astype(np.int32)
     starts = np.flatnonzero(np.diff(spell, prepend=-1))
     names = query.gather(starts)
     if names.n_unique() == len(names):
         return spell
     # A query whose rows stand apart: its later spells take the number of the first.
-    first = names.to_frame("name").with_columns(
-        pl.int_range(pl.len(), dtype=pl.Int32).min().over("name").alias("first")
-    )
-    numbers: Array = first["first"].to_numpy()[spell]
+    first = names.to_frame("name").with_row_index("place").select(pl.col("place").min().over("name"))
+    numbers: Array = first["place"].to_numpy().astype(np.int32)[spell]
     return numbers
 
 

@@ -19,6 +19,7 @@ from .tables import IdSet, first_repeat, lines_of
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
+_TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
 def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
@@ -202,6 +203,9 @@ def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[p
             for part in file.iter_batches(batch_size=1 << 16, columns=columns):
                 table = pl.from_arrow(pa.table(part))
                 assert isinstance(table, pl.DataFrame)
+                for name, kind in table.schema.items():
+                    if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
+                        raise InputError(path, f"expected text in the column {name}, found {kind}")
                 table = table.select(
                     pl.col(row_id).cast(pl.String).alias(id_column),
                     _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),

@@ -63,6 +63,7 @@ def _plane() -> dict[str, Any]:
         base.transform_filter(f"datum.corner === '{corner}'")
         .mark_text(dx=dx, dy=dy, align=align, fontSize=13, fontWeight=600)
         .encode(x=x, y=y, text="run:N", color=runs["color"])
+        .properties(name=corner)
         for corner, (dx, dy, align) in _CORNERS.items()
     ]
     return _finished(alt.layer(zero, across, up, points, *labels), height=440)
@@ -140,9 +141,11 @@ def _ties() -> dict[str, Any]:
     mean = base.mark_point(shape="circle", size=70, filled=True, fill="@ink", opacity=1).encode(
         x=alt.X("mean:Q", title=None), y=y, tooltip=tooltip
     )
-    expected = base.mark_point(
-        shape="diamond", size=110, fill="@paper", stroke="@ink", strokeWidth=1.75, opacity=1
-    ).encode(x=alt.X("tieMean:Q", title=None), y=y, tooltip=tooltip)
+    expected = (
+        base.mark_point(shape="diamond", size=110, fill="@paper", stroke="@ink", strokeWidth=1.75, opacity=1)
+        .encode(x=alt.X("tieMean:Q", title=None), y=y, tooltip=tooltip)
+        .properties(name="tie mean")
+    )
     zero = _zero(alt, "x")
     return _finished(alt.layer(zero, band, line, mean, expected), height=30)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evenrank import __version__
-from evenrank.audit.result import AuditResult, RunAudit
+from evenrank.audit.result import AuditResult, Figure, RunAudit
 from evenrank.measures import is_bias
 
 from . import charts, data
@@ -174,24 +174,24 @@ def _setting(value: Any) -> str:
 
 def _columns(baseline: str | None) -> list[dict[str, Any]]:
     columns = [
-        ("Measure", "Utility first, then bias", True),
-        ("Run", "The run or reference ranking", True),
-        ("Mean", "Mean over queries, or the figure of the whole run", False),
-        ("95 % interval", "Bootstrap interval over queries; sorts by its lower end", False),
-        ("Tie mean", "Mean over all orders of tied documents", False),
-        ("Tie range", "Smallest and largest value over all orders of tied documents; sorts by its width", False),
-        ("Queries", "Queries that have a value", False),
+        ("Measure", "Utility first, then bias"),
+        ("Run", "The run or reference ranking"),
+        ("Mean", "Mean over queries, or the figure of the whole run"),
+        ("95 % interval", "Bootstrap interval over queries; sorts by its lower end"),
+        ("Tie mean", "Mean over all orders of tied documents"),
+        ("Tie range", "Smallest and largest value over all orders of tied documents; sorts by its width"),
     ]
     if baseline is not None:
         columns += [
-            ("Difference", f"Mean of the run minus that of {baseline}, on queries where both have a value", False),
-            ("Relative", f"Difference as a share of the mean of {baseline}", False),
-            ("Better / equal / worse", "Queries; sorts by those that are better", False),
-            ("t p", "Paired t-test (permutation test for a measure of the whole run), not corrected", False),
-            ("Wilcoxon p", "Wilcoxon signed-rank test, not corrected", False),
-            ("Holm p", "The t-test's p, corrected over the runs compared", False),
+            ("Difference", f"Mean of the run minus that of {baseline}, on queries where both have a value"),
+            ("Holm p", "The t-test's p, corrected over the runs compared"),
+            ("Better / equal / worse", "Queries; sorts by those that are better"),
+            ("t p", "Paired t-test (permutation test for a measure of the whole run), not corrected"),
+            ("Wilcoxon p", "Wilcoxon signed-rank test, not corrected"),
+            ("Relative", f"Difference as a share of the mean of {baseline}"),
         ]
-    return [{"name": name, "title": title, "left": left} for name, title, left in columns]
+    columns.append(("Queries", "Queries that have a value"))
+    return [{"name": name, "title": title, "left": name in ("Measure", "Run")} for name, title in columns]
 
 
 def _rows(result: AuditResult) -> list[dict[str, Any]]:
@@ -209,33 +209,34 @@ def _cells(result: AuditResult, run: RunAudit, key: str) -> list[dict[str, Any]]
     low = figure.ci95[0] if figure.ci95 is not None else None
     width = figure.tie_range[1] - figure.tie_range[0] if figure.tie_range is not None else None
     undefined = f"{figure.undefined:,} undefined" if figure.undefined else ""
-    cells = [
+    return [
         _cell(key, key, left=True),
         _cell(run.name, run.name, left=True, tag=tag),
         _cell(_signed(number(figure.mean, _DIGITS)), figure.mean),
         _cell(_signed(interval(figure.ci95, _DIGITS)), low),
         _cell(_signed(number(figure.tie_mean, _DIGITS)), figure.tie_mean),
         _cell(_signed(interval(figure.tie_range, _DIGITS)), width, mark="~" if figure.tie_sensitive else ""),
+        *(_compared(figure) if result.baseline is not None else []),
         _cell(f"{figure.n:,}", figure.n, tag=undefined),
     ]
-    if result.baseline is None:
-        return cells
+
+
+def _compared(figure: Figure) -> list[dict[str, Any]]:
     compared = figure.vs_baseline
     if compared is None:
-        return [*cells, *[_cell("", None)] * 6]
+        return [_cell("", None)] * 6
     p = compared.p if figure.whole_run else compared.t_p
     counts = NONE
     if compared.better is not None:
         counts = f"{compared.better:,} / {compared.equal:,} / {compared.worse:,}"
     relative = NONE if compared.relative is None else f"{compared.relative:+.1%}"
     return [
-        *cells,
         _cell(_signed(number(compared.difference, _DIGITS)), compared.difference),
-        _cell(_signed(relative), compared.relative),
+        _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
         _cell(counts, compared.better),
         _cell(p_value(p), p),
         _cell(p_value(compared.wilcoxon_p), compared.wilcoxon_p),
-        _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
+        _cell(_signed(relative), compared.relative),
     ]
 
 

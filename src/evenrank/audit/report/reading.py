@@ -10,8 +10,17 @@ from evenrank.measures import describe, is_bias
 
 from ._format import direction, poles, positive
 
-# ir_measures describes these for readers of its own documentation; here one line each is enough.
-_UTILITY = {
+# Plain words; what the registry says of our own measures follows them.
+_WORDS = {
+    "RaB": "Which group's words the first ranks hold more of; 0 is balance.",
+    "ARaB": "Which group's words the first ranks hold more of, the very first weighing most; 0 is balance.",
+    "|ARaB|": "How far the first ranks lean to either group, over all queries together.",
+    "AbsARaB": "How far the first ranks of a query lean, to either group.",
+    "FaiRR": "How neutral the first ranks are, the very first weighing most.",
+    "NFaiRR": "How neutral the first ranks are, against the most neutral order of the same candidates.",
+    "APRF": "How often a relevant passage of the group beats a passage that is not relevant.",
+    "DeltaAPRF": "Whether relevant passages of one group beat the others more often than those of the other group do.",
+    "|DeltaAPRF|": "How much more often relevant passages of one group beat the others than those of the other group do.",
     "nDCG": "How high relevant passages stand, graded ones first, against the best possible order (1).",
     "RR": "One over the rank of the first relevant passage.",
     "R": "The share of the relevant passages that the ranking holds down to the cutoff.",
@@ -34,7 +43,9 @@ def explained(result: AuditResult) -> list[dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for measure in result.measures:
         kind = f"{'bias' if is_bias(measure) else 'effectiveness'}, {direction(measure)}"
-        text = _UTILITY.get(measure.NAME) or _plain(describe(measure))
+        text = _WORDS.get(measure.NAME, "")
+        if is_bias(measure) or not text:
+            text = f"{text} {_plain(describe(measure))}".strip()
         entry = entries.setdefault(measure.NAME, {"all": [], "kind": kind, "text": text})
         entry["all"].append(str(measure))
     return [{**entry, "names": ", ".join(entry["all"])} for entry in entries.values()]
@@ -53,7 +64,7 @@ def glossary(result: AuditResult) -> list[tuple[str, str]]:
         (
             "random, neutral-first",
             "Two reference rankings of the same candidates: the mean over all random orders, and the candidates by"
-            " falling neutrality. A ranking is no better for being fair if it is as good as random.",
+            " falling neutrality. A fair ranking that is no more effective than random is of no use.",
         ),
         (
             "Neutrality",

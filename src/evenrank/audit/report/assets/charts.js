@@ -27,17 +27,21 @@ function configuration() {
     font,
     view: { stroke: null },
     axis: { ...axis, labelFontSize: 12, titleFontSize: 13, titleFontWeight: 600, titlePadding: 10, labelOverlap: true },
+    axisQuantitative: { grid: true },
     rule: { color: muted },
   };
 }
 
 const drawn = new Map();
 
-/** Draws a chart in an element and takes the place of what stood there; `description` is its text for screen readers. */
-async function draw(holder, name, { datasets, places, description, zero = true, height = null, click = null }) {
+/**
+ * Draws a chart in an element, in place of what stood there. `description` is its text for screen readers; `without`
+ * names layers to leave out: a line at 0 that would mean nothing, and layers without a row, which have no extent.
+ */
+async function draw(holder, name, { datasets, places, description, without = [], height = null, click = null }) {
   const specification = filled(charts.specifications[name], places);
   specification.datasets = { zero: [{}], ...datasets };
-  if (!zero) specification.layer = specification.layer.filter((layer) => layer.name !== "zero");
+  specification.layer = specification.layer.filter((layer) => !without.includes(layer.name));
   if (height !== null) specification.height = height;
   specification.description = description;
   const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: configuration() };
@@ -59,7 +63,7 @@ const axisTitle = (measure) => `${measure.name} (${measure.better})`;
 
 const CORNERS = { ne: [1, -1], nw: [-1, -1], se: [1, 1], sw: [-1, 1] };
 
-/** For each point the corner where its name meets the fewest other names, points and edges. */
+/** Gives each point the corner where its name meets the fewest other names, points and edges. */
 function corners(points, width, height) {
   const span = (low, high) => {
     const all = points.flatMap((point) => [point[low], point[high]]);
@@ -88,7 +92,6 @@ function corners(points, width, height) {
     point.corner = best.corner;
     taken.push(best.box);
   });
-  return points;
 }
 
 function drawPlane() {
@@ -103,9 +106,11 @@ function drawPlane() {
     return [{ run: run.name, x: x.mean, y: y.mean, ...ends, xText: texts[0], yText: texts[1] }];
   });
   const sentences = points.map((point) => `${point.run}: ${xMeasure.name} ${point.xText}, ${yMeasure.name} ${point.yText}`);
+  corners(points, Math.max(200, holder.clientWidth - 70), 440);
+  const unused = Object.keys(CORNERS).filter((corner) => !points.some((point) => point.corner === corner));
   draw(holder, "plane", {
-    datasets: { points: corners(points, Math.max(200, holder.clientWidth - 70), 440) },
-    zero: yMeasure.nearerZero,
+    datasets: { points },
+    without: yMeasure.nearerZero ? unused : [...unused, "zero"],
     places: { ...runScales(), "@x": axisTitle(xMeasure), "@y": axisTitle(yMeasure) },
     description: `Effectiveness against bias. ${sentences.join("; ")}.`,
   });
@@ -179,7 +184,7 @@ function drawDepth(field, title) {
   });
   draw(holder, "depth", {
     datasets: { ranks },
-    zero: field === "magnitude",
+    without: field === "magnitude" ? [] : ["zero"],
     places: { ...runScales(), "@y": title, "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
     description: `${title} by rank depth: ${ends.join("; ")}.`,
   });
@@ -201,7 +206,7 @@ function drawTies() {
     const sentences = rows.map((row) => `${row.run}: mean ${row.meanText}, interval ${row.intervalText}, tie range ${row.tieText}`);
     draw(byId(`ties-${place}`), "ties", {
       datasets: { rows },
-      zero: measure.nearerZero,
+      without: [measure.nearerZero ? null : "zero", rows.some((row) => row.tieMean !== null) ? null : "tie mean"],
       places,
       height: 30 * Math.max(1, rows.length),
       description: `${measure.name}. ${sentences.join("; ")}.`,

@@ -1,0 +1,1 @@
+"""Speed and memory of evenrank, each as a ratio to a peer in the same run: ``make bench``."""

@@ -1,0 +1,155 @@
+"""A whole audit against ir_measures computing three measures of utility, and bias measures against Python loops."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .measure import Row, run
+
+QUERIES, DEPTH, DOCUMENTS = 6_980, 1_000, 1_000_000
+UTILITY = "RR@10 nDCG@10 AP"
+BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
+
+
+def make(folder: Path) -> None:
+    """A run of 6,980 × 1,000 over a million scored documents, and one relevant document a query, as MS MARCO's."""
+    rng = np.random.default_rng(0)
+    docs = ((np.arange(QUERIES)[:, None] * 7_919_003 + np.arange(DEPTH) * 8_191) % DOCUMENTS).ravel()
+    table = pl.DataFrame(
+        {
+            "query_id": np.repeat(np.arange(QUERIES) + 1_000_000, DEPTH),
+            "q0": "Q0",
+            "doc_id": docs,
+            "rank": np.tile(np.arange(1, DEPTH + 1), QUERIES),
+            "score": -np.sort(-rng.gamma(4, 2, (QUERIES, DEPTH)).round(4), axis=1).ravel(),
+            "tag": "run",
+        }
+    )
+    table.write_csv(folder / "run.trec", separator=" ", include_header=False)
+    relevant = np.arange(QUERIES) * DEPTH + np.minimum(rng.geometric(0.05, QUERIES) - 1, DEPTH - 1)
+    qrels = table[relevant].select("query_id", pl.lit(0).alias("iteration"), "doc_id", pl.lit(1).alias("relevance"))
+    qrels.write_csv(folder / "qrels.txt", separator=" ", include_header=False)
+    counts = rng.poisson([0.4, 0.6], (DOCUMENTS, 2)).astype(np.int32)
+    from evenrank.groups import neutrality
+
+    words = np.log1p(counts)
+    pl.DataFrame(
+        {
+            "doc_id": np.arange(DOCUMENTS).astype(str),
+            "tokens": np.full(DOCUMENTS, 55, np.int32),
+            "count_f": counts[:, 0],
+            "count_m": counts[:, 1],
+            "magnitude_tf_words_f": words[:, 0],
+            "magnitude_tf_words_m": words[:, 1],
+            "neutrality": neutrality(counts, [0.5, 0.5]),
+        }
+    ).write_parquet(folder / "scores.parquet")
+
+
+def ours(folder: str) -> None:
+    """The audit: utility, bias, intervals, ties, reference rankings, notes."""
+    import evenrank
+
+    home = Path(folder)
+    result = evenrank.audit(
+        {"run": home / "run.trec"},
+        scores=home / "scores.parquet",
+        qrels=home / "qrels.txt",
+        measures=f"{UTILITY} {BIAS} DeltaAPRF",
+    )
+    result.to_json(home / "audit.json")
+    print(*[f"{result['run'].figures[name].mean:.9f}" for name in UTILITY.split()])
+
+
+def theirs(folder: str) -> None:
+    """Three measures of utility by ir_measures."""
+    import ir_measures
+
+    measures = [ir_measures.parse_measure(name) for name in UTILITY.split()]
+    values = ir_measures.calc_aggregate(
+        measures,
+        ir_measures.read_trec_qrels(f"{folder}/qrels.txt"),
+        ir_measures.read_trec_run(f"{folder}/run.trec"),
+    )
+    print(*[f"{values[measure]:.9f}" for measure in measures])
+
+
+def bias(folder: str) -> None:
+    """Bias measures of a loaded run, ours and by loops over queries; prints both times."""
+    from evenrank.io import read_run, read_scores
+    from evenrank.measures import Background, Evaluation, parse_measures
+
+    run_, scores = read_run(f"{folder}/run.trec"), read_scores(f"{folder}/scores.parquet")
+    ranked: dict[str, list[str]] = {}
+    for query, doc in run_.table.select("query_id", "doc_id").iter_rows():
+        ranked.setdefault(query, []).append(doc)
+    rows = {row[0]: row[1:] for row in scores.table.select("doc_id", "count_f", "count_m", "neutrality").iter_rows()}
+    start = time.perf_counter()
+    evaluation = Evaluation(run_, scores)
+    evaluation.background = Background.of(evaluation, "run")
+    found = [float(np.nanmean(evaluation.values(measure))) for measure in parse_measures(BIAS)]
+    ours_ = time.perf_counter() - start
+    start = time.perf_counter()
+    expected = _loops(ranked, rows)
+    loops = time.perf_counter() - start
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    print(ours_, loops)
+
+
+def _loops(ranked: dict[str, list[str]], rows: dict[str, tuple[Any, ...]]) -> list[float]:
+    """NFaiRR@10 and ARaB@10 (tf, bool) query by query, as the public programs do."""
+    nfairr, tf, boolean = [], [], []
+    for docs in ranked.values():
+        fair = sum(rows[doc][2] / math.log2(rank + 1) for rank, doc in enumerate(docs[:10], start=1))
+        background = sorted((rows[doc][2] for doc in docs[:200]), reverse=True)
+        ideal = sum(value / math.log2(rank + 1) for rank, value in enumerate(background[:10], start=1))
+        nfairr.append(fair / ideal)
+        for values, magnitude in ((tf, _tf), (boolean, _bool)):
+            bias = [magnitude(rows[doc]) for doc in docs]
+            values.append(sum(sum(bias[:t]) / t for t in range(1, 11)) / 10)
+    return [sum(values) / len(values) for values in (nfairr, tf, boolean)]
+
+
+def _tf(row: tuple[Any, ...]) -> float:
+    return math.log(1 + row[1]) - math.log(1 + row[0])
+
+
+def _bool(row: tuple[Any, ...]) -> float:
+    return float(row[1] > 0) - float(row[0] > 0)
+
+
+def rows(folder: Path) -> list[Row]:
+    """The lines of the table."""
+    make(folder)
+    audit, peer = run("audits.ours", str(folder)), run("audits.theirs", str(folder))
+    assert audit.said == peer.said, f"utility differs: {audit.said} and {peer.said}"
+    ours_, loops = map(float, run("audits.bias", str(folder)).said.split())
+    return [
+        Row(
+            "audit of 6,980 x 1,000, ir_measures with RR@10 nDCG@10 AP",
+            f"{audit.seconds:.1f} s",
+            f"{peer.seconds:.1f} s",
+            f"{peer.seconds / audit.seconds:.1f} x",
+            ">= 5 x",
+        ),
+        Row(
+            "the same, peak memory",
+            f"{audit.megabytes:,.0f} MB",
+            f"{peer.megabytes:,.0f} MB",
+            f"{audit.megabytes / peer.megabytes:.2f}",
+            "< 0.5",
+        ),
+        Row(
+            "bias measures of 6,980 x 1,000, loops over queries",
+            f"{ours_:.2f} s",
+            f"{loops:.2f} s",
+            f"{loops / ours_:.1f} x",
+            ">= 30 x",
+        ),
+    ]

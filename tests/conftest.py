@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,28 @@ def no_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pa
         yield folder, "No space left on device"
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its status and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def evenrank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Runs the ``evenrank`` command in this process."""
+    from evenrank.cli import main
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return Ended(int(end.value.code or 0), out, err)
+
+    return run

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.io import InputError, read_queries, read_texts, scan_collection
-from evenrank.io.tables import IdSet, first_repeat
+from evenrank.io.tables import IdIndex, first_repeat
 
 Rows = list[tuple[str, str]]
 
@@ -221,13 +221,23 @@ def test_a_repeat_among_texts_that_are_not_wanted(tmp_path: Path) -> None:
 
 
 @given(
-    st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), min_size=1, max_size=3), st.lists(st.text(max_size=2))
+    st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), min_size=1, max_size=3),
+    st.lists(st.text(max_size=2)),
 )
-def test_id_set(parts: list[list[str]], asked: list[str]) -> None:
-    ids = IdSet([pl.Series(part, dtype=pl.String) for part in parts])
+def test_id_index(parts: list[list[str]], asked: list[str]) -> None:
+    index = IdIndex([pl.Series(part, dtype=pl.String) for part in parts])
+    known = [name for part in parts for name in part]
     asked += ["a", "b"]
-    known = {name for part in parts for name in part}
-    assert ids.among(pl.Series(asked, dtype=pl.String)).to_list() == [name in known for name in asked]
+    places = index.places(pl.Series(asked, dtype=pl.String)).tolist()
+    assert places == [known.index(name) if name in known else -1 for name in asked]
+    assert index.among(pl.Series(asked, dtype=pl.String)).to_list() == [name in known for name in asked]
+
+
+def test_an_id_index_of_many() -> None:
+    # So many that places of the table are shared.
+    known = [str(i % 5000) for i in range(7000)]
+    places = IdIndex([pl.Series(known[:100]), pl.Series(known[100:])]).places(pl.Series(map(str, range(9000))))
+    assert places.tolist() == [*range(5000), *[-1] * 4000]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "1", "11", "é"]), st.sampled_from(["", "1", "11", "x"])), max_size=14))

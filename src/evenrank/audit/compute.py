@@ -25,7 +25,7 @@ from evenrank.io import (
     read_texts,
 )
 from evenrank.io.errors import shown
-from evenrank.io.tables import IdSet
+from evenrank.io.tables import IdIndex
 from evenrank.measures import Background, Evaluation, Missing, is_bias, parse_measure, parse_measures
 from evenrank.measures import statistics as st
 from evenrank.measures.pairwise import delta_aprf, tied_pair_share
@@ -98,10 +98,8 @@ def audit(
     for evaluation in evaluations:
         measured.append(_measure(evaluation, evaluation.run.name, chosen, axis))
         tops.append(evaluation.first(SHOWN_DEPTH))
-        evaluation.release()
     measured.append(_measure(of_background, RANDOM, chosen, axis, random=True))
     ideal = of_background.neutral_first()
-    of_background.release()
     measured.append(_measure(ideal, NEUTRAL_FIRST, chosen, axis))
     tops.append(ideal.first(SHOWN_DEPTH))
     results = _with_statistics(measured, chosen, baseline, seed)
@@ -235,7 +233,7 @@ def _load_scores(
 ) -> Scores:
     ids = [run.table["doc_id"] for run in runs]
     if scores is not None:
-        loaded = scores if isinstance(scores, Scores) else read_scores(scores, IdSet(ids))
+        loaded = scores if isinstance(scores, Scores) else read_scores(scores, ids)
         if poles is not None:
             pair = lexicon_poles(poles, loaded.groups)
             loaded = replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
@@ -243,7 +241,7 @@ def _load_scores(
     if collection is None:
         raise EvenrankError("an audit needs the documents' texts or scores: give --collection or --scores")
     if isinstance(collection, pl.DataFrame):
-        texts = collection.filter(IdSet(ids).among(collection["doc_id"]))
+        texts = collection.filter(IdIndex(ids).among(collection["doc_id"]))
     else:
         texts = read_texts(collection, pl.concat(ids))
     scoring = Scoring(lexicon, tokens, threshold=threshold, magnitudes=("tf", "bool", "tf_words", "tf_literal"))
@@ -356,8 +354,8 @@ def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
     if evaluation.scores is not None and evaluation.scores.poles is not None:
         kinds["magnitude"] = evaluation.magnitude("tf")
     for name, values in kinds.items():
-        top = lists.all_tied().tie_average(values, depth) if random else lists.top(values, depth)
-        running = np.cumsum(top, axis=1)
+        top = lists.top(values, depth)
+        running = lists.means(values)[:, None] * counts if random else np.cumsum(top, axis=1)
         columns[name] = np.nanmean(
             np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0
         )

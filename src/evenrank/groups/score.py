@@ -20,7 +20,6 @@ from evenrank.io.progress import progress
 from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, magnitude_of_count
 from evenrank.io.texts import scan_collection
 
-from . import _kernel
 from .lexicon import Lexicon
 from .tokens import Tokens, alphabet, tokenize
 
@@ -155,6 +154,8 @@ def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> Scores:
 @functools.lru_cache(maxsize=8)
 def _matcher(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
     """A lexicon as the arrays that the kernel walks: token table, trie of entries, group of each entry."""
+    from . import _kernel
+
     entries = lexicon.entries(tokens)
     token_ids: dict[str, int] = {}
     nodes: dict[tuple[int, int], int] = {}
@@ -199,6 +200,9 @@ def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
 def _count(texts: pl.Series, scoring: Scoring) -> tuple[Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text."""
     import pyarrow as pa
+
+    # The compiler takes half a second to import, which an audit of scored documents need not wait for.
+    from . import _kernel
 
     column = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
     _, offset_buffer, data_buffer = column.buffers()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import polars as pl
 
 from .errors import EvenrankError, InputError, shown
 from .files import atomic_path, line_blocks
-from .tables import Layout, first_repeat, parse_block
+from .tables import Layout, first_repeat, parse_block, pick
 
 Order = Literal["score", "file"]
 Array = np.ndarray[Any, Any]
@@ -22,10 +23,11 @@ _LAYOUT = Layout(
         "query_id": pl.String,
         "_Q0": pl.String,
         "doc_id": pl.String,
-        "rank": pl.String,
+        "rank": pl.Int32,
         "score": pl.Float64,
         "_tag": pl.String,
     },
+    lenient=("rank",),
 )
 _PART = 1 << 19
 _COLUMNS = ["query_id", "doc_id", "score"]
@@ -72,7 +74,7 @@ class Run:
         if repeat is not None:
             query, doc, _ = table.row(repeat[1])
             raise EvenrankError(f"run {name}: the document {shown(doc)} stands twice for the query {shown(query)}")
-        return cls(name, _ranked(table, order), notes)
+        return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
 
 
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
@@ -81,8 +83,7 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     Raises InputError, with the line, for a line that has not six fields, a score that is not a finite number, and a
     document that stands twice for a query.
     """
-    rank = pl.col("rank").cast(pl.Int32, strict=False)
-    table = pl.concat([parse_block(path, block, _LAYOUT).with_columns(rank) for block in line_blocks(path)])
+    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
     if not table.height:
         raise InputError(path, "the file has no line")
     repeat = first_repeat(table, ["query_id", "doc_id"])
@@ -96,11 +97,12 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
         )
     name = os.path.basename(os.fspath(path)) if name is None else name
     notes: tuple[str, ...] = ()
-    contradictions = _rank_contradictions(table)
+    number = _query_numbers(table["query_id"])
+    contradictions = _rank_contradictions(table, number)
     if contradictions:
         used = "scores" if order == "score" else "order of the file"
         notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
-    return Run(name, _ranked(table.select(_COLUMNS), order), notes)
+    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes)
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
@@ -118,12 +120,11 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
         table.write_csv(part, include_header=False, separator=" ", quote_style="never")
 
 
-def _ranked(table: pl.DataFrame, order: Order) -> pl.DataFrame:
-    """``table`` with the rows of each query together and in order, and a ``rank`` column."""
-    # Queries keep the order of their first row, so a file in order is never sorted.
-    number = _query_numbers(table["query_id"])
+def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
+    """``table`` with the rows of each query (``number`` [N]) together and in order, and a ``rank`` column."""
+    ties_only = False
     if order == "score":
-        rows = _falling(number, table["score"].to_numpy(), table["doc_id"])
+        rows, ties_only = _falling(number, table["score"].to_numpy(), table["doc_id"])
     else:
         rows = np.argsort(number, kind="stable") if (np.diff(number) < 0).any() else None
     if rows is not None:
@@ -131,32 +132,43 @@ def _ranked(table: pl.DataFrame, order: Order) -> pl.DataFrame:
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     rank = np.arange(1, table.height + 1, dtype=np.uint32)
     rank -= np.repeat(starts.astype(np.uint32), np.diff(np.append(starts, table.height)))
-    # Part by part: a column made in one piece would have all others copied to lie beside it.
+    # Part by part, each of whole queries: a column made in one piece would have all others copied to lie beside it.
+    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)).clip(max=len(starts) - 1))]
     parts = []
-    for start in range(0, table.height, _PART):
-        of_part = pl.Series("rank", rank[start : start + _PART])
-        part = table[start : start + _PART] if rows is None else table[rows[start : start + _PART]]
+    for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
+        of_part = pl.Series("rank", rank[start:end])
+        if rows is None:
+            part = table[start:end]
+        elif ties_only:
+            # Only documents change places: the other columns need no copy.
+            part = table[start:end]
+            part = part.with_columns(part["doc_id"].gather(rows[start:end] - start))
+        else:
+            part = table[rows[start:end]]
         score = pl.col("score") if order == "score" else -of_part.cast(pl.Float64).alias("score")
         parts.append(part.select("query_id", "doc_id", score, of_part))
     return pl.concat(parts, rechunk=False)
 
 
-def _falling(number: Array, score: Array, doc: pl.Series) -> Array | None:
-    """The order of rows that puts queries together, scores falling, ties by falling id; None if they stand so."""
+def _falling(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None, bool]:
+    """The order of rows that puts queries together, scores falling, ties by falling id; None if they stand so.
+
+    And whether it only moves tied documents of a query.
+    """
     step = np.diff(number)
-    rows = None
+    rows, ties_only = None, True
     if (step < 0).any() or (score[1:] > score[:-1])[step == 0].any():
-        rows = np.lexsort((-score, number))
+        rows, ties_only = np.lexsort((-score, number)), False
         number, score = number[rows], score[rows]
-    same = (score[1:] == score[:-1]) & (number[1:] == number[:-1])
-    if same.any():
+    as_above = np.concatenate(([False], (score[1:] == score[:-1]) & (number[1:] == number[:-1])))
+    if as_above.any():
         # Only tied rows are compared by id.
-        group = np.cumsum(~np.concatenate(([False], same)))
-        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
-        rows = np.arange(len(number)) if rows is None else rows
-        ids = pl.DataFrame({"group": group[tied], "id": doc.gather(rows[tied]), "row": rows[tied]})
+        tied = np.flatnonzero(as_above | np.append(as_above[1:], False))
+        rows = np.arange(len(number), dtype=np.int32) if rows is None else rows
+        group = np.cumsum(~as_above[tied])
+        ids = pl.DataFrame({"group": group, "id": pick(doc, rows[tied]), "row": rows[tied]})
         rows[tied] = ids.sort(["group", "id"], descending=[False, True])["row"].to_numpy()
-    return rows
+    return rows, ties_only
 
 
 def _query_numbers(query: pl.Series) -> Array:
@@ -172,11 +184,13 @@ def _query_numbers(query: pl.Series) -> Array:
     return numbers
 
 
-def _rank_contradictions(table: pl.DataFrame) -> int:
+def _rank_contradictions(table: pl.DataFrame, number: Array) -> int:
     """Rows that a query's rank column puts before (or behind) the row above although their score is lower (higher)."""
-    rank = table["rank"].fill_null(0).to_numpy()
-    score = table["score"].to_numpy()
-    same = np.diff(table["query_id"].rle_id().to_numpy()) == 0
-    wrong = np.sign(np.diff(rank)) * np.sign(np.diff(score)) > 0
-    unknown = table["rank"].is_null().to_numpy()
-    return int((wrong & same & ~unknown[1:] & ~unknown[:-1]).sum())
+    rank, score = table["rank"].fill_null(0).to_numpy(), table["score"].to_numpy()
+    deeper, higher = rank[1:] > rank[:-1], score[1:] > score[:-1]
+    wrong = (deeper & higher) | ((rank[1:] < rank[:-1]) & (score[1:] < score[:-1]))
+    wrong &= number[1:] == number[:-1]
+    if table["rank"].null_count():
+        unknown = table["rank"].is_null().to_numpy()
+        wrong &= ~(unknown[1:] | unknown[:-1])
+    return int(wrong.sum())

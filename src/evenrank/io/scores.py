@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from .errors import EvenrankError, InputError, shown
-from .tables import IdSet, first_repeat
+from .tables import IdIndex, first_repeat
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
 MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
@@ -95,8 +96,8 @@ def bias_labels(magnitude: Array) -> Array:
     return labels
 
 
-def read_scores(path: str | os.PathLike[str], ids: IdSet | None = None) -> Scores:
-    """A score file, whole or for the documents of ``ids``.
+def read_scores(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> Scores:
+    """A score file, whole or for the documents that ``ids`` name (whole too where it is no longer than they are).
 
     Raises InputError for a file that is no score table: not Parquet, a column missing, an id that stands twice.
     """
@@ -108,7 +109,9 @@ def read_scores(path: str | os.PathLike[str], ids: IdSet | None = None) -> Score
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY)
         with pq.ParquetFile(path) as file:
-            parts = [_batch(batch, ids) for batch in file.iter_batches(batch_size=1 << 18)]
+            fewer = ids is not None and sum(map(len, ids)) < file.metadata.num_rows
+            index = IdIndex(ids) if ids is not None and fewer else None
+            parts = [_batch(batch, index) for batch in file.iter_batches(batch_size=1 << 18)]
     except pl.exceptions.ColumnNotFoundError:
         raise InputError(path, "no score table: it has no column doc_id") from None
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
@@ -126,6 +129,6 @@ def read_scores(path: str | os.PathLike[str], ids: IdSet | None = None) -> Score
     return scores
 
 
-def _batch(batch: Any, ids: IdSet | None) -> pl.DataFrame:
+def _batch(batch: Any, ids: IdIndex | None) -> pl.DataFrame:
     table = pl.DataFrame(batch).with_columns(pl.col("doc_id").cast(pl.String))
     return table if ids is None else table.filter(ids.among(table["doc_id"]))

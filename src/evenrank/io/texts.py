@@ -14,7 +14,7 @@ import polars as pl
 from . import irds
 from .errors import InputError, shown
 from .files import Block, line_blocks, open_binary, read_bytes
-from .tables import IdSet, first_repeat, lines_of
+from .tables import IdIndex, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
@@ -41,7 +41,7 @@ def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
     if irds.is_identifier(path):
         return irds.texts(os.fspath(path), ids)
-    wanted = IdSet([ids])
+    wanted = IdIndex([ids])
     return pl.concat([batch.filter(wanted.among(batch["doc_id"])) for batch in scan_collection(path)])
 
 

@@ -14,7 +14,7 @@ from ir_measures import Measure
 from evenrank.io.errors import EvenrankError, shown
 from evenrank.io.runs import Run
 from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
-from evenrank.io.tables import IdSet
+from evenrank.io.tables import IdIndex, pick
 
 from . import exposure, neutrality, pairwise, registry, utility
 from .lists import Array, RankedLists, expand
@@ -48,32 +48,38 @@ class Background:
 
     def ideal(self, queries: pl.Series, cutoff: int) -> Array:
         """IFaiRR@cutoff for each of ``queries``. Raises EvenrankError naming a query the background lacks."""
-        place = _places(queries, self.queries)
+        place = IdIndex([self.queries]).places(queries)
         if (place < 0).any():
             lacking = queries.gather(np.flatnonzero(place < 0))
             raise EvenrankError(
                 f"the background {self.name} has no documents for the query {shown(lacking[0])}"
                 f" ({len(lacking)} of {len(queries)} queries are missing)"
             )
-        return neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
+        ideal: Array = neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
+        return ideal
 
 
-def _places(values: pl.Series, among: pl.Series) -> Array:
-    """Where each value [N] stands in ``among`` (all different), −1 where it does not.
+class Column:
+    """A value of each document [D] seen along the documents of ranked lists [N]: taken only where it is asked for.
 
-    Joined by hash, which takes half the time and memory; where two ids' hashes meet, by the ids themselves.
+    ``document`` [N]: rows of ``values``, or −1 for a document without one, which counts as ``missing``.
     """
-    place = _join_places(values.hash(), among.hash())
-    found = place >= 0
-    if (values.filter(pl.Series(found)) != among.gather(place[found])).any():
-        place = _join_places(values, among)
-    return place
 
+    def __init__(self, values: Array, document: Array, missing: float) -> None:
+        self._values = values if len(values) else np.array([missing])
+        self._document = document
+        self._missing = missing
+        self._complete = not len(document) or int(document.min()) >= 0
 
-def _join_places(values: pl.Series, among: pl.Series) -> Array:
-    index = pl.DataFrame({"value": among}).with_row_index("place")
-    joined = pl.DataFrame({"value": values}).join(index, on="value", how="left", maintain_order="left")
-    return joined["place"].cast(pl.Int32).fill_null(-1).to_numpy()
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        document = self._document[rows]
+        found: Array = self._values[document]
+        if not self._complete:
+            found[document < 0] = self._missing
+        return found
 
 
 class Evaluation:
@@ -111,7 +117,7 @@ class Evaluation:
         """The same candidates by falling neutrality, then in the run's own order: a reference ranking."""
         lists = self.scored_lists
         first = np.repeat(lists.offsets[:-1], lists.lengths)
-        order = np.lexsort((-self.neutrality, first))
+        order = np.lexsort((-self.neutrality[:], first))
         other = Evaluation(
             self.run, self.scores, self.qrels, missing=self.missing, background=self.background, seed=self.seed
         )
@@ -129,10 +135,7 @@ class Evaluation:
         """The first ``depth`` documents of each list: ``query_id``, ``doc_id``, ``score``, ``rank`` and ``tied``."""
         places, query = expand(self.lists.offsets[:-1], np.minimum(self.lists.lengths, depth))
         rows = places if self.rows is None else self.rows[places]
-        # Picked by mask, then put in order: picking by number would copy the whole table first.
-        wanted = np.zeros(self.run.table.height, dtype=bool)
-        wanted[rows] = True
-        table = self.run.table.filter(pl.Series(wanted))[np.searchsorted(np.sort(rows), rows)]
+        table = pick(self.run.table, rows)
         return table.with_columns(
             pl.Series("rank", places - self.lists.offsets[query] + 1, dtype=pl.UInt32),
             pl.Series("score", self.lists.scores[places]),
@@ -144,9 +147,7 @@ class Evaluation:
     @functools.cached_property
     def document(self) -> Array:
         """The row [N] of each document in the score table, −1 where it has none."""
-        if self.scores is None:
-            raise EvenrankError("bias measures need a score table: give --collection or --scores")
-        return _places(self.run.table["doc_id"], self.scores.table["doc_id"])
+        return IdIndex([self._scores.table["doc_id"]]).places(self.run.table["doc_id"])
 
     @functools.cached_property
     def kept(self) -> Array:
@@ -176,38 +177,27 @@ class Evaluation:
         offsets = np.searchsorted(self.kept, self.lists.offsets)
         return RankedLists(offsets, self.lists.scores[self.kept])
 
-    def _of_documents(self, values: Array, missing: float) -> Array:
-        """Per-document values [D] of the score table laid out along the kept documents [N']."""
-        rows = self.document if self.scored_lists is self.lists else self.document[self.kept]
-        if len(values) == 0:
-            return np.full(len(rows), missing)
-        laid: Array = values[rows]
-        if self.missing_documents and self.missing == "neutral":
-            laid[rows < 0] = missing
-        return laid
-
     @functools.cached_property
-    def neutrality(self) -> Array:
+    def neutrality(self) -> Column:
         """Neutrality [N'] of the kept documents; 1 for one without scores."""
-        return self._of_documents(self._scores.table["neutrality"].to_numpy(), 1.0)
+        return Column(self._scores.table["neutrality"].to_numpy(), self._kept_documents, 1.0)
+
+    def magnitude(self, kind: Magnitude, poles: str | None = None) -> Column:
+        """Signed magnitude [N'] of the kept documents; 0 for one without scores."""
+        if (kind, poles) not in self._magnitudes:
+            self._magnitudes[kind, poles] = self._scores.signed_magnitude(kind, _pair(poles))
+        return Column(self._magnitudes[kind, poles], self._kept_documents, 0.0)
+
+    @property
+    def _kept_documents(self) -> Array:
+        kept: Array = self.document if self.scored_lists is self.lists else self.document[self.kept]
+        return kept
 
     @property
     def _scores(self) -> Scores:
         if self.scores is None:
             raise EvenrankError("bias measures need a score table: give --collection or --scores")
         return self.scores
-
-    def magnitude(self, kind: Magnitude, poles: str | None = None) -> Array:
-        """Signed magnitude [N'] of the kept documents; 0 for one without scores."""
-        if (kind, poles) not in self._magnitudes:
-            signed = self._scores.signed_magnitude(kind, _pair(poles))
-            self._magnitudes[kind, poles] = self._of_documents(signed, 0.0)
-        return self._magnitudes[kind, poles]
-
-    def release(self) -> None:
-        """Forgets the arrays along all documents that can be had again; a long run's take gigabytes otherwise."""
-        self._magnitudes.clear()
-        self.__dict__.pop("neutrality", None)
 
     # --- what is known of the queries --------------------------------------------------------------------------------
 
@@ -249,7 +239,7 @@ class Evaluation:
         if not graded.height:
             return graded.with_columns(pl.lit(0, dtype=pl.UInt32).alias("row"))
         # Few documents are judged: the join need not see the others.
-        perhaps = IdSet([graded["doc_id"]]).among(self.run.table["doc_id"])
+        perhaps = IdIndex([graded["doc_id"]]).among(self.run.table["doc_id"])
         rows = self.run.table.select("query_id", "doc_id").filter(perhaps)
         rows = rows.with_columns(perhaps.arg_true().alias("row"))
         return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
@@ -290,7 +280,7 @@ class Evaluation:
         exact = _exact_utility(measure)
         return exact(self) if exact else self._passed_through(measure, self.run.table["score"].to_numpy())
 
-    def _linear(self, measure: Measure) -> tuple[Array, Array, Array]:
+    def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q, k] of the ranks, a factor [Q], and the documents' values [N'] for a measure that adds up."""
         lengths = self.scored_lists.lengths
         # No list is longer than the longest, so no weight beyond it is needed; ARaB's do not change by the cut.
@@ -346,8 +336,7 @@ class Evaluation:
             lists = self.scored_lists
             if random:
                 # Every rank's expectation is the mean of the list.
-                totals = np.add.reduceat(np.append(values, 0.0), lists.offsets[:-1]) * (lists.lengths > 0)
-                averaged: Array = weights.sum(axis=1) * totals / np.maximum(lists.lengths, 1) * scale
+                averaged: Array = weights.sum(axis=1) * lists.means(values) * scale
             else:
                 averaged = (weights * lists.tie_average(values, weights.shape[1])).sum(axis=1) * scale
             return averaged
@@ -364,7 +353,7 @@ class Evaluation:
     @property
     def _all_tied_hits(self) -> utility.Hits:
         """The hits of the run with all candidates tied: a random order is an order of this tie."""
-        place = _places(self.judged, self.queries)
+        place = IdIndex([self.queries]).places(self.judged)
         length = np.where(place >= 0, self.lists.lengths[place], 0)
         hits = self.hits
         return replace(hits, before=np.zeros_like(hits.before), size=length[hits.query])

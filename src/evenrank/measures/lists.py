@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+
+class Values(Protocol):
+    """A value of each document of ranked lists [N]: an array, or what is indexed like one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Array | slice, /) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,12 @@ class RankedLists:
         inside = (rows >= starts[group]) & (rows < starts[group] + sizes[group])
         return np.where(inside, starts[group], rows), np.where(inside, sizes[group], 1)
 
-    def top(self, values: Array, depth: int) -> Array:
+    def means(self, values: Values) -> Array:
+        """Mean of the values [N] of each list [Q]; 0 for an empty one."""
+        totals = np.add.reduceat(np.append(values[:], 0.0), self.offsets[:-1])
+        return np.where(self.lengths > 0, totals / np.maximum(self.lengths, 1), 0.0)
+
+    def top(self, values: Values, depth: int) -> Array:
         """The ``values`` [N] of the first ``depth`` documents of each list, [Q, depth], 0 where a list is shorter."""
         places = np.arange(depth)
         inside = places < self.lengths[:, None]
@@ -63,10 +76,10 @@ class RankedLists:
         return np.where(inside, values[np.minimum(self.offsets[:-1, None] + places, len(values) - 1)], 0.0)
 
     def tie_share(self, depth: int) -> float:
-        """Share of the documents in the first ``depth`` ranks that are tied with another of their list."""
+        """Share of the documents in the first ``depth`` ranks that are tied with another one there."""
         _, _, reach, _ = self._ties_within(depth)
         total = np.minimum(self.lengths, depth).sum()
-        return float(reach.sum() / total) if total else 0.0
+        return float(reach[reach > 1].sum() / total) if total else 0.0
 
     def all_tied(self) -> RankedLists:
         """The same lists with all documents tied: a uniformly random order is one order of this tie."""
@@ -83,7 +96,7 @@ class RankedLists:
         reach = np.minimum(sizes, depth - before)[chosen]
         return starts[chosen], sizes[chosen], reach, query[chosen]
 
-    def tie_average(self, values: Array, depth: int) -> Array:
+    def tie_average(self, values: Values, depth: int) -> Array:
         """:meth:`top` with each tied document's value replaced by the mean of its tie group.
 
         A measure that is linear in the values has, on these, its exact expectation over all orders of tied documents.
@@ -93,7 +106,7 @@ class RankedLists:
         means = np.bincount(group, weights=values[rows], minlength=len(starts)) / sizes
         return self._with_ties(values, depth, np.repeat(means, reach))
 
-    def tie_sorted(self, values: Array, depth: int, *, largest_first: bool) -> Array:
+    def tie_sorted(self, values: Values, depth: int, *, largest_first: bool) -> Array:
         """:meth:`top` with the values sorted within each tie group.
 
         With weights that never grow with the rank, falling order gives a linear measure's largest value over all
@@ -106,14 +119,14 @@ class RankedLists:
         within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return self._with_ties(values, depth, values[ordered[within < np.repeat(reach, sizes)]])
 
-    def tie_draw(self, values: Array, depth: int, rng: np.random.Generator) -> Array:
+    def tie_draw(self, values: Values, depth: int, rng: np.random.Generator) -> Array:
         """:meth:`top` in one random order of the tied documents."""
         starts, sizes, reach, _ = self._ties_within(depth)
         picks = sample_places(sizes, int(reach.max(initial=0)), rng)
         lane, column = np.nonzero(np.arange(picks.shape[1]) < reach[:, None])
         return self._with_ties(values, depth, values[starts[lane] + picks[lane, column]])
 
-    def _with_ties(self, values: Array, depth: int, of_ties: Array) -> Array:
+    def _with_ties(self, values: Values, depth: int, of_ties: Array) -> Array:
         """:meth:`top` with the tie groups' places filled from ``of_ties``, group by group."""
         starts, _, reach, query = self._ties_within(depth)
         places, group = expand(starts - self.offsets[query], reach)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from .lists import Array
 
@@ -71,6 +70,9 @@ def paired_tests(values: Array, baseline: Array) -> Paired:
         return Paired(n, mean, None, None)
     if not difference.any():
         return Paired(n, mean, 1.0, 1.0)
+    # Imported where it is needed: it takes a second, and an audit of one run compares nothing.
+    from scipy import stats
+
     with warnings.catch_warnings():
         # A constant difference has no variance (t is infinite, p is 0): right, and worth no warning.
         warnings.simplefilter("ignore", RuntimeWarning)

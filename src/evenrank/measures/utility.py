@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln
 
 from evenrank.io.errors import EvenrankError
 
@@ -254,7 +253,9 @@ def _chance_of_none(size: Array, count: Array, drawn: Array) -> Array:
 
 
 def _ln_choose(n: Array, k: Array) -> Array:
-    result: Array = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    # A table of ln n! does for lists of documents, and spares importing scipy.
+    factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, int(np.max(n, initial=0)) + 1)))))
+    result: Array = factorial[n] - factorial[k] - factorial[n - k]
     return result
 
 

@@ -111,7 +111,7 @@ def focus(result: AuditResult) -> Measure | None:
     return lean if lean in per_query else next(iter(per_query), None)
 
 
-def most_telling(result: AuditResult, cap: int = QUERY_CAP) -> Array:
+def most_telling(result: AuditResult, cap: int) -> Array:
     """Places of the ``cap`` queries with the largest difference to the baseline (else the largest value), in order."""
     measure = focus(result)
     if measure is None:

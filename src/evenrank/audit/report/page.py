@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def render_page(result: AuditResult) -> str:
     import jinja2
     from markupsafe import Markup
 
-    shown = data.most_telling(result)
+    shown = data.most_telling(result, data.QUERY_CAP)
     blocks = {
         "data-figures": data.figures(result),
         "data-values": data.values(result, shown),
@@ -55,7 +56,7 @@ def render_page(result: AuditResult) -> str:
         "data-charts": _charts(result),
     }
     own = "\n".join(_asset(name) for name in _SCRIPTS)
-    scripts = [_script(_bundle()), _script(f'(() => {{\n"use strict";\n{own}\n}})();')]
+    scripts = [_script(_bundle()), _script(_enclosed(f'"use strict";\n{own}'))]
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -77,11 +78,14 @@ def _asset(name: str) -> str:
 
 
 def _bundle() -> str:
-    """Vega, Vega-Lite and vega-embed in one script, which puts them on the window."""
+    """Vega, Vega-Lite and vega-embed in one script, which puts them on the window and keeps its other names in."""
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle
+    return _enclosed(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+
+
+def _enclosed(code: str) -> str:
+    return f"(() => {{\n{code}\n}})();"
 
 
 def _script(code: str) -> Markup:
@@ -146,7 +150,7 @@ def _contents(result: AuditResult) -> dict[str, Any]:
         "sections": _SECTIONS,
         "judged": result.judged,
         "baseline": result.baseline,
-        "summary": summarise(result),
+        "summary": [re.sub(r"(?<=[ (])-(?=\d)", "−", text) for text in summarise(result)],
         "columns": _columns(result.baseline),
         "rows": _rows(result),
         "has_bias": any(map(is_bias, result.measures)),
@@ -185,7 +189,7 @@ def _columns(baseline: str | None) -> list[dict[str, Any]]:
         columns += [
             ("Difference", f"Mean of the run minus that of {baseline}, on queries where both have a value"),
             ("Holm p", "The t-test's p, corrected over the runs compared"),
-            ("Better / equal / worse", "Queries; sorts by those that are better"),
+            ("b / e / w", "Queries that are better, equal, worse; sorts by those that are better"),
             ("t p", "Paired t-test (permutation test for a measure of the whole run), not corrected"),
             ("Wilcoxon p", "Wilcoxon signed-rank test, not corrected"),
             ("Relative", f"Difference as a share of the mean of {baseline}"),

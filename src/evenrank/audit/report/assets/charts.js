@@ -39,6 +39,7 @@ const drawn = new Map();
  * names layers to leave out: a line at 0 that would mean nothing, and layers without a row, which have no extent.
  */
 async function draw(holder, name, { datasets, places, description, without = [], height = null, click = null }) {
+  if (Object.values(datasets).some((rows) => !rows.length)) return drawNothing(holder);
   const specification = filled(charts.specifications[name], places);
   specification.datasets = { zero: [{}], ...datasets };
   specification.layer = specification.layer.filter((layer) => !without.includes(layer.name));
@@ -49,12 +50,18 @@ async function draw(holder, name, { datasets, places, description, without = [],
   drawn.get(holder)?.result?.finalize();
   drawn.set(holder, { turn });
   const result = await vegaEmbed(holder, specification, options);
-  if (drawn.get(holder).turn !== turn) {
-    result.finalize();
-    return;
-  }
+  if (drawn.get(holder).turn !== turn) return result.finalize();
   drawn.set(holder, { turn, result });
   if (click) result.view.addEventListener("click", (_, item) => item?.datum && click(item.datum));
+}
+
+/** What stands in place of a chart that would have nothing to show. */
+function drawNothing(holder) {
+  drawn.get(holder)?.result?.finalize();
+  drawn.set(holder, { turn: (drawn.get(holder)?.turn ?? 0) + 1 });
+  const text = "No run has a value here.";
+  holder.setAttribute("aria-label", text);
+  holder.replaceChildren(el("p", { class: "hint" }, text));
 }
 
 const axisTitle = (measure) => `${measure.name} (${measure.better})`;

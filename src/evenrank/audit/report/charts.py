@@ -22,7 +22,7 @@ def specifications() -> dict[str, dict[str, Any]]:
 def styles(runs: list[tuple[str, bool]]) -> list[dict[str, Any]]:
     """Shape, dash and colour (a number; −1 for references) of each (run, whether it is a reference).
 
-    Shapes and colours are shifted against each other when they repeat, so that 36 runs look different.
+    Where they repeat, shapes and dashes are shifted against the colours, so that 36 runs look different.
     """
     result: list[dict[str, Any]] = []
     given = 0
@@ -30,8 +30,9 @@ def styles(runs: list[tuple[str, bool]]) -> list[dict[str, Any]]:
         if reference:
             result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1, "dash": [2, 2]})
             continue
-        shape = (given + given // len(GIVEN_SHAPES)) % len(GIVEN_SHAPES)
-        result.append({"shape": GIVEN_SHAPES[shape], "colour": given, "dash": DASHES[given % len(DASHES)]})
+        shift = given + given // len(GIVEN_SHAPES)
+        shape, dash = GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], DASHES[shift % len(DASHES)]
+        result.append({"shape": shape, "colour": given, "dash": dash})
         given += 1
     return result
 

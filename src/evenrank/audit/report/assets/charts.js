@@ -139,8 +139,10 @@ function drawQueries() {
   bars.sort((a, b) => b.difference - a.difference);
   const above = bars.filter((bar) => bar.difference > 1e-9).length;
   const below = bars.filter((bar) => bar.difference < -1e-9).length;
-  const step = Math.max(1, bars.length / MOST_BARS);
-  const shown = Array.from({ length: Math.min(bars.length, MOST_BARS) }, (_, place) => bars[Math.floor(place * step)]);
+  // Even steps from the first to the last.
+  const drawnBars = Math.min(bars.length, MOST_BARS);
+  const step = (bars.length - 1) / Math.max(1, drawnBars - 1);
+  const shown = Array.from({ length: drawnBars }, (_, place) => bars[Math.round(place * step)]);
   const labelled = shown.map((bar, place) => ({
     id: bar.id,
     query: queryText.get(bar.id) ?? "",

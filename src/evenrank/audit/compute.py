@@ -533,13 +533,18 @@ def _notes(
                 f"{name}: {outside} of {rows} documents in the first {cutoff} ranks are outside the background."
             )
         if result.tie_share:
-            notes.append(f"{name}: {result.tie_share:.0%} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
+            share = _percent(result.tie_share)
+            notes.append(f"{name}: {share} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
         flagged = [key for key, figure in result.figures.items() if figure.tie_sensitive]
         if flagged:
             notes.append(f"{name}: the order of tied documents moves {', '.join(flagged)} by more than the interval.")
         if qrels is not None:
             notes += _judgement_notes(evaluation, measures)
     return notes
+
+
+def _percent(share: float) -> str:
+    return "less than 1 %" if share < 0.01 else f"{share:.0%}"
 
 
 def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[str]:

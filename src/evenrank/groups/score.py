@@ -226,12 +226,17 @@ def _count(texts: pl.Series, scoring: Scoring) -> tuple[Array, Array, Array, Arr
     return result
 
 
+@functools.lru_cache(maxsize=8)
+def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], int]:
+    entries = lexicon.entries("word")
+    return entries, max(map(len, entries))
+
+
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
     from .tokens import word_spans
 
-    entries = lexicon.entries("word")
-    longest = max(map(len, entries))
+    entries, longest = _entries(lexicon)
     spans = word_spans(text)
     tokens = tokenize(text)
     found = []

@@ -47,6 +47,7 @@ class Scores:
         settings = settings or {"lexicon": "unknown"}
         shares = settings.get("shares") or [1 / len(groups)] * len(groups)
         poles = settings.get("poles") or (["m", "f"] if {"m", "f"} <= set(groups) else None)
+        settings = {**settings, "shares": list(shares), "poles": list(poles) if poles else None}
         return cls(table, groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings)
 
     def signed_magnitude(self, kind: Magnitude, poles: tuple[str, str] | None = None) -> Array:

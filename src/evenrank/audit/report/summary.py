@@ -157,7 +157,8 @@ def _difference(result: AuditResult, run: RunAudit, measure: Measure, compared: 
 
 def _unsigned(result: AuditResult, run: RunAudit, lean: Measure) -> list[str]:
     """The lean without its sign, since a mean near 0 can hide queries that lean both ways."""
-    names = dict.fromkeys([run.name, result.baseline or run.name])
+    known = [name for name in (run.name, result.baseline) if name and result[name].figures[str(lean)].mean is not None]
+    names = list(dict.fromkeys(known))
     sizes = [np.abs(result[name].figures[str(lean)].values) for name in names]
     values = [f"{number(float(np.nanmean(size)))} in {name}" for size, name in zip(sizes, names, strict=True)]
     return [

@@ -86,7 +86,8 @@ function runSign(place, line = false) {
 }
 
 for (const legend of document.querySelectorAll("[data-legend]")) {
-  legend.replaceChildren(...audit.runs.map((run, place) => el("span", {}, runSign(place, true), runLabel(run))));
+  const line = legend.dataset.legend === "lines";
+  legend.replaceChildren(...audit.runs.map((run, place) => el("span", {}, runSign(place, line), runLabel(run))));
 }
 
 // --- theme ---------------------------------------------------------------------------------------------------------

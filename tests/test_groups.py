@@ -139,6 +139,8 @@ def scored(texts: list[str], lexicon: Lexicon, tokens: Tokens = "word", threshol
         ("she\u00a0he\u200bhers\u2028his", ["she", "he", "hers", "his"]),
         ("her😀him", ["her", "him"]),
         ("s 's x's 's's", ["s", "s", "x", "s"]),
+        # A variation selector is a mark; private use and an unassigned plane are not.
+        ("a\U000e0100b c\U000f0000d e\U00040000f", ["a\U000e0100b", "c", "d", "e", "f"]),
     ],
 )
 def test_words(text: str, tokens: list[str]) -> None:
@@ -211,6 +213,25 @@ def test_counts_by_hand() -> None:
     assert table["magnitude_tf_literal_m"].to_list() == pytest.approx([0, math.log(4), 0, 0], abs=1e-15)
     # 4 of 5 against a half: 1 − (0.3 + 0.3); one word alone is neutral at the threshold 1.
     assert table["neutrality"].to_list() == pytest.approx([0.4, 0, 1, 1])
+
+
+@pytest.mark.parametrize("apostrophe", APOSTROPHES)
+def test_what_may_follow_an_apostrophe(apostrophe: str) -> None:
+    lexicon = lexicon_of({"she": "f", "rock'n'roll": "m", "o'donnell": "m"})
+
+    def counts(*texts: str) -> list[int]:
+        return (
+            scored([text.replace("'", apostrophe) for text in texts], lexicon)
+            .select(pl.sum_horizontal("count_f", "count_m").alias("n"))["n"]
+            .to_list()
+        )
+
+    assert counts("she's", "she'd", "she'm", "she'll", "she're", "she've", "SHE'LL", "she'ſ", "she'") == [1] * 9
+    assert counts("she't", "she'n", "she'ss", "she'l", "she'es", "she'lle", "she'er", "she'vet", "she'9") == [0] * 9
+    assert counts("she's's", "she'x's", "x's'she", "shes") == [0] * 4
+    assert counts("Rock'n'Roll", "rock'n'roll's", "rock'n", "rock'n's'roll") == [1, 1, 0, 0]
+    # ß folds to two letters.
+    assert counts("o'donnell", "o'donnell'd", "o'donnell'ß", "o'donnell'ﬁ") == [1, 1, 0, 0]
 
 
 def test_whitespace_counts_by_hand() -> None:

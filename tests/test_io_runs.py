@@ -341,6 +341,15 @@ def test_mistakes_in_a_run(
     assert caught.value.line == 4
 
 
+@pytest.mark.parametrize("line", ["1 Q0\tc 3 4 1 t", "1\tQ0 c 3 4 1 t", "1 Q0 c 3 1 t\tt", "1\tQ0\tc\t3\t4\t1\tt"])
+def test_a_seventh_field_behind_the_other_kind_of_blank(tmp_path: Path, line: str) -> None:
+    for good in (GOOD, GOOD.replace(" ", "\t")):
+        path = written(tmp_path, good + line + "\n")
+        with pytest.raises(InputError) as caught:
+            read_run(path)
+        assert str(caught.value) == f"{path}, line 3: {FIELDS}, found 7: {line!r}"
+
+
 def test_the_same_document_for_different_queries_is_no_repeat(tmp_path: Path) -> None:
     # Nor are ids that read the same when they are put together.
     run = read_run(written(tmp_path, "1 Q0 1a 1 2 t\n11 Q0 a 1 1 t\n2 Q0 1a 1 1 t\n"))

@@ -87,6 +87,10 @@ def test_what_looks_like_a_header_is_one_in_the_first_line_only(
     for size in (1 << 24, 1):
         block_bytes(size)
         assert collection(written(tmp_path, content)) == [("1", "one"), ("id", "text")]
+    # The second block holds the other two lines, and a tab in a text.
+    block_bytes(18)
+    rows = [("1", "one one one one"), ("id", "text"), ("2", "a\tb")]
+    assert collection(written(tmp_path, "".join(f"{name}\t{text}\n" for name, text in rows))) == rows
     assert collection(written(tmp_path, "id\tof something\n")) == [("id", "of something")]
     assert collection(written(tmp_path, "7\ttext\n")) == [("7", "text")]
 

@@ -560,7 +560,7 @@ def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[st
         share = tied_pair_share(evaluation.wins()[0])
         if share > 0:
             notes.append(
-                f"{name}: {share:.1%} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins."
+                f"{name}: {_percent(share)} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins."
             )
     return notes
 

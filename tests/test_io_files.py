@@ -87,15 +87,16 @@ def test_texts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
     ("content", "message", "line"),
     [
         (b"", "the file is empty", None),
-        (gzip.compress(b""), "the file is empty", None),
+        (gzip.compress(b"", mtime=0), "the file is empty", None),
         (b"1\tgood\n2\tbad \xe4 byte\n", "expected UTF-8, found the byte 0xe4", 2),
         (b"1\ta\n2\tb\n3\tc\n4\tcut \xc3", "expected UTF-8, found the byte 0xc3", 4),
         (b"1\ta\xff\n2\tb\xfe\n", "expected UTF-8, found the byte 0xff", 1),
-        (gzip.compress(b"a line\n" * 1000)[:-12], "damaged gzip file (Compressed file ended", None),
-        (gzip.compress(b"a line\n")[:11], "damaged gzip file (Compressed file ended", None),
+        (gzip.compress(b"a line\n" * 1000, mtime=0)[:-12], "damaged gzip file (Compressed file ended", None),
+        (gzip.compress(b"a line\n", mtime=0)[:11], "damaged gzip file (Compressed file ended", None),
         (b"\x1f\x8bno gzip at all", "damaged gzip file (Unknown compression method)", None),
-        (gzip.compress(b"a line\n")[:-8] + b"12345678", "damaged gzip file (CRC check failed", None),
+        (gzip.compress(b"a line\n", mtime=0)[:-8] + b"12345678", "damaged gzip file (CRC check failed", None),
     ],
+    ids=lambda value: repr(value)[:24],
 )
 @pytest.mark.parametrize("reader", [line_blocks, scan_collection])
 def test_files_that_cannot_be_read(

@@ -265,6 +265,7 @@ def test_first_repeat(pairs: list[tuple[str, str]]) -> None:
         ('{"id": 2, "text": "one"}\n{"id": "2", "text": "two"}\n', 1, 2),
         (parquet(id=[2, 3, 4, 5, 2], text=list("abcde")), 1, 5),
     ],
+    ids=lambda value: repr(value)[:24],
 )
 def test_an_id_that_stands_twice(
     tmp_path: Path, block_bytes: Callable[[int], None], content: str | bytes, first: int, again: int, size: int
@@ -303,6 +304,7 @@ def test_an_id_that_stands_twice(
         ('{"id": 1, "text": "a"}\n{"id": 2, "text": "\\ud800"}\n', 2, "expected Unicode, found half a surrogate pair"),
         ('{"id": 1, "text": "a"}\n{"id": ' + "[" * 100_000 + "\n", 2, 'expected a JSON object, found \'{"id": [[['),
     ],
+    ids=lambda value: repr(value)[:24],
 )
 def test_lines_that_are_no_text(
     tmp_path: Path, block_bytes: Callable[[int], None], content: str, line: int, message: str, size: int
@@ -339,6 +341,7 @@ def test_lines_that_are_no_text(
         (parquet(id=["1"], text=["a"], title=[["b"]]), "expected text in the column title, found List(String)"),
         (parquet(id=["1"], text=[None]), "row 1: the id or the text is missing"),
     ],
+    ids=lambda value: repr(value)[:24],
 )
 def test_files_without_texts(tmp_path: Path, content: str | bytes, message: str) -> None:
     path = written(tmp_path, content)

@@ -80,7 +80,10 @@ def test_nothing_is_written_when_the_audit_fails(folder, monkeypatch, capsys):
 def test_a_report_that_cannot_be_written_is_one_line(folder, monkeypatch, capsys):
     arguments = ("audit", folder / "one.run", "--collection", folder / "c.tsv", "--json", folder / "no" / "a.json")
     assert call(monkeypatch, *arguments) == 2
-    assert "a.json: cannot be written: No such file or directory" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert printed.err == f"evenrank: {folder / 'no' / 'a.json'}: cannot be written: No such file or directory\n"
+    # Said before the work, not after.
+    assert printed.out == ""
 
 
 def test_the_demo_ends_with_the_report(tmp_path, monkeypatch, capsys):

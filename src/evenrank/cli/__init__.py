@@ -35,6 +35,10 @@ def main() -> None:
     """Runs the command line; a mistake in the input ends in one line on standard error and status 2."""
     try:
         app()
+    except BrokenPipeError:
+        # Who reads the output has seen enough.
+        sys.stderr.close()
+        sys.exit(1)
     except Exception as error:
         # Imported late: evenrank.io brings the table engine along, which --help must not wait for.
         from evenrank.io.errors import EvenrankError
@@ -43,9 +47,3 @@ def main() -> None:
             raise
         print("evenrank: " + " ".join(str(error).split("\n")), file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("evenrank: interrupted", file=sys.stderr)
-        sys.exit(130)

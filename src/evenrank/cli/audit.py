@@ -45,7 +45,10 @@ def command(
 ) -> None:
     """Measure the group bias of one or more rankings, beside their effectiveness."""
     from evenrank.audit import audit, named_runs
+    from evenrank.io import check_writable
 
+    for path in filter(None, (json, report, per_query)):
+        check_writable(path)
     result = audit(
         named_runs(runs),
         collection=collection,

@@ -1,7 +1,7 @@
 """What the field exchanges: runs, qrels, collections and queries, and the errors that name file and line."""
 
 from .errors import EvenrankError, InputError, MissingExtraError
-from .files import atomic_path, write_text
+from .files import atomic_path, check_writable, write_text
 from .qrels import read_qrels
 from .runs import Order, Run, read_run, write_run
 from .scores import MAGNITUDES, Magnitude, Scores, bias_labels, read_scores
@@ -18,6 +18,7 @@ __all__ = [
     "Scores",
     "atomic_path",
     "bias_labels",
+    "check_writable",
     "read_qrels",
     "read_queries",
     "read_run",

@@ -111,18 +111,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was.
     """
-    # A link keeps pointing to its file, and a device (/dev/null) is not replaced by a file.
-    target = Path(os.path.realpath(path))
-    try:
-        if target.is_dir():
-            raise InputError(path, "cannot be written: Is a directory")
-        if target.exists() and not target.is_file():
-            raise InputError(path, "cannot be written: it is no regular file")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise InputError(path, f"cannot be written: {_reason(error)}") from None
-    os.close(handle)
-    part = Path(name)
+    part, target = _beside(path)
     try:
         yield part
         # mkstemp makes a private file; a result gets the rights of any new file.
@@ -134,6 +123,27 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise InputError(path, f"cannot be written: {_reason(error)}") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raises InputError where a file could not be written: to be asked before work that would be lost."""
+    _beside(path)[0].unlink()
+
+
+def _beside(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """A new file beside ``path``, and what it is to replace."""
+    # A link keeps pointing to its file, and a device (/dev/null) is not replaced by a file.
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise InputError(path, "cannot be written: Is a directory")
+        if target.exists() and not target.is_file():
+            raise InputError(path, "cannot be written: it is no regular file")
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {_reason(error)}") from None
+    os.close(handle)
+    return Path(name), target
 
 
 def _reason(error: OSError) -> str:

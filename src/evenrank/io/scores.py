@@ -48,10 +48,13 @@ class Scores:
         shares = settings.get("shares") or [1 / len(groups)] * len(groups)
         poles = settings.get("poles") or (["m", "f"] if {"m", "f"} <= set(groups) else None)
         settings = {**settings, "shares": list(shares), "poles": list(poles) if poles else None}
-        return cls(table, groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings)
+        # In one piece, so that a column is an array without a copy.
+        return cls(table.rechunk(), groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings)
 
-    def signed_magnitude(self, kind: Magnitude, poles: tuple[str, str] | None = None) -> Array:
-        """The signed magnitude [D] of each document: that of the first pole minus that of the second.
+    def signed_magnitude(
+        self, kind: Magnitude, poles: tuple[str, str] | None = None, rows: Array | slice = slice(None)
+    ) -> Array:
+        """The signed magnitude of each document of ``rows``: that of the first pole minus that of the second.
 
         With ``rest`` as second pole, the mean over all other groups is subtracted. Raises EvenrankError where no poles
         are known or the table lacks a column that the kind needs.
@@ -63,17 +66,17 @@ class Scores:
         if unknown:
             raise EvenrankError(f"no group {shown(unknown[0])} in the score table, which has {', '.join(self.groups)}")
         others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
-        second = np.mean([self.magnitude(kind, group) for group in others], axis=0)
-        difference: Array = self.magnitude(kind, poles[0]) - second
+        second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
+        difference: Array = self.magnitude(kind, poles[0], rows) - second
         return difference
 
-    def magnitude(self, kind: Magnitude, group: str) -> Array:
-        """The magnitude [D] of one group in each document."""
+    def magnitude(self, kind: Magnitude, group: str, rows: Array | slice = slice(None)) -> Array:
+        """The magnitude of one group in each document of ``rows``."""
         column = f"magnitude_{kind}_{group}"
         if column in self.table.columns:
-            return self.table[column].to_numpy()
+            return self.table[column].to_numpy()[rows]
         if kind in ("count", "bool", "tf"):
-            return magnitude_of_count(self.table[f"count_{group}"].to_numpy(), kind)
+            return magnitude_of_count(self.table[f"count_{group}"].to_numpy()[rows], kind)
         raise EvenrankError(f"the score table has no column {column}: score the collection with --magnitudes {kind}")
 
 

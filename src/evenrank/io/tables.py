@@ -146,7 +146,7 @@ class IdIndex:
     """Where ids stand in a list of ids, found by 64-bit hash: millions a second, twelve bytes an id.
 
     That an unknown id among millions has the hash of a known one, and passes for it, is a matter of one list in
-    millions. Different known ids never pass for each other.
+    millions; two known ids of equal hash are the same matter.
     """
 
     def __init__(self, ids: Iterable[pl.Series]) -> None:

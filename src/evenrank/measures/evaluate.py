@@ -28,23 +28,28 @@ TIE_DRAWS = 200
 class Background:
     """The documents against which NFaiRR is normalised: a run's first ``depth`` per query.
 
-    ``neutrality`` [Q, depth] of them, ``lengths`` [Q] how many there are, ``table`` their query and document ids.
+    ``neutrality`` [Q, depth] of them, ``lengths`` [Q] how many there are.
     """
 
     name: str
     queries: pl.Series
     neutrality: Array
     lengths: Array
-    table: pl.DataFrame
+    run: Run
+    depth: int
 
     @classmethod
     def of(cls, evaluation: Evaluation, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
         """The background that a run gives."""
         lists = evaluation.scored_lists
-        depth = min(depth, int(lists.lengths.max(initial=1)))
-        top = lists.top(evaluation.neutrality, depth)
-        table = evaluation.run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
-        return cls(name, evaluation.queries, top, np.minimum(lists.lengths, depth), table)
+        deepest = min(depth, int(lists.lengths.max(initial=1)))
+        top = evaluation.neutrality.first(lists, deepest)
+        return cls(name, evaluation.queries, top, np.minimum(lists.lengths, deepest), evaluation.run, depth)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The background documents: ``query_id`` and ``doc_id``."""
+        return self.run.table.filter(pl.col("rank") <= self.depth).select("query_id", "doc_id")
 
     def ideal(self, queries: pl.Series, cutoff: int) -> Array:
         """IFaiRR@cutoff for each of ``queries``. Raises EvenrankError naming a query the background lacks."""
@@ -60,25 +65,36 @@ class Background:
 
 
 class Column:
-    """A value of each document [D] seen along the documents of ranked lists [N]: taken only where it is asked for.
+    """A value of the documents of ranked lists [N], worked out only where it is asked for.
 
-    ``document`` [N]: rows of ``values``, or −1 for a document without one, which counts as ``missing``.
+    ``document`` [N]: rows of the score table, whose values ``values`` gives, or −1 for a document without a row, which
+    counts as ``missing``.
     """
 
-    def __init__(self, values: Array, document: Array, missing: float) -> None:
-        self._values = values if len(values) else np.array([missing])
+    def __init__(self, values: Callable[[Array], Array], document: Array, missing: float) -> None:
+        self._values = values
         self._document = document
         self._missing = missing
+        self._first: Array | None = None
         self._complete = not len(document) or int(document.min()) >= 0
 
     def __len__(self) -> int:
         return len(self._document)
 
+    def first(self, lists: RankedLists, depth: int) -> Array:
+        """The values of the first ``depth`` documents of each list [Q, depth], kept for the next measure."""
+        if self._first is None or self._first.shape[1] < depth:
+            deepest = max(depth, min(_KEPT_DEPTH, int(lists.lengths.max(initial=1))))
+            self._first = lists.top(self, deepest)
+        return self._first[:, :depth]
+
     def __getitem__(self, rows: Array | slice) -> Array:
         document = self._document[rows]
-        found: Array = self._values[document]
-        if not self._complete:
-            found[document < 0] = self._missing
+        if self._complete:
+            return self._values(document)
+        known = document >= 0
+        found: Array = np.full(document.shape, self._missing)
+        found[known] = self._values(document[known])
         return found
 
 
@@ -105,7 +121,7 @@ class Evaluation:
         self.missing = missing
         self.background = background
         self.seed = seed
-        self._magnitudes: dict[tuple[Magnitude, str | None], Array] = {}
+        self._magnitudes: dict[tuple[Magnitude, str | None], Column] = {}
         self._wins: dict[int, tuple[pairwise.Wins, Array]] = {}
         self.queries = run.queries
         starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
@@ -180,13 +196,16 @@ class Evaluation:
     @functools.cached_property
     def neutrality(self) -> Column:
         """Neutrality [N'] of the kept documents; 1 for one without scores."""
-        return Column(self._scores.table["neutrality"].to_numpy(), self._kept_documents, 1.0)
+        values = self._scores.table["neutrality"].to_numpy()
+        return Column(lambda rows: values[rows], self._kept_documents, 1.0)
 
     def magnitude(self, kind: Magnitude, poles: str | None = None) -> Column:
         """Signed magnitude [N'] of the kept documents; 0 for one without scores."""
         if (kind, poles) not in self._magnitudes:
-            self._magnitudes[kind, poles] = self._scores.signed_magnitude(kind, _pair(poles))
-        return Column(self._magnitudes[kind, poles], self._kept_documents, 0.0)
+            pair = _pair(poles)
+            column = Column(lambda rows: self._scores.signed_magnitude(kind, pair, rows), self._kept_documents, 0.0)
+            self._magnitudes[kind, poles] = column
+        return self._magnitudes[kind, poles]
 
     @property
     def _kept_documents(self) -> Array:
@@ -253,10 +272,8 @@ class Evaluation:
 
     def labels(self, rows: Array, kind: Magnitude, poles: tuple[str, str] | None) -> Array:
         """Bias labels (+1, −1, 0) of documents given by their rows [H] in the run; 0 for one without scores."""
-        document = self.document[rows]
-        magnitude = self._scores.signed_magnitude(kind, poles)
-        labels: Array = bias_labels(np.where(document >= 0, magnitude[document] if len(magnitude) else 0.0, 0.0))
-        return labels
+        magnitude = Column(lambda rows: self._scores.signed_magnitude(kind, poles, rows), self.document, 0.0)
+        return bias_labels(magnitude[rows])
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -268,7 +285,7 @@ class Evaluation:
         """The measure for each query of its axis [Q] or [J]. For ΔA-PRF, the first pole's PRF minus the second's."""
         if measure.NAME in _LINEAR:
             weights, scale, values = self._linear(measure)
-            value: Array = (weights * self.scored_lists.top(values, weights.shape[1])).sum(axis=1) * scale
+            value = _sums(weights, values.first(self.scored_lists, weights.shape[1])) * scale
             if measure.NAME == "AbsARaB":
                 value = np.abs(value)
             return value
@@ -281,20 +298,23 @@ class Evaluation:
         return exact(self) if exact else self._passed_through(measure, self.run.table["score"].to_numpy())
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
-        """Weights [Q, k] of the ranks, a factor [Q], and the documents' values [N'] for a measure that adds up."""
+        """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
         lengths = self.scored_lists.lengths
         # No list is longer than the longest, so no weight beyond it is needed; ARaB's do not change by the cut.
         depth = max(1, min(measure["cutoff"], int(lengths.max(initial=1))))
         defined = np.where(lengths > 0, 1.0, np.nan)
+        # Where all lists reach the cutoff, their weights are the same.
+        same = int(lengths.min(initial=depth)) >= depth
+        weighed = lengths[:1] if same else lengths
         if measure.NAME in ("FaiRR", "NFaiRR"):
-            weights = neutrality.discount_weights(lengths, depth)
+            weights = neutrality.discount_weights(weighed, depth)
             if measure.NAME == "NFaiRR":
                 if self.background is None:
                     raise EvenrankError("NFaiRR needs a background run")
                 defined = neutrality.nfairr(defined, self.background.ideal(self.queries, measure["cutoff"]))
             return weights, defined, self.neutrality
         form = exposure.rab_weights if measure.NAME == "RaB" else exposure.arab_weights
-        return form(lengths, depth), defined, self.magnitude(measure["magnitude"], measure["poles"])
+        return form(weighed, depth), defined, self.magnitude(measure["magnitude"], measure["poles"])
 
     def group_prf(self, measure: Measure, group: str, *, tie_weight: float = 1.0) -> Array:
         """PRF [Q] of one group's clicked documents."""
@@ -338,7 +358,7 @@ class Evaluation:
                 # Every rank's expectation is the mean of the list.
                 averaged: Array = weights.sum(axis=1) * lists.means(values) * scale
             else:
-                averaged = (weights * lists.tie_average(values, weights.shape[1])).sum(axis=1) * scale
+                averaged = _sums(weights, lists.tie_average(values, weights.shape[1])) * scale
             return averaged
         if measure.NAME == "APRF" or measure.NAME in _DELTA:
             first, second = self._tie_prf(measure, 0.5)
@@ -385,7 +405,7 @@ class Evaluation:
             weights, scale, values = self._linear(measure)
             depth = weights.shape[1]
             low, high = (
-                (weights * self.scored_lists.tie_sorted(values, depth, largest_first=largest)).sum(axis=1) * scale
+                _sums(weights, self.scored_lists.tie_sorted(values, depth, largest_first=largest)) * scale
                 for largest in (False, True)
             )
             if measure.NAME == "AbsARaB":
@@ -409,7 +429,7 @@ class Evaluation:
         lists = self.scored_lists.all_tied() if random else self.scored_lists
         rng = np.random.default_rng(self.seed)
         draws = TIE_DRAWS if lists.tied else 1
-        return [(weights * lists.tie_draw(values, weights.shape[1], rng)).sum(axis=1) * scale for _ in range(draws)]
+        return [_sums(weights, lists.tie_draw(values, weights.shape[1], rng)) * scale for _ in range(draws)]
 
     def mean_draws(self, measure: Measure) -> Array:
         """The run's mean value in each of 200 random orders of tied documents."""
@@ -472,6 +492,13 @@ class Evaluation:
         return positions
 
 
+def _sums(weights: Array, values: Array) -> Array:
+    """Σ over ranks of weight × value: [Q] from weights [Q, k] or [1, k] and values [Q, k]."""
+    sums: Array = values @ weights[0] if len(weights) == 1 else np.einsum("qk,qk->q", weights, values)
+    return sums
+
+
+_KEPT_DEPTH = 100
 _MANY_ROWS = 100_000
 _LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
 _DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})

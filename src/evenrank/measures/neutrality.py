@@ -27,11 +27,12 @@ def ideal_fairr(background: Array, lengths: Array, cutoff: int) -> Array:
 
     ``lengths`` [Q] says how many of the D columns are documents [RKS21, eq. 3].
     """
-    inside = np.arange(background.shape[1]) < lengths[:, None]
-    ordered = -np.sort(np.where(inside, -background, np.inf), axis=1)
-    ordered = np.where(np.isfinite(ordered), ordered, 0.0)
     depth = min(cutoff, background.shape[1])
-    return fairr(ordered, lengths, depth)
+    # Places without a document come last: no neutrality is below 0.
+    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
+    if depth < background.shape[1]:
+        falling = np.partition(falling, depth, axis=1)[:, :depth]
+    return fairr(-np.sort(falling, axis=1), lengths, depth)
 
 
 def nfairr(fairness: Array, ideal: Array) -> Array:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import _options, audit, data, demo, rerank, retrieve, score
+from . import _options, audit, data, demo, rerank, retrieve, score, train
 
 app = typer.Typer(
     name="evenrank",
@@ -27,6 +27,7 @@ app.command("score")(score.command)
 app.command("audit")(audit.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
+app.command("train")(train.command)
 app.add_typer(data.app, name="data")
 app.command("demo")(demo.command)
 

@@ -11,7 +11,7 @@ from . import _options
 
 def command(
     run: Annotated[str, typer.Argument(help="The TREC run to re-rank.")],
-    model: Annotated[str, typer.Option(help="A folder, or OWNER/NAME on the hub, that sentence-transformers loads.")],
+    model: Annotated[str, typer.Option(help="A trained ranker's folder, or a model that sentence-transformers loads.")],
     collection: _options.Collection,
     queries: _options.Queries,
     out: Annotated[str, typer.Option(help="The run to write. The same command goes on after an interruption.")],
@@ -20,9 +20,18 @@ def command(
     kind: Annotated[
         Literal["cross", "bi"] | None, typer.Option(help="cross or bi, where the model's files do not say it.")
     ] = None,
+    backend: Annotated[
+        Literal["torch", "onnx", "openvino"],
+        typer.Option(help="What computes an encoder; onnx and openvino on the CPU, exported once beside the model."),
+    ] = "torch",
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in eight bits (with onnx or openvino).")] = False,
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        typer.Option(help="auto: bfloat16 with torch on a GPU that has it, else float32."),
+    ] = "auto",
     quiet: _options.Quiet = False,
 ) -> None:
-    """Re-rank a run with a cross-encoder or a bi-encoder."""
+    """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
     from evenrank.io import read_queries, read_run
     from evenrank.rankers.rerank import rerank
 
@@ -34,6 +43,9 @@ def command(
         depth,
         batch_size=batch_size,
         kind=kind,
+        backend=backend,
+        int8=int8,
+        precision=precision,
         out=out,
         quiet=quiet,
     )

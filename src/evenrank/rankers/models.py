@@ -1,10 +1,11 @@
 """Which kind of model a folder holds, and how it is loaded: no code of the model's, nothing unpickled.
 
 The kind, from the model's own files:
-1. with ``modules.json``: the ``model_type`` of ``config_sentence_transformers.json``, a bi-encoder where it says none
+1. with ``evenrank.json``: a kernel ranker of this library;
+2. with ``modules.json``: the ``model_type`` of ``config_sentence_transformers.json``, a bi-encoder where it says none
    (as models saved before it did);
-2. else from ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder;
-3. anything else is refused until the caller names the kind: a plain encoder scores as a bi-encoder (mean pooling), a
+3. else from ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder;
+4. anything else is refused until the caller names the kind: a plain encoder scores as a bi-encoder (mean pooling), a
    ``…ForCausalLM`` as a cross-encoder (its "yes" against its "no").
 """
 
@@ -26,17 +27,23 @@ from evenrank.io.errors import shown
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-Kind = Literal["cross", "bi"]
+    from .protocol import Ranker
+
+Kind = Literal["cross", "bi", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
 _KINDS: dict[str, Kind] = {"CrossEncoder": "cross", "SentenceTransformer": "bi"}
 _READ = ["*.json", "*.txt", "*.model", "*.safetensors"]
 # The same weights again, for programs that this one does not use.
 _NOT_READ = ["onnx/*", "openvino/*"]
+# The name that protocol.config_file gives; that module brings PyTorch along.
+_KERNEL = "evenrank.json"
+CACHE = ".evenrank"
+"""Where, beside a model, what this program derives from it is kept: no part of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A folder with weights that sentence-transformers loads."""
+    """A folder with weights that sentence-transformers loads, or this library (``kind`` "kernel")."""
 
     name: str
     path: Path
@@ -45,7 +52,12 @@ class ModelFolder:
     def digest(self) -> str:
         """SHA-256 over the names and bytes of the files that loading reads."""
         total = hashlib.sha256()
-        for file in sorted(path for pattern in _READ for path in self.path.rglob(pattern) if path.is_file()):
+        for file in sorted(
+            file
+            for pattern in _READ
+            for file in self.path.rglob(pattern)
+            if CACHE not in file.relative_to(self.path).parts and file.is_file()
+        ):
             with file.open("rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             total.update(f"{file.relative_to(self.path).as_posix()} {content}\n".encode())
@@ -54,9 +66,14 @@ class ModelFolder:
 
 def require_extra() -> None:
     """Raises MissingExtraError where the libraries for neural models are missing."""
+    require("re-ranking", "neural", "torch", "transformers", "sentence_transformers")
+
+
+def require(what: str, extra: str, *names: str) -> None:
+    """Raises MissingExtraError where a module that ``what`` needs is missing."""
     # Only looked for: importing them takes seconds, too long before a mistake in the input is told.
-    if any(find_spec(name) is None for name in ("torch", "transformers", "sentence_transformers")):
-        raise MissingExtraError("re-ranking", "neural")
+    if any(find_spec(name) is None for name in names):
+        raise MissingExtraError(what, extra)
 
 
 def find_model(model: str, kind: Kind | None = None) -> ModelFolder:
@@ -67,11 +84,17 @@ def find_model(model: str, kind: Kind | None = None) -> ModelFolder:
     """
     if kind not in (None, "cross", "bi"):
         raise EvenrankError(f"kind: expected cross or bi, found {shown(kind)}")
+    path = find_folder(model)
+    return ModelFolder(os.path.basename(os.path.abspath(model)), path, _kind(path, kind))
+
+
+def find_folder(model: str) -> Path:
+    """The folder of ``model``, as :func:`find_model` finds it, with weights of whatever kind."""
     path = Path(model)
     if not path.is_dir():
         path = _fetch(model)
     _check_weights(path)
-    return ModelFolder(os.path.basename(os.path.abspath(model)), path, _kind(path, kind))
+    return path
 
 
 def _fetch(model: str) -> Path:
@@ -112,6 +135,10 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _kind(path: Path, wanted: Kind | None) -> Kind:
+    if (path / _KERNEL).is_file():
+        if wanted is not None:
+            raise InputError(path, f"this is a ranker of this library ({_KERNEL}): it has no other kind")
+        return "kernel"
     if (path / "modules.json").is_file():
         saved = _json(path / "config_sentence_transformers.json").get("model_type", "SentenceTransformer")
         if saved not in _KINDS:
@@ -147,16 +174,33 @@ def load(folder: ModelFolder, precision: Precision = "auto", device: str | None 
     options = {"use_safetensors": True, "dtype": dtype}
     chosen = CrossEncoder if folder.kind == "cross" else SentenceTransformer
     try:
-        with _hushed():
+        with hushed():
             model = chosen(
                 str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
             )
     except Exception as error:  # the loaders raise many kinds; each means that this folder is no usable model
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(folder.path, f"the model cannot be loaded ({type(error).__name__}: {reason})") from None
+        raise loading_problem(folder.path, error) from None
     if folder.kind == "cross":
         _check_head(folder.path, model)
     return model.eval()
+
+
+def load_kernel(folder: ModelFolder, device: str | None = None) -> Ranker:
+    """The kernel ranker of a folder. Raises InputError where the folder names none, or holds no weights of it."""
+    from sentence_transformers.util import get_device_name
+
+    from .protocol import RANKERS, config_file, ranker_class
+
+    kind = _json(config_file(folder.path)).get("kind")
+    if kind not in RANKERS or kind in ("cat", "dot"):
+        raise InputError(config_file(folder.path), f"expected the kind of a kernel ranker, found {shown(kind)}")
+    return ranker_class(kind).load(folder.path).to(device or get_device_name()).eval()
+
+
+def loading_problem(path: Path, error: Exception) -> InputError:
+    """What a loader's error is to the user: one line that names the folder."""
+    reason = str(error).strip().split("\n")[0]
+    return InputError(path, f"the model cannot be loaded ({type(error).__name__}: {reason})")
 
 
 def _check_head(path: Path, model: CrossEncoder) -> None:
@@ -188,7 +232,7 @@ def _has_bf16(device: str) -> bool:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def hushed() -> Iterator[None]:
     """Without the loaders' own progress bars."""
     from transformers.utils import logging
 

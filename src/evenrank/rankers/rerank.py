@@ -1,4 +1,4 @@
-"""Re-ranking: the first documents of a run scored anew by a cross-encoder or a bi-encoder."""
+"""Re-ranking: the first documents of a run scored anew by any trained ranker, cross-encoder or bi-encoder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,12 @@ from evenrank.io import EvenrankError, Run, read_texts, write_run
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
 
-from .models import Kind, ModelFolder, Precision, find_model, load, require_extra
+from .models import Kind, ModelFolder, Precision, find_model, load, load_kernel, require_extra
 from .parts import Parts, Scores
+
+if TYPE_CHECKING:
+    from .export import Backend
+    from .protocol import Ranker
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 # Batches in a window, inside which texts are sorted by length; also what an interruption costs at most.
@@ -36,24 +40,31 @@ def rerank(
     batch_size: int = 32,
     kind: Kind | None = None,
     precision: Precision = "auto",
+    backend: Backend = "torch",
+    int8: bool = False,
     device: str | None = None,
     out: str | os.PathLike[str] | None = None,
     quiet: bool = False,
 ) -> Run:
     """The first ``depth`` documents of each query, ranked by the scores of ``model``; the others are left out.
 
-    ``model``: a folder, or ``OWNER/NAME`` on the hub, that sentence-transformers loads (``models.py`` says how its
-    kind is told); the new run has its base name. ``collection``: a path that ``read_texts`` reads, of which only the
-    needed texts are kept, or a table with ``doc_id`` and ``text``. ``queries``: ``query_id`` and ``text``. Scores are a
-    cross-encoder's logit, or a bi-encoder's own similarity of query and document, each encoded once (with the model's
-    prompts, if it has them). In float32 a score depends on its own pair alone, to 1e-5; in bf16 (on a GPU that computes
-    in it, unless ``precision="float32"``) the last of about three digits can differ from batch to batch.
+    ``model``: a folder of a trained ranker, or a folder or ``OWNER/NAME`` on the hub that sentence-transformers loads
+    (``models.py`` says how its kind is told); the new run has its base name. ``collection``: a path that ``read_texts``
+    reads, of which only the needed texts are kept, or a table with ``doc_id`` and ``text``. ``queries``: ``query_id``
+    and ``text``. Scores are a cross-encoder's logit, a bi-encoder's own similarity of query and document, each encoded
+    once (with the model's prompts, if it has them), or a kernel ranker's score. In float32 a score depends on its own
+    pair alone, to 1e-5; in bf16 (on a GPU that computes in it, unless ``precision="float32"``) the last of about three
+    digits can differ from batch to batch.
+
+    ``backend``: "onnx" or "openvino" computes the encoders of sentence-transformers on the CPU, in float32 unless
+    ``precision="bfloat16"`` (OpenVINO) or ``int8`` is asked; ``export.py`` says what is exported and kept where.
 
     With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
     after an interruption, goes on and writes the same bytes.
 
     Raises EvenrankError for a setting out of range and for queries or documents of the run without a text;
-    InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural].
+    InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural], or
+    [export] for another back end.
     """
     if depth < 1:
         raise EvenrankError(f"depth: expected 1 or more, found {depth}")
@@ -62,12 +73,16 @@ def rerank(
     if precision not in ("auto", "float32", "bfloat16"):
         raise EvenrankError(f"precision: expected auto, float32 or bfloat16, found {shown(precision)}")
     require_extra()
+    if backend != "torch" or int8:
+        _check_backend(backend, int8, precision, device)
     folder = find_model(model, kind)
+    if folder.kind == "kernel" and (backend != "torch" or precision == "bfloat16"):
+        raise EvenrankError(f"{model}: a kernel ranker computes with the backend torch, in float32")
     table = run.table.filter(pl.col("rank") <= depth)
     pairs = _Pairs.build(run.name, table, collection, queries)
-    encoder = load(folder, precision, device)
-    parts = None if out is None else Parts(out, _fingerprint(folder, encoder, pairs, batch_size))
-    score = (_cross_scores if folder.kind == "cross" else _bi_scores)(encoder, pairs, batch_size)
+    encoder, settings = _load(folder, precision, device, backend, int8)
+    parts = None if out is None else Parts(out, _fingerprint(folder, settings, pairs, batch_size))
+    score = _SCORES[folder.kind](encoder, pairs, batch_size)
     scores, resumed = _score_windows(score, pairs.windows(folder.kind, _WINDOW * batch_size), pairs.size, parts, quiet)
     if not np.isfinite(scores).all():
         raise EvenrankError(f"{model}: the model gives {int((~np.isfinite(scores)).sum())} scores that are not finite")
@@ -78,6 +93,30 @@ def rerank(
     if parts is not None:
         parts.remove()
     return result
+
+
+def _check_backend(backend: Backend, int8: bool, precision: Precision, device: str | None) -> None:
+    from .export import check_backend
+
+    check_backend(backend, int8, precision)
+    if device not in (None, "cpu"):
+        raise EvenrankError(f"device: the backend {backend} computes on the cpu, found {shown(device)}")
+
+
+def _load(
+    folder: ModelFolder, precision: Precision, device: str | None, backend: Backend, int8: bool
+) -> tuple[Any, str]:
+    """The model of a folder, and what its scores depend on beside the folder."""
+    if folder.kind == "kernel":
+        ranker = load_kernel(folder, device)
+        return ranker, next(ranker.parameters()).device.type
+    if backend == "torch":
+        encoder = load(folder, precision, device)
+        return encoder, f"{encoder.device.type} {encoder.dtype}"
+    from .export import use_backend
+
+    encoder = load(folder, "float32", "cpu")
+    return encoder, use_backend(encoder, folder, backend, int8=int8, precision=precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +144,7 @@ class _Pairs:
 
     def windows(self, kind: Kind, size: int) -> list[Rows]:
         """The rows of each window: ``size`` pairs, or for a bi-encoder all pairs of ``size`` documents."""
-        if kind == "cross":
+        if kind != "bi":
             return np.split(np.arange(self.size), range(size, self.size, size))
         rows = np.argsort(self.document, kind="stable")
         return np.split(rows, np.flatnonzero(np.diff(self.document[rows] // size)) + 1)
@@ -138,22 +177,14 @@ def _numbers(table: pl.DataFrame, texts: pl.DataFrame) -> Rows:
     return numbered["row"].to_numpy().astype(np.int64)
 
 
-def _fingerprint(folder: ModelFolder, encoder: Any, pairs: _Pairs, batch_size: int) -> str:
+def _fingerprint(folder: ModelFolder, encoder: str, pairs: _Pairs, batch_size: int) -> str:
     """What the scores depend on, as a hash: kept scores are used again only where it is the same."""
     import sentence_transformers
     import torch
     import transformers
 
     versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
-    settings = [
-        folder.digest(),
-        folder.kind,
-        batch_size,
-        _WINDOW,
-        str(encoder.device.type),
-        str(encoder.dtype),
-        *versions,
-    ]
+    settings = [folder.digest(), folder.kind, batch_size, _WINDOW, encoder, *versions]
     total = hashlib.sha256(json.dumps(settings).encode())
     for texts in (pairs.queries, pairs.documents):
         for part in texts.iter_slices(1 << 16):
@@ -218,3 +249,20 @@ def _bi_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows],
         return scores
 
     return score
+
+
+def _kernel_scores(ranker: Ranker, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
+    queries, documents = pairs.queries["text"], pairs.documents["text"]
+
+    def score(rows: Rows) -> Scores:
+        query, document = queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows])
+        return ranker.score(query.to_list(), document.to_list(), batch_size).numpy().astype(np.float64)
+
+    return score
+
+
+_SCORES: dict[Kind, Callable[[Any, _Pairs, int], Callable[[Rows], Scores]]] = {
+    "cross": _cross_scores,
+    "bi": _bi_scores,
+    "kernel": _kernel_scores,
+}

@@ -1,0 +1,196 @@
+"""Reading the files of word2vec, GloVe and fastText."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import InputError
+from evenrank.io.errors import shown
+from evenrank.io.files import Block, line_blocks, open_binary, read_bytes
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Lines = np.ndarray[Any, np.dtype[np.int64]]
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r")
+_BLOCK_BYTES = 1 << 24
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of word2vec's binary form: counts, then floats after the word."""
+    first, _, rest = head.partition(b"\n")
+    counts = _header(first)
+    if counts is None:
+        return False
+    floats = rest.partition(b" ")[2][: 4 * counts[1]]
+    if _CONTROL & set(floats):
+        return True
+    try:
+        # The last character may be cut.
+        floats[: len(floats) - 4].decode()
+    except UnicodeDecodeError as error:
+        return error.end < len(floats) - 4
+    return False
+
+
+def _header(line: bytes) -> tuple[int, int] | None:
+    """The numbers of words and of dimensions, where a first line is these two and nothing else."""
+    fields = line.split()
+    if len(fields) == 2 and all(field.isdigit() and len(field) < 10 for field in fields) and int(fields[1]) > 0:
+        return int(fields[0]), int(fields[1])
+    return None
+
+
+def read_lines(path: str | os.PathLike[str], limit: int | None, keep: pl.Series | None) -> tuple[pl.Series, Floats]:
+    """Words [V] and vectors [V, D] of a text file: a word and its D numbers a line, separated by single spaces."""
+    header = None
+    dimensions = rows = 0
+    parts: list[tuple[pl.Series, Floats, Lines]] = []
+    for block in line_blocks(path, block_bytes=_BLOCK_BYTES):
+        if not dimensions:
+            first, _, rest = block.data.partition(b"\n")
+            header = _header(first)
+            dimensions = header[1] if header else len(first.split()) - 1
+            if dimensions < 1:
+                raise InputError(path, f"expected a word and numbers, found {_cut(first)}", line=1)
+            if header:
+                block = Block(rest, 2, block.lines - 1)
+        words, matrix, lines = _parse(path, block, dimensions)
+        rows += len(words)
+        taken = None if limit is None else len(words) - max(0, rows - limit)
+        if taken is not None:
+            words, matrix, lines = words[:taken], matrix[:taken], lines[:taken]
+        if keep is not None:
+            kept = words.is_in(keep.implode()).to_numpy()
+            words, matrix, lines = words.filter(kept), matrix[kept], lines[kept]
+        parts.append((words, matrix, lines))
+        if limit is not None and rows >= limit:
+            break
+    if header and rows != header[0] and (limit is None or rows < limit):
+        raise InputError(path, f"expected {header[0]} words, as its first line says, found {rows}")
+    words = pl.concat([part[0] for part in parts])
+    lines = np.concatenate([part[2] for part in parts])
+    repeated = words.is_duplicated().to_numpy() & ~words.is_first_distinct().to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        raise InputError(path, f"the word {shown(words[row])} stands twice", line=int(lines[row]))
+    return words, np.concatenate([part[1] for part in parts])
+
+
+def _parse(path: str | os.PathLike[str], block: Block, dimensions: int) -> tuple[pl.Series, Floats, Lines]:
+    """Words, vectors and line numbers of a block."""
+    # word2vec and fastText leave a space at the end of each line.
+    data = block.data.replace(b" \n", b"\n")
+    names = [f"{column}" for column in range(dimensions)]
+    try:
+        table = pl.read_csv(
+            data,
+            separator=" ",
+            has_header=False,
+            quote_char=None,
+            empty_string_is_null=False,
+            schema={"word": pl.String, **dict.fromkeys(names, pl.Float32)},
+        )
+        words = table["word"]
+        matrix = np.ascontiguousarray(table.select(names).to_numpy(), dtype=np.float32)
+        if len(words) == block.lines and np.isfinite(matrix).all() and (words.str.len_bytes() > 0).all():
+            return words, matrix, block.first_line + np.arange(len(words))
+    except pl.exceptions.PolarsError:
+        pass  # some line is none of a word and numbers: the slow way finds it
+    return _parse_slowly(path, data, block.first_line, dimensions)
+
+
+def _parse_slowly(
+    path: str | os.PathLike[str], data: bytes, first_line: int, dimensions: int
+) -> tuple[pl.Series, Floats, Lines]:
+    """As ``_parse``, line by line: names what is wrong, passes over empty lines, and reads words with spaces inside."""
+    words, rows, lines = [], [], []
+    for line, content in enumerate(data.decode().split("\n"), first_line):
+        if not content:
+            continue
+        fields = content.split(" ")
+        found = len(fields) - 1
+        # The public vectors hold a few words with spaces (". . ."): what is too much then is no number.
+        if found < dimensions or any(map(_is_number, fields[1 : found - dimensions + 1])):
+            raise InputError(path, f"expected a word and {dimensions} numbers, found {found}", line=line)
+        numbers = fields[found - dimensions + 1 :]
+        bad = next((field for field in numbers if not _is_number(field)), None)
+        if bad is not None:
+            raise InputError(path, f"expected a finite number, found {shown(bad)}", line=line)
+        word = " ".join(fields[: found - dimensions + 1])
+        if not word:
+            raise InputError(path, "expected a word before the numbers, found none", line=line)
+        words.append(word)
+        rows.append(np.array(numbers, dtype=np.float32))
+        lines.append(line)
+    matrix = np.array(rows, dtype=np.float32).reshape(-1, dimensions)
+    return pl.Series("word", words, dtype=pl.String), matrix, np.array(lines, dtype=np.int64)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        with np.errstate(over="ignore"):
+            return "_" not in field and bool(np.isfinite(np.float32(float(field))))
+    except ValueError:
+        return False
+
+
+def read_binary(path: str | os.PathLike[str], limit: int | None, keep: pl.Series | None) -> tuple[pl.Series, Floats]:
+    """Words [V] and vectors [V, D] of word2vec's binary form: each word, a space, D little-endian floats."""
+    wanted = None if keep is None else frozenset(keep)
+    words: list[str] = []
+    parts: list[Floats] = []
+    with open_binary(path) as stream:
+        header = _header(stream.readline())
+        assert header is not None
+        total, dimensions = header
+        wanted_total = total if limit is None else min(limit, total)
+        read, rest = 0, b""
+        while read < wanted_total:
+            block = read_bytes(path, stream, _BLOCK_BYTES)
+            if not block:
+                raise InputError(path, f"expected {total} words, as its first line says, found {read}")
+            rest += block
+            starts: list[int] = []
+            place = 0
+            while read < wanted_total:
+                space = rest.find(b" ", place)
+                end = space + 1 + 4 * dimensions
+                if space < 0 or end > len(rest):
+                    break
+                read += 1
+                word = _decode(path, rest[place:space].lstrip(b"\n"), read)
+                if wanted is None or word in wanted:
+                    words.append(word)
+                    starts.append(space + 1)
+                place = end
+            if starts:
+                windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(rest, np.uint8), 4 * dimensions)
+                parts.append(windows[starts].view("<f4").astype(np.float32, copy=False))
+            rest = rest[place:]
+    matrix = np.concatenate(parts) if parts else np.empty((0, dimensions), np.float32)
+    series = pl.Series("word", words, dtype=pl.String)
+    repeated = ~series.is_first_distinct().to_numpy() if len(series) else np.zeros(0, np.bool_)
+    if repeated.any():
+        raise InputError(path, f"the word {shown(words[int(repeated.argmax())])} stands twice")
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        word = words[int((~finite).argmax())]
+        raise InputError(path, f"the vector of the word {shown(word)} holds a number that is not finite")
+    return series, matrix
+
+
+def _decode(path: str | os.PathLike[str], word: bytes, number: int) -> str:
+    try:
+        text = word.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text:
+        raise InputError(path, f"word {number}: expected a word in UTF-8, found {_cut(word)}")
+    return text
+
+
+def _cut(data: bytes) -> str:
+    return shown(data[:80].decode(errors="replace"))

@@ -1,0 +1,224 @@
+"""Word vectors: the one form in memory and on disk, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection, write_text
+from evenrank.io.errors import shown
+from evenrank.io.files import open_binary, read_bytes
+
+from . import _text
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+_WEIGHTS, _WORDS = "vectors.safetensors", "words.json"
+# A pickle (protocol 2 and later), and the first bytes of fastText's own format.
+_PICKLE, _FASTTEXT = b"\x80", b"\xba\x16\x4f\x2f"
+# gensim leaves out what a text holds beyond this many words.
+_GENSIM_WORDS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """Words, all different, and their vectors: ``matrix`` [V, D] float32, finite.
+
+    Raises EvenrankError where the two do not fit together.
+    """
+
+    words: tuple[str, ...]
+    matrix: Floats
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or len(self.words) != len(self.matrix) or not self.matrix.size:
+            shape = "x".join(map(str, self.matrix.shape))
+            raise EvenrankError(f"vectors: expected one for each of {len(self.words)} words, found {shape}")
+        if self.matrix.dtype != np.float32:
+            raise EvenrankError(f"vectors: expected float32, found {self.matrix.dtype}")
+
+    @property
+    def dimensions(self) -> int:
+        """D."""
+        return int(self.matrix.shape[1])
+
+    def keep(self, words: Collection[str]) -> Vectors:
+        """Those of ``words`` only, in the order in which they stand. Raises EvenrankError where there is none."""
+        wanted = frozenset(words)
+        rows = [row for row, word in enumerate(self.words) if word in wanted]
+        return Vectors(tuple(self.words[row] for row in rows), self.matrix[rows])
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes ``vectors.safetensors`` and ``words.json`` into a folder."""
+        from safetensors.numpy import save_file
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with atomic_path(Path(folder) / _WEIGHTS) as part:
+            save_file({"vectors": np.ascontiguousarray(self.matrix)}, part)
+        write_text(Path(folder) / _WORDS, json.dumps(self.words, ensure_ascii=False, indent=0))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Vectors:
+        """What :meth:`save` wrote. Raises InputError where a file is missing or damaged."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
+        try:
+            words = json.loads((Path(folder) / _WORDS).read_text(encoding="utf-8"))
+            matrix = load_file(Path(folder) / _WEIGHTS)["vectors"]
+            if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+                raise InputError(folder, f"{_WORDS}: expected a list of words")
+            if len(set(words)) < len(words):
+                raise InputError(folder, f"{_WORDS}: a word stands twice")
+            return cls(tuple(words), matrix)
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, SafetensorError, EvenrankError) as error:
+            raise InputError(folder, f"the folder holds no word vectors ({str(error).splitlines()[0]})") from None
+
+
+def read_vectors(
+    path: str | os.PathLike[str], *, limit: int | None = None, keep: Collection[str] | None = None
+) -> Vectors:
+    """Word vectors from a file or a folder; the form is told by the content.
+
+    Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (a first line with the numbers of words and
+    dimensions), GloVe (no such line). Folders: :meth:`Vectors.save`'s, or a transformer's (:func:`from_transformer`).
+    ``limit``: the first words of the file only (the most frequent, usually); ``keep``: only these words, so that a
+    large file needs little memory.
+
+    Raises InputError, with the line, for a line that is not a word and as many finite numbers as the first has, for a
+    word that stands twice and for a file that ends early; without it for forms that would have to be unpickled.
+    """
+    if Path(path).is_dir():
+        vectors = Vectors.load(path) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
+        vectors = vectors if limit is None else Vectors(vectors.words[:limit], vectors.matrix[:limit])
+        return vectors if keep is None else vectors.keep(keep)
+    with open_binary(path) as stream:
+        head = read_bytes(path, stream, 1 << 16)
+    if not head:
+        raise InputError(path, "the file is empty")
+    if head.startswith(_PICKLE):
+        raise InputError(
+            path, "this file is a pickle, not opened because that can run code: save it with save_word2vec_format"
+        )
+    if head.startswith(_FASTTEXT):
+        raise InputError(path, "fastText's .bin is not read: give the .vec file that belongs to it")
+    wanted = None if keep is None else pl.Series("word", sorted(keep), dtype=pl.String)
+    read = _text.read_binary if _text.is_binary(head) else _text.read_lines
+    words, matrix = read(path, limit, wanted)
+    if not len(words):
+        raise InputError(path, "the file holds none of the words asked for" if keep else "the file holds no vector")
+    return Vectors(tuple(words.to_list()), matrix)
+
+
+def from_keyed_vectors(vectors: Any) -> Vectors:
+    """The words and vectors of a gensim ``KeyedVectors`` in memory."""
+    return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
+
+
+def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
+    """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
+
+    Reads ``*.safetensors`` and the WordPiece vocabulary (``tokenizer.json``, else ``vocab.txt``) of a checkpoint; no
+    model is built. Raises InputError where one is missing, damaged or of another kind.
+    """
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError:
+        raise MissingExtraError("reading a transformer's vectors", "neural") from None
+
+    ids = _word_pieces(Path(folder))
+    tables = []
+    for file in sorted(Path(folder).glob("*.safetensors")):
+        try:
+            with safe_open(file, "pt") as weights:
+                found = [name for name in weights.keys() if name.endswith("word_embeddings.weight")]  # noqa: SIM118
+                tables += [weights.get_tensor(name).float().numpy() for name in found]
+        except (OSError, SafetensorError, ModuleNotFoundError) as error:
+            raise InputError(file, f"the weights cannot be read ({error})") from None
+    if len(tables) != 1 or tables[0].ndim != 2:
+        raise InputError(folder, f"expected one table of word embeddings in *.safetensors, found {len(tables)}")
+    words = [word for word in ids if not word.startswith("##") and not re.fullmatch(r"\[.+\]", word)]
+    rows = np.array([ids[word] for word in words], dtype=np.int64)
+    if not len(rows) or rows.min() < 0 or rows.max() >= len(tables[0]):
+        raise InputError(folder, f"the vocabulary does not fit the {len(tables[0])} word embeddings")
+    return Vectors(tuple(words), np.ascontiguousarray(tables[0][rows], dtype=np.float32))
+
+
+def _word_pieces(folder: Path) -> dict[str, int]:
+    """Word piece → row of the embedding table, special tokens left out where they are named as such."""
+    file = folder / "tokenizer.json"
+    try:
+        if not file.is_file():
+            file = folder / "vocab.txt"
+            return {word: row for row, word in enumerate(file.read_text(encoding="utf-8").splitlines())}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        model = content["model"]
+        # Older files name no type.
+        if "merges" in model or model.get("type", "WordPiece") != "WordPiece":
+            raise InputError(file, "expected a WordPiece vocabulary: other kinds do not mark whole words")
+        special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
+        return {word: int(row) for word, row in model["vocab"].items() if word not in special}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(folder, f"no vocabulary can be read ({type(error).__name__}: {error})") from None
+
+
+def train_vectors(
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    tokenize: Callable[[str], list[str]],
+    *,
+    dimensions: int = 300,
+    window: int = 5,
+    min_count: int = 5,
+    epochs: int = 5,
+    seed: int = 0,
+) -> Vectors:
+    """Word vectors trained on a collection: word2vec (skip-gram, 5 negatives), by gensim, on one thread.
+
+    ``collection``: a path that ``scan_collection`` reads (once for the vocabulary and once an epoch), or a table with
+    ``text``; ``tokenize``: text → words. The same input and ``seed`` give the same vectors. Words are in order of
+    falling frequency. Raises EvenrankError where no word stands ``min_count`` times; MissingExtraError without gensim.
+    """
+    try:
+        from gensim.models import Word2Vec
+    except ModuleNotFoundError:
+        raise MissingExtraError("training word vectors", "embeddings") from None
+
+    texts = _Texts(collection, tokenize)
+    # Several threads would add up their steps in an order that changes from run to run.
+    model = Word2Vec(
+        vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed, workers=1
+    )
+    model.build_vocab(texts)
+    if not len(model.wv):
+        raise EvenrankError(f"word vectors: no word stands {min_count} times or more in {shown(texts)}")
+    model.train(texts, total_examples=model.corpus_count, epochs=epochs)
+    return from_keyed_vectors(model.wv)
+
+
+class _Texts:
+    """The words of each text, as often as gensim asks for them."""
+
+    def __init__(
+        self, collection: str | os.PathLike[str] | pl.DataFrame, tokenize: Callable[[str], list[str]]
+    ) -> None:
+        self._collection, self._tokenize = collection, tokenize
+
+    def __str__(self) -> str:
+        return "the table" if isinstance(self._collection, pl.DataFrame) else os.fspath(self._collection)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        table = self._collection
+        for batch in [table] if isinstance(table, pl.DataFrame) else scan_collection(table, unique=False):
+            for text in batch["text"]:
+                words = self._tokenize(text)
+                for start in range(0, len(words), _GENSIM_WORDS):
+                    yield words[start : start + _GENSIM_WORDS]

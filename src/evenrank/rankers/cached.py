@@ -1,0 +1,132 @@
+"""Cached gradients: the exact gradient of a large batch in the memory of a small one.
+
+Gao et al. 2021, "Scaling deep contrastive learning batch size under memory limited setup" (GradCache), eq. 3–5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from .dot import DotRanker
+from .protocol import Inputs
+
+Rows = Tensor | None
+_SIDES = ("query_", "passage_")
+
+
+def cached_backward(
+    ranker: nn.Module,
+    inputs: Inputs,
+    loss_fn: Callable[[Tensor], Tensor],
+    *,
+    chunk: int = 256,
+    backward: Callable[[Tensor], object] = torch.autograd.backward,
+) -> Tensor:
+    """Adds the gradient of ``loss_fn(scores [B, K])`` to the parameters' ``.grad``; returns the loss, detached.
+
+    1. All texts are encoded in chunks of ``chunk`` texts, without a graph.
+    2. ``backward(loss)`` goes back to the vectors, and to whatever parameters ``loss_fn`` itself has. The default suits
+       one process; ``accelerator.backward`` divides by the accumulation steps and scales the loss as it always does.
+    3. Each chunk is encoded again with a graph, with the same random numbers (dropout), and its vectors' gradient goes
+       back through it. No more than ``chunk`` texts of a side are ever in a graph.
+
+    ``ranker``: a :class:`DotRanker`, or a wrapper that keeps it as ``module`` and passes calls on (DDP). Under DDP only
+    the last chunk, which holds texts of both sides, synchronises: gradients of all chunks, once. As in plain training,
+    parameters that no score depends on (BERT's pooler) need ``find_unused_parameters=True``. ``loss_fn`` is called
+    once, so it may gather across processes.
+    ``inputs``: what :meth:`DotRanker.encode` gave, on the ranker's device. Call it under autocast as a forward pass.
+    Raises ValueError for a chunk below 1 and TypeError for a ranker that has no vectors to cache.
+    """
+    if chunk < 1:
+        raise ValueError(f"chunk: expected 1 or more, found {chunk}")
+    inner = getattr(ranker, "module", ranker)
+    if not isinstance(inner, DotRanker):
+        raise TypeError(f"expected a DotRanker, found {type(inner).__name__}: its gradients cannot be cached")
+    pieces = _pieces(inputs, chunk)
+    vectors: list[Tensor] = []
+    states = []
+    with torch.no_grad():
+        for piece in pieces:
+            states.append(_RandomState(inputs["mask"].device))
+            vectors.append(inner(**_texts(inputs, piece)))
+    # A weight that autocast has cast without a graph would be taken again, and have no gradient.
+    torch.clear_autocast_cache()
+    leaves = [part.requires_grad_() for part in vectors]
+
+    with torch.enable_grad(), _unsynchronised(ranker):
+        queries, passages = (_in_order(leaves, pieces, side) for side in (0, 1))
+        loss = loss_fn(inner.scores(queries, passages, inputs["mask"]))
+        if loss.requires_grad:
+            backward(loss)
+
+    for number, (piece, state, leaf) in enumerate(zip(pieces, states, leaves, strict=True)):
+        last = number == len(pieces) - 1
+        with torch.enable_grad(), nullcontext() if last else _unsynchronised(ranker), state.replayed():
+            again = ranker(**_texts(inputs, piece))
+            gradient = torch.zeros_like(again) if leaf.grad is None else leaf.grad.to(again.dtype)
+            torch.autograd.backward(again, gradient)
+        torch.clear_autocast_cache()
+    return loss.detach()
+
+
+def _pieces(inputs: Inputs, chunk: int) -> list[tuple[Rows, Rows]]:
+    """The rows of queries and of passages encoded at once, sorted by length; both only in the last piece."""
+    split = []
+    for side in _SIDES:
+        lengths = inputs[side + "attention_mask"].sum(1)
+        split.append(torch.split(lengths.argsort(descending=True, stable=True), chunk))
+    queries, passages = split
+    return [
+        *((rows, None) for rows in queries[:-1]),
+        *((None, rows) for rows in passages[:-1]),
+        (queries[-1], passages[-1]),
+    ]
+
+
+def _texts(inputs: Inputs, piece: tuple[Rows, Rows]) -> Inputs:
+    return {
+        name: value[rows]
+        for side, rows in zip(_SIDES, piece, strict=True)
+        if rows is not None
+        for name, value in inputs.items()
+        if name.startswith(side)
+    }
+
+
+def _in_order(vectors: list[Tensor], pieces: list[tuple[Rows, Rows]], side: int) -> Tensor:
+    """The vectors of one side's texts in the order of the inputs; in a piece, queries stand before passages."""
+    parts, places = [], []
+    for part, piece in zip(vectors, pieces, strict=True):
+        rows = piece[side]
+        if rows is not None:
+            parts.append(part[: len(rows)] if side == 0 else part[len(part) - len(rows) :])
+            places.append(rows)
+    return torch.cat(parts)[torch.cat(places).argsort()]
+
+
+class _RandomState:
+    """The state of the random numbers of the CPU and of a device, to draw the same ones again."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._devices = [device] if device.type == "cuda" else []
+        self._cpu = torch.get_rng_state()
+        self._device = [torch.cuda.get_rng_state(device) for device in self._devices]
+
+    @contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Draws the same numbers inside, and goes on as if nothing had been drawn outside."""
+        with torch.random.fork_rng(devices=self._devices):
+            torch.set_rng_state(self._cpu)
+            for device, state in zip(self._devices, self._device, strict=True):
+                torch.cuda.set_rng_state(state, device)
+            yield
+
+
+def _unsynchronised(ranker: nn.Module) -> AbstractContextManager[object]:
+    """Without the exchange of gradients between processes, where ``ranker`` does one."""
+    no_sync = getattr(ranker, "no_sync", None)
+    return nullcontext() if no_sync is None else no_sync()

@@ -1,0 +1,100 @@
+"""The cross-encoder: query and passage together through a transformer.
+
+Nogueira & Cho 2019; Bigdeli et al., "Position bias" [POS], eq. 2.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from evenrank.io import InputError
+
+from .encoders import saving, seeded, start_encoder, tokenise
+from .models import find_model, load
+from .protocol import Inputs, QueryGroups, Ranker
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+
+class CatRanker(Ranker):
+    """[CLS] query [SEP] passage [SEP] through a transformer, and a head with one output: the score is its logit.
+
+    The head is that of ``AutoModelForSequenceClassification(num_labels=1)``: a linear layer on [CLS], after the
+    architecture's own pooler where it has one (BERT: a layer with tanh; DistilBERT: a layer with ReLU; RoBERTa and
+    ELECTRA: a layer in the head itself). Words beyond the greatest length are cut from the longer of the two texts.
+    What :meth:`save` writes is a folder of sentence-transformers' ``CrossEncoder``.
+    """
+
+    kind = "cat"
+
+    def __init__(self, model: CrossEncoder) -> None:
+        """A ranker around a CrossEncoder with one score a pair, whose activation becomes the identity."""
+        super().__init__()
+        self.model = model
+        model.activation_fn = torch.nn.Identity()
+        self.eval()
+
+    @classmethod
+    def from_pretrained(
+        cls, model: str, *, layers: int | None = None, max_length: int = 512, seed: int = 0
+    ) -> CatRanker:
+        """A ranker that starts from a checkpoint: a folder, or ``OWNER/NAME`` on the hub.
+
+        ``layers``: only so many of the encoder's first layers; ``max_length``: tokens of a pair; ``seed``: of the
+        weights that the checkpoint lacks, usually those of the head.
+        Raises EvenrankError for a setting out of range or a name that is no model; InputError for a folder without
+        weights, or with another head than one of one score.
+        """
+        from sentence_transformers import CrossEncoder
+
+        with seeded(seed):
+            encoder = start_encoder(model, "sequence-classification", layers, max_length)
+        return cls(CrossEncoder(modules=[encoder], num_labels=1, device="cpu"))
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of a pair; those beyond are cut."""
+        return int(self.model.max_seq_length)
+
+    def encode(self, groups: QueryGroups) -> Inputs:
+        """``input_ids`` and the other tensors [ΣK_b, L] of all pairs, query by query, and ``mask`` [B, K].
+
+        L is the longest pair of the batch. ``cut`` [ΣK_b] bool: pairs that were longer than ``max_length``.
+        """
+        pairs = [[query, text] for query, row in zip(groups.queries, groups.passages, strict=True) for text in row]
+        prompt = self.model.prompts.get(self.model.default_prompt_name)
+        return {**tokenise(self.model, pairs, prompt), "mask": groups.mask}
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Scores [B, K], float32."""
+        mask = inputs.pop("mask")
+        inputs.pop("cut", None)
+        scores = torch.zeros(mask.shape, device=mask.device)
+        if not inputs:
+            return scores
+        # Pairs stand query by query, as the True of the mask do.
+        return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes a folder that ``CrossEncoder`` loads and scores the same with.
+
+        Raises InputError where it cannot be written.
+        """
+        with saving(folder) as part:
+            self.model.save_pretrained(part, create_model_card=False)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> CatRanker:
+        """A ranker from a folder of :meth:`save`, or of any cross-encoder that sentence-transformers loads.
+
+        Raises InputError for a folder without weights or with another kind of model.
+        """
+        found = find_model(os.fspath(folder))
+        if found.kind != "cross":
+            raise InputError(found.path, f"expected a cross-encoder, found a {found.kind} model")
+        return cls(load(found, "float32", "cpu"))

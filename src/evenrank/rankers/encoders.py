@@ -1,0 +1,124 @@
+"""What ``cat`` and ``dot`` share: starting from a checkpoint, tokenising, saving a folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from evenrank.io import EvenrankError, InputError
+
+from .models import find_folder, hushed, loading_problem
+
+if TYPE_CHECKING:
+    from sentence_transformers.base.modules import Transformer
+
+Task = Literal["sequence-classification", "feature-extraction"]
+
+
+def start_encoder(model: str, task: Task, layers: int | None, max_length: int, **settings: Any) -> Transformer:
+    """A transformer and its tokeniser from a checkpoint: a folder, or ``OWNER/NAME`` on the hub.
+
+    Weights that the checkpoint lacks (a head, a pooler) come from the current random state. ``layers``: only so many
+    of the first layers; ``max_length``: tokens of a text or pair, or fewer where the model has fewer positions.
+    Raises EvenrankError for a setting out of range or a name that is no model; InputError for a folder without
+    weights, or of a form that cannot be loaded.
+    """
+    from sentence_transformers.base.modules import Transformer
+    from transformers import AutoConfig
+
+    if max_length < 1:
+        raise EvenrankError(f"length: expected 1 or more, found {max_length}")
+    path = find_folder(model)
+    local = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        config = AutoConfig.from_pretrained(path, **local)
+    except Exception as error:  # as in models.load
+        raise loading_problem(path, error) from None
+    with hushed():
+        try:
+            encoder = Transformer(
+                str(path),
+                transformer_task=task,
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32, **local},
+                processor_kwargs=dict(local),
+                config_kwargs={**_settings(path, config, task, layers), **local},
+                **settings,
+            )
+        except EvenrankError:
+            raise
+        except Exception as error:
+            raise loading_problem(path, error) from None
+    if encoder.tokenizer is None:
+        raise InputError(path, "the model has no tokeniser")
+    encoder.tokenizer.model_max_length = min(max_length, encoder.tokenizer.model_max_length)
+    return encoder
+
+
+def _settings(path: Path, config: Any, task: Task, layers: int | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if task == "sequence-classification":
+        classifier = str(next(iter(config.architectures or ()), "")).endswith("ForSequenceClassification")
+        if classifier and config.num_labels != 1:
+            raise InputError(path, f"expected a model with one score a pair, found {config.num_labels}")
+        settings["num_labels"] = 1
+    if layers is not None:
+        known = config.num_hidden_layers
+        if not 1 <= layers <= known:
+            raise EvenrankError(f"layers: expected 1 to {known}, found {layers}")
+        settings["num_hidden_layers"] = layers
+        # One entry a layer, where an architecture has layers of several kinds.
+        if getattr(config, "layer_types", None):
+            settings["layer_types"] = list(config.layer_types[:layers])
+    return settings
+
+
+def tokenise(model: Any, texts: Sequence[Any], prompt: str | None = None, **settings: Any) -> dict[str, Tensor]:
+    """The tensors [n, ·] of n texts or pairs as ``model`` itself makes them, padded to the longest; none for no text.
+
+    Among them ``cut`` [n] bool: where tokens beyond the greatest length were left out.
+    """
+    features = model.preprocess(list(texts), prompt=prompt or None, **settings)
+    tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+    encodings = getattr(features, "encodings", None)
+    if tensors and encodings:
+        # What was left out is kept beside what was kept, and only there where a row is as long as the batch.
+        full = (tensors["attention_mask"].sum(1) == tensors["attention_mask"].shape[1]).tolist()
+        cut = [longest and bool(row.overflowing) for longest, row in zip(full, encodings, strict=True)]
+        tensors["cut"] = torch.tensor(cut)
+    return tensors
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers on the CPU from ``seed``, and as if nothing had been drawn afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """A folder to write into, whose files move to ``folder`` when all are written; those of the same name go.
+
+    Raises InputError where ``folder`` cannot be written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=target) as part, hushed():
+            yield part
+            for file in sorted(path for path in Path(part).rglob("*") if path.is_file()):
+                place = target / file.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
+        raise InputError(target, f"cannot be written: {reason}") from None

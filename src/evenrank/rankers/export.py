@@ -1,0 +1,269 @@
+"""Encoders on a CPU by ONNX Runtime or OpenVINO, exported once and kept beside the model.
+
+Only the transformer is exported; tokenising, prompts, pooling, projection and similarity stay those of the
+sentence-transformers model, which calls the exported transformer as it called its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenrank.io import EvenrankError, InputError
+from evenrank.io.errors import shown
+
+from .models import CACHE, ModelFolder, Precision, require
+
+Backend = Literal["torch", "onnx", "openvino"]
+BACKENDS = ("torch", "onnx", "openvino")
+Arrays = list[np.ndarray[Any, Any]]
+Run = Callable[[Arrays], np.ndarray[Any, Any]]
+_TASKS = ("feature-extraction", "sequence-classification")
+_NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
+_OPSET = 17
+_FORM = 1
+"""Counted up when the exported files change in a way that nothing else tells."""
+_TOLERANCE = 1e-3
+
+
+def check_backend(backend: str, int8: bool, precision: Precision) -> None:
+    """Raises EvenrankError for a back end that there is not or that has no such precision, MissingExtraError where its
+    libraries are missing.
+    """
+    if backend not in BACKENDS:
+        raise EvenrankError(f"backend: expected torch, onnx or openvino, found {shown(backend)}")
+    if int8 and backend == "torch":
+        raise EvenrankError("int8 needs the backend onnx or openvino")
+    if precision == "bfloat16" and (backend == "onnx" or int8):
+        raise EvenrankError(f"precision: {'int8' if int8 else f'the backend {backend}'} has no bfloat16")
+    if backend != "torch":
+        require(f"the backend {backend}", "export", *_NEEDED[backend])
+
+
+def use_backend(
+    encoder: Any, folder: ModelFolder, backend: Backend, *, int8: bool = False, precision: Precision = "auto"
+) -> str:
+    """Has ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another back end from now on.
+
+    ``int8``: weights in eight bits, one scale a channel, activations quantised as they come. ``precision`` "bfloat16"
+    lets OpenVINO compute in it; else float32 is pinned. The exported files are made once, in ``.evenrank/`` beside the
+    model or, where that cannot be written, in the user's cache (``XDG_CACHE_HOME``), and used again while the weights,
+    the settings and the versions of the libraries are the same. Threads: as many as PyTorch would use.
+
+    Returns what the scores depend on beside the model. Raises as :func:`check_backend`, and InputError for an
+    architecture that cannot be exported.
+    """
+    check_backend(backend, int8, precision)
+    fingerprint = _fingerprint(folder, backend, int8)
+    towers = {name: part for name, part in encoder.named_modules() if hasattr(part, "transformer_task")}
+    for tower in towers.values():
+        if tower.transformer_task not in _TASKS or tower.modality_config.get("text", {}).get("method") != "forward":
+            raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
+        tower.model.eval()
+    files = {name: f"{number}.{'xml' if backend == 'openvino' else 'onnx'}" for number, name in enumerate(towers)}
+    place = _kept(folder, f"{backend}{'-int8' if int8 else ''}-", fingerprint[:16])
+    if place is None:
+        place = _built(folder, f"{backend}{'-int8' if int8 else ''}-", fingerprint[:16], towers, files, int8)
+    for name, tower in towers.items():
+        names = _names(tower)
+        run = _session(place / files[name], names, backend, precision)
+        tower.model = _Exported(tower.model, names, _output(tower), run)
+    return f"{fingerprint} {precision}"
+
+
+def _fingerprint(folder: ModelFolder, backend: Backend, int8: bool) -> str:
+    libraries = {name: version(name) for name in ("torch", "transformers", "sentence-transformers", *_NEEDED[backend])}
+    settings = [folder.digest(), folder.kind, backend, int8, _reduced(int8), _OPSET, _FORM, libraries]
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+
+
+def _reduced(int8: bool) -> bool:
+    """Whether weights keep to seven bits: without VNNI, sums of products of eight bits overflow on x86."""
+    found = torch.cpu.get_capabilities()
+    return int8 and found.get("architecture") == "x86_64" and not (found.get("avx512_vnni") or found.get("avx_vnni"))
+
+
+def _homes(folder: ModelFolder) -> list[Path]:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return [folder.path / CACHE, cache / "evenrank"]
+
+
+def _kept(folder: ModelFolder, prefix: str, fingerprint: str) -> Path | None:
+    places = [home / (prefix + fingerprint) for home in _homes(folder)]
+    return next((place for place in places if place.is_dir()), None)
+
+
+def _built(
+    folder: ModelFolder, prefix: str, fingerprint: str, towers: dict[str, Any], files: dict[str, str], int8: bool
+) -> Path:
+    """The folder with the files of all towers, which takes its name when they are complete."""
+    problem = ""
+    for home in _homes(folder):
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            part = Path(tempfile.mkdtemp(prefix=f".{prefix}", suffix=".part", dir=home))
+        except OSError as error:
+            problem = f"{home} cannot be written: {error.strerror or error}"
+            continue
+        place = home / (prefix + fingerprint)
+        try:
+            for name, tower in towers.items():
+                _export(folder, tower, part / files[name], int8)
+            if home.name == CACHE:
+                # Files for other weights, or by other versions, in the same folder: nobody asks for them again.
+                for old in home.glob(f"{prefix}{'[0-9a-f]' * len(fingerprint)}"):
+                    shutil.rmtree(old, ignore_errors=True)
+            part.rename(place)
+        except OSError as error:
+            # Another process may have been faster.
+            if not place.is_dir():
+                raise InputError(place, f"cannot be written: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        return place
+    raise InputError(folder.path, f"no place for the exported model: {problem}")
+
+
+def _names(tower: Any) -> list[str]:
+    features = tower.preprocess(["a b"])
+    return sorted(name for name, value in features.items() if isinstance(value, Tensor))
+
+
+def _output(tower: Any) -> str:
+    name = tower.modality_config["text"]["method_output_name"]
+    return str(name if isinstance(name, str) else name[0])
+
+
+class _Traced(nn.Module):
+    """The transformer with tensors in, one tensor out."""
+
+    def __init__(self, model: nn.Module, names: list[str], output: str) -> None:
+        super().__init__()
+        self.model, self.names, self.output = model, names, output
+        self.eval()
+
+    def forward(self, *values: Tensor) -> Tensor:
+        return self.model(**dict(zip(self.names, values, strict=True)), return_dict=True)[self.output]
+
+
+def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
+    names, output = _names(tower), _output(tower)
+    pair = tower.transformer_task == "sequence-classification"
+    texts = [["a b c d", "e"], ["a", "b"]] if pair else ["a b c d", "a"]
+    features = tower.preprocess(texts)
+    # Written out step by step, the attention is of operators that every version has.
+    before = tower.model.config._attn_implementation
+    tower.model.set_attn_implementation("eager")
+    plain = target.with_suffix(".plain.onnx")
+    axes = {name: {0: "batch", 1: "length"} for name in names}
+    axes["output"] = {0: "batch"} if pair else {0: "batch", 1: "length"}
+    try:
+        with warnings.catch_warnings(), torch.inference_mode():
+            # That this exporter is the older one, and that the values of shapes are read while tracing.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                _Traced(tower.model, names, output),
+                tuple(features[name] for name in names),
+                str(plain),
+                dynamo=False,
+                opset_version=_OPSET,
+                input_names=names,
+                output_names=["output"],
+                dynamic_axes=axes,
+            )
+    except Exception as error:  # the exporter raises many kinds; each means that this architecture is not for it
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(folder.path, f"the model cannot be exported ({type(error).__name__}: {reason})") from None
+    finally:
+        tower.model.set_attn_implementation(before)
+    if int8:
+        _quantise(plain, plain.with_suffix(".int8"))
+        plain.with_suffix(".int8").replace(plain)
+    backend: Backend = "onnx"
+    if target.suffix == ".xml":
+        import openvino
+
+        openvino.save_model(openvino.convert_model(str(plain)), str(target), compress_to_fp16=False)
+        for file in target.parent.glob(f"{plain.name}*"):
+            file.unlink()
+        backend = "openvino"
+    else:
+        plain.replace(target)
+    if not int8:
+        _compare(folder, tower, _session(target, names, backend, "float32"), pair)
+
+
+def _quantise(source: Path, target: Path) -> None:
+    import logging
+
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    # It recommends a preparation that is for images.
+    logging.disable(logging.WARNING)
+    try:
+        quantize_dynamic(
+            str(source), str(target), weight_type=QuantType.QInt8, per_channel=True, reduce_range=_reduced(True)
+        )
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _compare(folder: ModelFolder, tower: Any, run: Run, pair: bool) -> None:
+    """Raises InputError where the exported transformer computes something else: a trace can miss a branch."""
+    texts = ["a b c d e f g h i j k l m n o p", "b", "c d e"]
+    features = tower.preprocess([[text, "a"] for text in texts] if pair else texts)
+    names, output = _names(tower), _output(tower)
+    with torch.inference_mode():
+        expected = _Traced(tower.model, names, output)(*(features[name] for name in names))
+    found = torch.from_numpy(run([features[name].numpy() for name in names]))
+    if not pair:  # what stands at padding is nobody's
+        kept = features["attention_mask"].bool()
+        expected, found = expected[kept], found[kept]
+    if not torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
+        raise InputError(folder.path, "the exported model computes something else: use the backend torch")
+
+
+def _session(file: Path, names: list[str], backend: Backend, precision: Precision) -> Run:
+    if backend == "openvino":
+        import openvino
+
+        settings = {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+        request = openvino.Core().compile_model(str(file), "CPU", settings).create_infer_request()
+        return lambda values: request.infer(dict(zip(names, values, strict=True)), share_inputs=True)[0]
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    return lambda values: session.run(None, dict(zip(names, values, strict=True)))[0]
+
+
+class _Exported(nn.Module):
+    """Stands where the transformer stood in a sentence-transformers model."""
+
+    def __init__(self, model: Any, names: list[str], output: str, run: Run) -> None:
+        super().__init__()
+        self.config = model.config
+        self.device, self.dtype = torch.device("cpu"), torch.float32
+        self._names, self._output, self._run = names, output, run
+
+    def forward(self, **features: Any) -> dict[str, Tensor]:
+        values = [features[name].numpy() for name in self._names]
+        return {self._output: torch.from_numpy(self._run(values))}

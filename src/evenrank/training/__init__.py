@@ -1,0 +1,1 @@
+"""Training rankers on query groups: recipes, data, losses, the trainer, model cards."""

@@ -1,0 +1,58 @@
+"""A recipe's ranker, new or to be gone on with."""
+
+from __future__ import annotations
+
+from evenrank.io import EvenrankError
+from evenrank.rankers.protocol import Ranker, config_file, ranker_class
+
+from .recipes import Recipe
+
+
+def build_ranker(recipe: Recipe) -> Ranker:
+    """The ranker that a recipe starts from, the same weights for the same seed.
+
+    A folder saved by evenrank in ``ranker.model`` is gone on with (transfer); else ``cat`` and ``dot`` start from its
+    encoder, kernel rankers from word vectors. Raises InputError for a folder without weights.
+    """
+    wanted, seed = recipe.ranker, recipe.training.seed
+    if wanted.kind == "cat":
+        from evenrank.rankers.cat import CatRanker
+
+        length = wanted.query_length + wanted.passage_length
+        assert wanted.model is not None
+        return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
+    if wanted.kind == "dot":
+        from evenrank.rankers.dot import DotRanker
+
+        assert wanted.model is not None
+        return DotRanker.from_pretrained(
+            wanted.model,
+            shared=wanted.towers == "shared",
+            pooling=wanted.pooling,
+            projection=wanted.dimensions,
+            similarity=wanted.similarity,
+            layers=wanted.layers,
+            query_length=wanted.query_length,
+            passage_length=wanted.passage_length,
+            seed=seed,
+        )
+    form = ranker_class(wanted.kind)
+    if wanted.model is not None:
+        if not config_file(wanted.model).is_file():
+            raise EvenrankError(f"ranker.model: {wanted.model} holds no {wanted.kind} ranker of evenrank")
+        return form.load(wanted.model)
+    return _from_vectors(recipe)
+
+
+def _from_vectors(recipe: Recipe) -> Ranker:
+    from evenrank.embeddings.vectors import read_vectors, train_vectors
+    from evenrank.groups import tokenize
+
+    wanted, seed = recipe.ranker, recipe.training.seed
+    if wanted.vectors == "train":
+        vectors = train_vectors(recipe.data.collection, tokenize, dimensions=wanted.vector_size, seed=seed)
+    else:
+        vectors = read_vectors(wanted.vectors)
+    form = ranker_class(wanted.kind)
+    settings = {"query_length": wanted.query_length, "passage_length": wanted.passage_length, **wanted.settings}
+    return form.from_vectors(vectors, settings, seed)  # type: ignore[attr-defined,no-any-return]

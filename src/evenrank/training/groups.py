@@ -1,0 +1,261 @@
+"""Query groups on disk: built once from a run, judgements and texts, then read where they lie.
+
+A folder holds ``texts.arrow`` (every passage once) and ``groups.arrow`` (per query its text, the rows of its positives
+and of its negatives). Both are memory-mapped, so that training needs no more memory than a batch, whatever their size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import torch
+
+from evenrank.io import EvenrankError, InputError, Run, atomic_path, read_texts, write_text
+from evenrank.io.errors import shown
+from evenrank.rankers.protocol import QueryGroups
+
+Array = np.ndarray[Any, Any]
+Sampling = Literal["random", "first"]
+_ROWS = 1 << 14
+
+
+def build_groups(
+    run: Run,
+    qrels: pl.DataFrame,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    queries: pl.DataFrame,
+    folder: str | os.PathLike[str],
+    *,
+    depth: int = 1000,
+) -> dict[str, int]:
+    """Writes the query groups of a run: a query's judged relevant passages against the rest of its first ``depth``.
+
+    Relevant passages need not be in the run. Returns counts: ``queries`` written, ``without_positive`` and
+    ``without_negative`` left out. Raises EvenrankError for a query or a passage without a text, and where no group is
+    left.
+    """
+    candidates = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
+    graded = qrels.join(run.queries.to_frame(), on="query_id", how="semi")
+    relevant = graded.filter(pl.col("relevance") >= 1)
+    rest = candidates.join(relevant, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    positives = relevant.group_by("query_id", maintain_order=True).agg(
+        pl.col("doc_id").alias("positives"), pl.col("relevance").alias("grades")
+    )
+    negatives = rest.group_by("query_id", maintain_order=True).agg(pl.col("doc_id").alias("negatives"))
+    table = run.queries.to_frame()
+    for part in (positives, negatives):
+        table = table.join(part, on="query_id", how="left", maintain_order="left")
+    no_positive, no_negative = table["positives"].is_null(), table["negatives"].is_null()
+    counts = {"without_positive": int(no_positive.sum()), "without_negative": int((no_negative & ~no_positive).sum())}
+    table = table.filter(~no_positive & ~no_negative)
+    if not table.height:
+        raise EvenrankError(f"run {run.name}: no query has both a relevant passage and another one")
+    counts["queries"] = table.height
+    _write(table, collection, queries, Path(folder), counts)
+    return counts
+
+
+def read_group_file(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Query groups given as a file (Parquet or JSONL): ``query_id``, ``doc_id`` (list), ``label`` (list).
+
+    Raises InputError, with the row, for a group without a positive (label ≥ 1), one whose labels are all equal, and
+    one whose lists differ in length.
+    """
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(4)
+        table = pl.read_parquet(path) if head == b"PAR1" else pl.read_ndjson(path)  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error)) from None
+    except pl.exceptions.PolarsError as error:
+        raise InputError(path, f"no Parquet or JSONL that can be read ({str(error).splitlines()[0]})") from None
+    missing = [name for name in ("query_id", "doc_id", "label") if name not in table.columns]
+    if missing or not all(isinstance(table.schema[name], pl.List) for name in ("doc_id", "label")):
+        raise InputError(path, "expected query_id, and lists under doc_id and label")
+    table = table.select(
+        pl.col("query_id").cast(pl.String),
+        pl.col("doc_id").cast(pl.List(pl.String)),
+        pl.col("label").cast(pl.List(pl.Float64)),
+    )
+    problems = {
+        "the lists of doc_id and label differ in length": pl.col("doc_id").list.len() != pl.col("label").list.len(),
+        "all labels are equal: there is nothing to learn": pl.col("label").list.n_unique() < 2,
+        "there is no positive (a label of 1 or more)": pl.col("label").list.max() < 1,
+    }
+    for problem, wrong in problems.items():
+        bad = table.with_row_index("row").filter(wrong.fill_null(True))
+        if bad.height:
+            raise InputError(path, f"query {shown(bad['query_id'][0])}: {problem}", line=int(bad["row"][0]) + 1)
+    return table
+
+
+def build_from_file(
+    path: str | os.PathLike[str],
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    queries: pl.DataFrame,
+    folder: str | os.PathLike[str],
+) -> dict[str, int]:
+    """Writes the query groups of a file (see :func:`read_group_file`)."""
+    flat = read_group_file(path).with_row_index("group").explode("doc_id", "label")
+    positive = pl.col("label") >= 1
+    table = flat.group_by("group", maintain_order=True).agg(
+        pl.col("query_id").first(),
+        pl.col("doc_id").filter(positive).alias("positives"),
+        pl.col("label").filter(positive).alias("grades"),
+        pl.col("doc_id").filter(~positive).alias("negatives"),
+    )
+    counts = {"queries": table.height, "without_positive": 0, "without_negative": 0}
+    _write(table.drop("group"), collection, queries, Path(folder), counts)
+    return counts
+
+
+def _write(
+    table: pl.DataFrame,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    queries: pl.DataFrame,
+    folder: Path,
+    counts: dict[str, int],
+) -> None:
+    wanted = pl.concat([table["positives"].explode(), table["negatives"].explode()]).unique(maintain_order=True)
+    if isinstance(collection, pl.DataFrame):
+        texts = collection.join(wanted.rename("doc_id").to_frame(), on="doc_id", how="semi", maintain_order="left")
+    else:
+        texts = read_texts(collection, wanted)
+    absent = wanted.filter(~wanted.is_in(texts["doc_id"].implode()))
+    if len(absent):
+        raise EvenrankError(f"{len(absent)} passages are not in the collection: {', '.join(map(shown, absent[:5]))}")
+    table = table.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left")
+    lacking = table.filter(pl.col("query").is_null())["query_id"]
+    if len(lacking):
+        raise EvenrankError(f"{len(lacking)} queries have no text: {', '.join(map(shown, lacking[:5]))}")
+    row = texts.select("doc_id").with_row_index("row")
+    for name in ("positives", "negatives"):
+        rows = (
+            table.select("query_id", pl.col(name).alias("doc_id"))
+            .with_row_index("at")
+            .explode("doc_id")
+            .join(row, on="doc_id", how="left", maintain_order="left")
+            .group_by("at", maintain_order=True)
+            .agg("row")
+        )
+        table = table.with_columns(rows["row"].alias(name))
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = ["query_id", "query", "positives", "grades", "negatives"]
+    _write_arrow(texts.select("text"), folder / "texts.arrow")
+    _write_arrow(
+        table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
+    )
+    write_text(folder / "counts.json", json.dumps(counts))
+
+
+def _write_arrow(table: pl.DataFrame, path: Path) -> None:
+    arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
+    with atomic_path(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, arrow.schema) as writer:
+        # Pieces of one size, so that a row's piece is known from its number.
+        writer.write_table(arrow.combine_chunks(), max_chunksize=_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One query with one positive (or all of them) and its negatives, as :class:`QueryGroupSet` gives it."""
+
+    index: int
+    query: str
+    passages: list[str]
+    labels: list[float]
+
+
+class QueryGroupSet(torch.utils.data.Dataset[Group]):
+    """Query groups read from the folder that :func:`build_groups` made: one item per pair of a query and a positive.
+
+    ``negatives`` passages of the query's list join the positive: drawn anew each epoch (``random``), or the first of
+    the run (``first``); fewer where there are fewer. The draw depends on seed, epoch and item alone.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, negatives: int, sampling: Sampling = "random", seed: int = 0
+    ) -> None:
+        self.folder = Path(folder)
+        self.negatives = negatives
+        self.sampling = sampling
+        self.seed = seed
+        self.epoch = 0
+        self._open()
+        lengths = np.concatenate([_lengths(batch, "positives") for batch in self._groups])
+        # Items in order: every positive of query 0, of query 1, …
+        self._query = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        self._positive = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)).astype(np.int32)
+
+    def _open(self) -> None:
+        self._groups = _batches(self.folder / "groups.arrow")
+        self._texts = _batches(self.folder / "texts.arrow")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The maps are opened anew in a data-loading process.
+        return {name: value for name, value in self.__dict__.items() if name not in ("_groups", "_texts")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def __len__(self) -> int:
+        return len(self._query)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes ``random`` draw other negatives, the same ones whenever this epoch comes again."""
+        self.epoch = epoch
+
+    def __getitem__(self, index: int) -> Group:
+        query = int(self._query[index])
+        batch, row = self._groups[query // _ROWS], query % _ROWS
+        positives, negatives = _list(batch, "positives", row), _list(batch, "negatives", row)
+        chosen = negatives[: self.negatives]
+        if self.sampling == "random" and len(negatives) > self.negatives:
+            rng = np.random.default_rng([self.seed, self.epoch, index])
+            chosen = negatives[np.sort(rng.choice(len(negatives), self.negatives, replace=False))]
+        place = int(self._positive[index])
+        grade = float(_list(batch, "grades", row)[place])
+        texts = [self._text(int(number)) for number in (positives[place], *chosen)]
+        return Group(index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen))
+
+    def query_id(self, index: int) -> str:
+        """The query of an item, for messages."""
+        query = int(self._query[index])
+        return str(self._groups[query // _ROWS].column("query_id")[query % _ROWS].as_py())
+
+    def _text(self, number: int) -> str:
+        return str(self._texts[number // _ROWS].column("text")[number % _ROWS].as_py())
+
+
+def _batches(path: Path) -> list[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as source:
+        reader = pa.ipc.open_file(source)
+        return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+
+def _lengths(batch: pa.RecordBatch, name: str) -> Array:
+    return np.diff(batch.column(name).offsets.to_numpy())
+
+
+def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
+    column = batch.column(name)
+    offsets = column.offsets
+    values: Array = column.values.slice(
+        offsets[row].as_py(), offsets[row + 1].as_py() - offsets[row].as_py()
+    ).to_numpy()
+    return values
+
+
+def collate(groups: Sequence[Group]) -> QueryGroups:
+    """Items as one batch of query groups, labels padded with 0."""
+    longest = max(len(group.passages) for group in groups)
+    labels = torch.tensor([group.labels + [0.0] * (longest - len(group.labels)) for group in groups])
+    return QueryGroups([group.query for group in groups], [group.passages for group in groups], labels)

@@ -1,0 +1,221 @@
+"""Recipes: everything a training run depends on, in one TOML file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from evenrank.io import EvenrankError, InputError
+from evenrank.io.errors import shown
+
+Kind = Literal["cat", "dot", "tk", "knrm", "conv-knrm", "match-pyramid"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class RankerRecipe(_Part):
+    """Which ranker, and what it starts from."""
+
+    kind: Kind
+    model: str | None = Field(None, description="cat, dot: a folder or hub name; any ranker: one of ours to go on from")
+    layers: int | None = Field(None, ge=1, description="cat, dot: keep only the first so many layers")
+    towers: Literal["shared", "separate"] = "shared"
+    pooling: Literal["cls", "mean"] = "cls"
+    dimensions: int | None = Field(None, ge=1, description="dot: project to so many dimensions")
+    similarity: Literal["dot", "cosine"] = "dot"
+    query_length: int = Field(30, ge=1)
+    passage_length: int = Field(200, ge=1)
+    vectors: str = Field("train", description="kernel rankers: a file of word vectors, or train (on the collection)")
+    vector_size: int = Field(300, ge=1, description="dimensions of vectors trained on the collection")
+    settings: dict[str, Any] = Field(default_factory=dict, description="kernel rankers: fields of their configuration")
+
+    @model_validator(mode="after")
+    def _needs_model(self) -> RankerRecipe:
+        if self.kind in ("cat", "dot") and self.model is None:
+            raise ValueError(f"model: a {self.kind} ranker needs one (a folder or a hub name)")
+        return self
+
+
+class DataRecipe(_Part):
+    """Where query groups come from."""
+
+    collection: str
+    queries: str
+    qrels: str | None = None
+    run: str | None = None
+    groups: str | None = Field(None, description="a file of query groups, instead of run and qrels")
+    negatives: int = Field(20, ge=1)
+    sampling: Literal["random", "first"] = "random"
+    depth: int = Field(1000, ge=1)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataRecipe:
+        if (self.groups is None) == (self.run is None or self.qrels is None):
+            raise ValueError("either groups, or run and qrels")
+        return self
+
+
+class ValidationRecipe(_Part):
+    """The run that is re-ranked to choose the checkpoint and the re-ranking depth."""
+
+    queries: str
+    qrels: str
+    run: str
+    collection: str | None = Field(None, description="that of the training data where it is left out")
+    measure: str = "nDCG@10"
+    depth: int = Field(100, ge=1)
+    depths: tuple[int, ...] = Field((), description="re-ranking depths to choose from; none: depth alone")
+
+
+class LossRecipe(_Part):
+    """The ranking loss."""
+
+    name: Literal["nll", "hinge", "bce", "ranknet", "margin-mse"] = "nll"
+
+
+class TrainingRecipe(_Part):
+    """How long, how fast, in which batches."""
+
+    epochs: float = Field(1.0, gt=0)
+    max_steps: int = Field(-1, description="stop after so many steps, whatever the epochs; -1: no such end")
+    batch: int = Field(32, ge=1, description="query groups a step and process")
+    accumulation: int = Field(1, ge=1)
+    cached: int | None = Field(None, ge=1, description="dot: cached gradients, so many passages in a graph at once")
+    learning_rate: float = Field(7e-6, gt=0)
+    learning_rates: dict[str, float] = Field(default_factory=dict, description="by parameter group of the ranker")
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["linear", "constant"] = "linear"
+    warmup: float = Field(0.1, ge=0, le=1, description="share of the steps")
+    clip: float = Field(1.0, gt=0)
+    evaluate_every: int = Field(500, ge=1, description="steps between validations (and checkpoints)")
+    patience: int = Field(5, ge=1, description="stop after so many validations without a better one")
+    seed: int = Field(0, ge=0)
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    workers: int = Field(0, ge=0, description="data-loading processes")
+
+
+class Recipe(_Part):
+    """A whole training run."""
+
+    name: str
+    out: str | None = Field(None, description="folder of the run; runs/NAME where it is left out")
+    source: str | None = Field(None, description="the publication whose settings these are")
+    ranker: RankerRecipe
+    data: DataRecipe
+    validation: ValidationRecipe
+    loss: LossRecipe = LossRecipe()
+    training: TrainingRecipe = TrainingRecipe()
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        return Path(self.out or Path("runs") / self.name)
+
+
+def shipped_recipes() -> list[str]:
+    """The names of the recipes that come with evenrank: the published settings."""
+    folder = resources.files(__package__) / "recipes"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) -> Recipe:
+    """A recipe from a TOML file, or a shipped one by name, with ``key=value`` settings over it.
+
+    A key is written with dots (``training.batch=16``); a value as in TOML, or a bare text. Raises InputError that names
+    the key and what is allowed.
+    """
+    name = os.fspath(source)
+    try:
+        if name in shipped_recipes():
+            text = (resources.files(__package__) / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+        else:
+            text = Path(name).read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except OSError:
+        raise EvenrankError(f"{name}: no such recipe (shipped: {', '.join(shipped_recipes()) or 'none'})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(name, f"no valid TOML: {error}") from None
+    for setting in settings:
+        _set(data, setting)
+    return parse_recipe(data, name)
+
+
+def parse_recipe(data: dict[str, Any], name: str) -> Recipe:
+    """A recipe from its values; ``name`` is for the message of the InputError."""
+    try:
+        return Recipe.model_validate(data)
+    except ValidationError as error:
+        raise InputError(name, _explain(error)) from None
+
+
+def _set(data: dict[str, Any], setting: str) -> None:
+    key, equals, value = setting.partition("=")
+    if not equals or not key.strip():
+        raise EvenrankError(f"--set: expected key=value, found {shown(setting)}")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *parents, last = key.strip().split(".")
+    place = data
+    for parent in parents:
+        place = place.setdefault(parent, {})
+        if not isinstance(place, dict):
+            raise EvenrankError(f"--set: {shown(key)}: {parent} is no table")
+    place[last] = parsed
+
+
+def _explain(error: ValidationError) -> str:
+    """The first mistake: its key, and what is allowed there."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"])) or "recipe"
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key} (allowed: {', '.join(_allowed(first['loc']))})"
+    if first["type"] == "missing":
+        return f"the key {key} is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    found = first["input"]
+    return f"{key}: {message}" + ("" if isinstance(found, dict) else f", found {shown(found)}")
+
+
+def _allowed(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Recipe
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
+
+
+def to_toml(recipe: Recipe) -> str:
+    """The recipe with every default written out, as TOML that :func:`load_recipe` reads."""
+    lines: list[str] = []
+    tables: list[tuple[str, dict[str, Any]]] = []
+    for key, value in recipe.model_dump().items():
+        if isinstance(value, dict):
+            tables.append((key, value))
+        elif value is not None:
+            lines.append(f"{key} = {_toml(value)}")
+    for key, table in tables:
+        lines += ["", f"[{key}]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in table.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    import json
+
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)

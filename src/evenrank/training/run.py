@@ -1,0 +1,125 @@
+"""A whole training run: from a recipe to a folder with the model, its log and its card."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenrank import __version__
+from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
+from evenrank.rankers.protocol import Ranker
+
+from .build import build_ranker
+from .groups import QueryGroupSet, build_from_file, build_groups
+from .recipes import Recipe, load_recipe, to_toml
+from .trainer import RankingTrainer
+from .validation import Validation
+
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
+
+
+def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = lambda _: None) -> Path:
+    """Trains as a recipe says and returns the run's folder.
+
+    The folder holds ``recipe.toml`` (every default written out), ``versions.json``, ``log.jsonl``, ``checkpoints/``,
+    ``model/`` (the best one by validation), ``validation.run``, ``result.json`` and ``model/README.md``, the model card
+    with an audit of the validation run. ``resume`` goes on from the last checkpoint of an interrupted run.
+    Raises EvenrankError for a run that is there already, or that another recipe made.
+    """
+    folder = recipe.folder
+    _prepare(recipe, folder, resume)
+    ranker = build_ranker(recipe)
+    counts = _groups(recipe, folder / "groups")
+    say(f"{counts['queries']} queries ({counts['without_positive']} without a relevant passage left out)")
+    groups = QueryGroupSet(
+        folder / "groups",
+        negatives=recipe.data.negatives,
+        sampling=recipe.data.sampling,
+        seed=recipe.training.seed,
+    )
+    validation = _validation(recipe)
+    trainer = RankingTrainer(ranker, recipe, groups, validation)
+    last = _last_checkpoint(folder) if resume else None
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    if trainer.is_world_process_zero():
+        _finish(recipe, folder, ranker, validation, trainer, counts)
+    return folder
+
+
+def _prepare(recipe: Recipe, folder: Path, resume: bool) -> None:
+    kept = folder / "recipe.toml"
+    if resume:
+        if not kept.is_file():
+            raise EvenrankError(f"{folder}: there is no run to resume")
+        if load_recipe(kept) != recipe:
+            raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
+        return
+    if kept.is_file():
+        raise EvenrankError(f"{folder}: there is a run already (--resume goes on with it; --set out=… starts another)")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(kept, to_toml(recipe))
+    versions = {"evenrank": __version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in _LIBRARIES}
+    write_text(folder / "versions.json", json.dumps(versions, indent=1))
+
+
+def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
+    done = folder / "counts.json"
+    if done.is_file():
+        counts: dict[str, int] = json.loads(done.read_text(encoding="utf-8"))
+        return counts
+    data = recipe.data
+    queries = read_queries(data.queries)
+    if data.groups is not None:
+        return build_from_file(data.groups, data.collection, queries, folder)
+    assert data.run is not None
+    assert data.qrels is not None
+    return build_groups(read_run(data.run), read_qrels(data.qrels), data.collection, queries, folder, depth=data.depth)
+
+
+def _validation(recipe: Recipe) -> Validation:
+    wanted = recipe.validation
+    run = read_run(wanted.run, "validation")
+    depth = max((wanted.depth, *wanted.depths))
+    shown = run.table.filter(pl.col("rank") <= depth)["doc_id"]
+    texts = read_texts(wanted.collection or recipe.data.collection, shown)
+    return Validation.of(
+        run, read_qrels(wanted.qrels), read_queries(wanted.queries), texts, measure=wanted.measure, depth=depth
+    )
+
+
+def _last_checkpoint(folder: Path) -> Path | None:
+    """The newest whole checkpoint (the trainer's state is written last)."""
+    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _finish(
+    recipe: Recipe, folder: Path, ranker: Ranker, validation: Validation, trainer: Any, counts: dict[str, int]
+) -> None:
+    from .card import write_card
+
+    ranker.eval()
+    scores = validation.scores(ranker)
+    depth, value = validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))
+    before = validation.value(validation.run)
+    run = validation.reranked(scores, depth, recipe.name)
+    ranker.save(folder / "model")
+    write_run(run, folder / "validation.run")
+    result = {
+        "measure": validation.measure,
+        "first_stage": before,
+        "value": value,
+        "depth": depth,
+        "steps": trainer.state.global_step,
+        "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
+        "groups": counts,
+    }
+    write_text(folder / "result.json", json.dumps(result, indent=1))
+    write_card(recipe, folder, result, validation, run)

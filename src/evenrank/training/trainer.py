@@ -1,0 +1,197 @@
+"""The trainer: transformers' Trainer on query groups, with all that it can (several GPUs, resuming, …)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+
+from evenrank.io import EvenrankError
+from evenrank.rankers.protocol import Ranker
+
+from .groups import Group, QueryGroupSet, collate
+from .losses import LOSSES
+from .recipes import Recipe
+from .validation import Validation
+
+METRIC = "eval_validation"
+_OWN = ("labels", "index")
+
+
+class TrainingError(EvenrankError):
+    """Training that cannot go on: a loss that is no number. The last checkpoint is good."""
+
+
+class Collator:
+    """Items → the ranker's tensors, with ``labels`` [B, K] and each item's ``index`` [B]."""
+
+    def __init__(self, ranker: Ranker) -> None:
+        self.ranker = ranker
+
+    def __call__(self, items: Sequence[Group]) -> dict[str, Tensor]:
+        groups = collate(items)
+        assert groups.labels is not None
+        inputs = self.ranker.encode(groups)
+        return {**inputs, "labels": groups.labels, "index": torch.tensor([item.index for item in items])}
+
+
+class RankingTrainer(Trainer):  # type: ignore[misc]
+    """Trains a ranker on query groups with a ranking loss; validates by re-ranking a run."""
+
+    def __init__(
+        self, ranker: Ranker, recipe: Recipe, groups: QueryGroupSet, validation: Validation, **kwargs: Any
+    ) -> None:
+        self.recipe = recipe
+        self.ranker = ranker
+        self.groups = groups
+        self.validation = validation
+        self.loss = LOSSES[recipe.loss.name]
+        super().__init__(
+            model=ranker,
+            args=_arguments(recipe, len(groups)),
+            data_collator=Collator(ranker),
+            train_dataset=groups,
+            eval_dataset=[],
+            callbacks=[EarlyStoppingCallback(recipe.training.patience), Log(recipe.folder / "log.jsonl")],
+            **kwargs,
+        )
+        # The loss is a mean over the batch already, whatever the number of passages.
+        self.model_accepts_loss_kwargs = False
+
+    def compute_loss(
+        self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """The ranking loss of a batch. Raises TrainingError where it is no number."""
+        scores = model(**{name: value for name, value in inputs.items() if name not in _OWN})
+        loss = self.loss(scores.float(), inputs["labels"], inputs["mask"])
+        self._check(loss, inputs)
+        return (loss, scores) if return_outputs else loss
+
+    def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """A step, with cached gradients where the recipe asks for them."""
+        if self.recipe.training.cached is None:
+            step: Tensor = super().training_step(model, inputs, num_items_in_batch)
+            return step
+        from evenrank.rankers.cached import cached_backward
+
+        model.train()
+        inputs = self._prepare_inputs(inputs)
+        labels, mask = inputs["labels"], inputs["mask"]
+        share = self.current_gradient_accumulation_steps
+
+        def loss(scores: Tensor) -> Tensor:
+            return self.loss(scores.float(), labels, mask) / share
+
+        own = {name: value for name, value in inputs.items() if name not in _OWN}
+        with self.compute_loss_context_manager():
+            value = cached_backward(
+                model, own, loss, chunk=self.recipe.training.cached, backward=self.accelerator.backward
+            )
+        self._check(value, inputs)
+        return value.detach()
+
+    def _check(self, loss: Tensor, inputs: dict[str, Any]) -> None:
+        if torch.isfinite(loss):
+            return
+        queries = ", ".join(self.groups.query_id(int(index)) for index in inputs["index"][:5])
+        raise TrainingError(
+            f"step {self.state.global_step + 1}: the loss is {loss.item()} (batch of the queries {queries}, …);"
+            f" the last checkpoint in {self.args.output_dir} is kept"
+        )
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Re-ranks the validation run; the measure is logged, and chooses the checkpoint."""
+        scores = self.validation.scores(self.ranker)
+        run = self.validation.reranked(scores, self.recipe.validation.depth, "validation")
+        metrics = {METRIC: self.validation.value(run)}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """Adam or AdamW with a learning rate for each of the ranker's parameter groups."""
+        if self.optimizer is None:
+            training = self.recipe.training
+            groups = self.ranker.parameter_groups()
+            unknown = sorted(set(training.learning_rates) - set(groups))
+            if unknown:
+                raise EvenrankError(
+                    f"training.learning_rates: no parameter group {unknown[0]} (this ranker has {', '.join(groups)})"
+                )
+            parts = [
+                {"params": parameters, "lr": training.learning_rates.get(name, training.learning_rate)}
+                for name, parameters in groups.items()
+            ]
+            form = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
+            self.optimizer = form(parts, lr=training.learning_rate, weight_decay=training.weight_decay)
+        optimizer: torch.optim.Optimizer = self.optimizer
+        return optimizer
+
+
+class Log(TrainerCallback):  # type: ignore[misc]
+    """Writes every logged value as a line of JSON."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+        """One line: the step, the epoch and what was logged."""
+        if not state.is_world_process_zero or not logs:
+            return
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"step": state.global_step, "epoch": state.epoch, **logs}) + "\n")
+
+
+def _arguments(recipe: Recipe, items: int) -> TrainingArguments:
+    training = recipe.training
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    steps_an_epoch = max(1, math.ceil(items / (training.batch * world * training.accumulation)))
+    steps = training.max_steps if training.max_steps > 0 else math.ceil(steps_an_epoch * training.epochs)
+    every = min(training.evaluate_every, steps)
+    on_gpu = torch.cuda.is_available()
+    bf16 = training.precision == "bfloat16" or (
+        training.precision == "auto" and on_gpu and torch.cuda.is_bf16_supported()
+    )
+    return TrainingArguments(
+        output_dir=str(recipe.folder / "checkpoints"),
+        per_device_train_batch_size=training.batch,
+        gradient_accumulation_steps=training.accumulation,
+        num_train_epochs=training.epochs,
+        max_steps=training.max_steps,
+        learning_rate=training.learning_rate,
+        lr_scheduler_type=training.schedule if training.schedule == "linear" else "constant_with_warmup",
+        warmup_steps=round(training.warmup * steps),
+        max_grad_norm=training.clip,
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model=METRIC,
+        greater_is_better=True,
+        logging_steps=max(1, every // 10),
+        seed=training.seed,
+        data_seed=training.seed,
+        bf16=bf16,
+        use_cpu=not on_gpu,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        dataloader_num_workers=training.workers,
+        dataloader_pin_memory=on_gpu,
+        report_to=["tensorboard"] if _has_tensorboard() else [],
+        disable_tqdm=None,
+    )
+
+
+def _has_tensorboard() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("tensorboard") is not None

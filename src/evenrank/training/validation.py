@@ -1,0 +1,76 @@
+"""Validation as it will be used: a run is re-ranked, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, Run
+from evenrank.io.errors import shown
+from evenrank.measures import Evaluation, parse_measure
+from evenrank.rankers.protocol import Ranker
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A run to re-rank with its texts at hand: the first ``depth`` passages of every judged query."""
+
+    run: Run
+    qrels: pl.DataFrame
+    pairs: pl.DataFrame
+    """``query_id``, ``doc_id``, ``rank``, ``query`` and ``text`` of each pair to score."""
+    measure: str
+
+    @classmethod
+    def of(
+        cls, run: Run, qrels: pl.DataFrame, queries: pl.DataFrame, texts: pl.DataFrame, *, measure: str, depth: int
+    ) -> Validation:
+        """Raises EvenrankError where a query or a passage has no text, or no query of the run is judged."""
+        judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
+        if not judged.height:
+            raise EvenrankError("validation: no query of the run is judged")
+        pairs = (
+            judged.filter(pl.col("rank") <= depth)
+            .join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left")
+            .join(texts, on="doc_id", how="left", maintain_order="left")
+        )
+        for column, noun in (("query", "query_id"), ("text", "doc_id")):
+            lacking = pairs.filter(pl.col(column).is_null())[noun].unique(maintain_order=True)
+            if len(lacking):
+                raise EvenrankError(
+                    f"validation: no text for {len(lacking)} of {noun}: {', '.join(map(shown, lacking[:5]))}"
+                )
+        return cls(Run.from_table(judged, run.name), qrels, pairs, measure)
+
+    def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:  # type: ignore[type-arg]
+        """The ranker's scores [pairs]."""
+        scores = ranker.score(self.pairs["query"].to_list(), self.pairs["text"].to_list(), batch_size)
+        return scores.double().numpy()
+
+    def reranked(self, scores: np.ndarray, depth: int, name: str) -> Run:  # type: ignore[type-arg]
+        """The run with its first ``depth`` passages in the order of the scores [pairs], the others behind them."""
+        scored = self.pairs.select("query_id", "doc_id", "rank").with_columns(pl.Series("new", scores))
+        table = self.run.table.join(
+            scored.select("query_id", "doc_id", "new"), on=["query_id", "doc_id"], how="left", maintain_order="left"
+        )
+        lowest = float(np.min(scores, initial=0.0)) - 1.0
+        score = (
+            pl.when((pl.col("rank") <= depth) & pl.col("new").is_not_null())
+            .then(pl.col("new"))
+            .otherwise(lowest - pl.col("rank").cast(pl.Float64))
+        )
+        return Run.from_table(table.select("query_id", "doc_id", score.alias("score")), name)
+
+    def value(self, run: Run) -> float:
+        """The validation measure of a run, mean over its judged queries."""
+        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
+        return float(np.nanmean(Evaluation(run, qrels=judged).values(parse_measure(self.measure))))
+
+    def best_depth(self, scores: np.ndarray, depths: Sequence[int]) -> tuple[int, float]:  # type: ignore[type-arg]
+        """The re-ranking depth with the highest measure (the smallest of several), and that measure."""
+        values = [(self.value(self.reranked(scores, depth, "validation")), -depth) for depth in depths]
+        value, depth = max(values)
+        return -depth, value

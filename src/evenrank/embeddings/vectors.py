@@ -194,9 +194,7 @@ def train_vectors(
 
     texts = _Texts(collection, tokenize)
     # Several threads would add up their steps in an order that changes from run to run.
-    model = Word2Vec(
-        vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed, workers=1
-    )
+    model = Word2Vec(vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed, workers=1)
     model.build_vocab(texts)
     if not len(model.wv):
         raise EvenrankError(f"word vectors: no word stands {min_count} times or more in {shown(texts)}")
@@ -207,9 +205,7 @@ def train_vectors(
 class _Texts:
     """The words of each text, as often as gensim asks for them."""
 
-    def __init__(
-        self, collection: str | os.PathLike[str] | pl.DataFrame, tokenize: Callable[[str], list[str]]
-    ) -> None:
+    def __init__(self, collection: str | os.PathLike[str] | pl.DataFrame, tokenize: Callable[[str], list[str]]) -> None:
         self._collection, self._tokenize = collection, tokenize
 
     def __str__(self) -> str:

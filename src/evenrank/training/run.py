@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import torch
+from accelerate import PartialState
 
 from evenrank import __version__
 from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
@@ -33,8 +37,14 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     Raises EvenrankError for a run that is there already, or that another recipe made.
     """
     folder = recipe.folder
-    _prepare(recipe, folder, resume)
+    # The ranker first: a model that cannot be used leaves no folder behind.
     ranker = build_ranker(recipe)
+    state = PartialState(cpu=not torch.cuda.is_available())
+    if state.is_main_process:
+        _prepare(recipe, folder, resume)
+        _groups(recipe, folder / "groups")
+    # With several processes one makes the folder, and the others read it.
+    state.wait_for_everyone()
     counts = _groups(recipe, folder / "groups")
     say(f"{counts['queries']} queries ({counts['without_positive']} without a relevant passage left out)")
     groups = QueryGroupSet(
@@ -46,7 +56,9 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     validation = _validation(recipe)
     trainer = RankingTrainer(ranker, recipe, groups, validation)
     last = _last_checkpoint(folder) if resume else None
-    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    # The progress bar writes the log beside itself, on standard output.
+    with contextlib.redirect_stdout(sys.stderr):
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
     if trainer.is_world_process_zero():
         _finish(recipe, folder, ranker, validation, trainer, counts)
     return folder

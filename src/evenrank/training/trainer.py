@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from evenrank.io import EvenrankError
 from evenrank.rankers.protocol import Ranker
@@ -62,8 +64,13 @@ class RankingTrainer(Trainer):  # type: ignore[misc]
             callbacks=[EarlyStoppingCallback(recipe.training.patience), Log(recipe.folder / "log.jsonl")],
             **kwargs,
         )
+        # Results go to standard output, progress to standard error: not this one's prints.
+        self.remove_callback(PrinterCallback)
         # The loss is a mean over the batch already, whatever the number of passages.
         self.model_accepts_loss_kwargs = False
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
+        return EpochSampler(self.groups, self.recipe.training.seed)
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -135,6 +142,29 @@ class RankingTrainer(Trainer):  # type: ignore[misc]
         return optimizer
 
 
+class EpochSampler(torch.utils.data.Sampler[int]):
+    """A new order of the items each epoch, from seed and epoch alone: the same for any number of processes.
+
+    Passes the epoch on to the data set, whose negatives depend on it.
+    """
+
+    def __init__(self, groups: QueryGroupSet, seed: int) -> None:
+        self.groups = groups
+        self.seed = seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer when an epoch starts."""
+        self.epoch = epoch
+        self.groups.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.random.default_rng([self.seed, self.epoch]).permutation(len(self.groups)).tolist())
+
+
 class Log(TrainerCallback):  # type: ignore[misc]
     """Writes every logged value as a line of JSON."""
 
@@ -187,7 +217,7 @@ def _arguments(recipe: Recipe, items: int) -> TrainingArguments:
         dataloader_num_workers=training.workers,
         dataloader_pin_memory=on_gpu,
         report_to=["tensorboard"] if _has_tensorboard() else [],
-        disable_tqdm=None,
+        disable_tqdm=not sys.stderr.isatty(),
     )
 
 

@@ -1,0 +1,89 @@
+"""MatchPyramid: the cosines of a pair's words as an image [Pang et al., AAAI 2016]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .vocabulary import Vocabulary
+from .word_ranker import WordConfig, WordRanker
+
+POOLS = ((36, 90), (18, 60), (9, 30), (6, 20), (3, 10))
+MAPS = 16
+_KERNEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPyramidConfig(WordConfig):
+    """Words kept of a query and of a passage: the size of the image."""
+
+
+class MatchPyramidRanker(WordRanker):
+    """5 × (3×3 convolution to 16 maps, ReLU, adaptive max-pooling), then 480 → 100 → 10 → 1, the last without a bias.
+
+    The image is filled with zeros to 30 × 200, and each convolution's input with two rows and columns of zeros after
+    the last, as in the public code, so that its output is as large. Most of an image is that filling, and there every
+    layer gives what it gives for an image of zeros. So only the corner that a batch's texts reach is computed, and the
+    rest is taken from one image of zeros: the same scores, for a tenth of the work.
+    """
+
+    kind = "match-pyramid"
+    config_class = MatchPyramidConfig
+
+    def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
+        super().__init__(vocabulary, matrix, config)
+        self.convolutions = nn.ModuleList(
+            [nn.Conv2d(MAPS if level else 1, MAPS, _KERNEL) for level in range(len(POOLS))]
+        )
+        sizes = (MAPS * POOLS[-1][0] * POOLS[-1][1], 100, 10)
+        self.dense = nn.ModuleList(nn.Linear(*size) for size in pairwise(sizes))
+        self.last = nn.Linear(sizes[-1], 1, bias=False)
+        # PyTorch's own start shrinks the signal to a hundred-thousandth over eight layers; this one keeps it [He 2015].
+        for layer in (*self.convolutions, *self.dense):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+
+    def match(self, cosines: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
+        image = (cosines * query_mask[:, :, None] * passage_mask[:, None, :])[:, None]
+        size = self.config.query_length, self.config.passage_length
+        zeros = image.new_zeros(1, 1, *size)
+        for convolution, pool in zip(self.convolutions, POOLS, strict=True):
+            padded = functional.pad(zeros, (0, _KERNEL - 1, 0, _KERNEL - 1))
+            rows, out_rows = _reach(image.shape[2], size[0], pool[0])
+            columns, out_columns = _reach(image.shape[3], size[1], pool[1])
+            corner = padded[:, :, : rows + _KERNEL - 1, : columns + _KERNEL - 1].expand(len(image), -1, -1, -1)
+            # With the maps last, pooling is 20 times as fast.
+            corner = corner.clone(memory_format=torch.channels_last)
+            corner[:, :, : image.shape[2], : image.shape[3]] = image
+            image = _pooled(convolution(corner), (out_rows, out_columns))
+            zeros = _pooled(convolution(padded), pool)
+            size = pool
+        whole = zeros.repeat(len(image), 1, 1, 1)
+        whole[:, :, : image.shape[2], : image.shape[3]] = image
+        features = whole.flatten(1)
+        for layer in self.dense:
+            features = layer(features).relu()
+        scores: Tensor = self.last(features)[:, 0]
+        return scores
+
+
+def _pooled(maps: Tensor, size: tuple[int, int]) -> Tensor:
+    return functional.adaptive_max_pool2d(maps.relu_().contiguous(memory_format=torch.channels_last), size)
+
+
+def _reach(used: int, size: int, pooled: int) -> tuple[int, int]:
+    """How far the first ``used`` of ``size`` places reach when these are pooled to ``pooled``: before and after.
+
+    A convolution over a place and those after it leaves the reach as it is. Cell p pools the places from
+    floor(p · size / pooled) on, so the cells up to ceil(used · pooled / size) are reached. Both results are rounded up
+    to where a cell ends with a place, so that pooling the corner alone has the same cells as pooling all.
+    """
+    step = pooled // gcd(size, pooled)
+    after = min(pooled, -(-used * pooled // size))
+    after = -(-after // step) * step
+    return after * size // pooled, after

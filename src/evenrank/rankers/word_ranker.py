@@ -1,0 +1,248 @@
+"""The base of the rankers over word vectors: encoding, scoring many pairs fast, saving and loading."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evenrank.embeddings import Vectors
+from evenrank.io import EvenrankError, InputError, atomic_path, write_text
+from evenrank.io.errors import shown
+
+from .kernels import cosine
+from .protocol import Inputs, QueryGroups, Ranker, config_file
+from .vocabulary import FIRST, UNKNOWN, Vocabulary, padded
+
+_WEIGHTS, _VOCABULARY = "model.safetensors", "vocabulary.txt"
+# Pairs whose distinct words are looked up together when scoring.
+_WINDOW = 1 << 13
+
+
+@dataclass(frozen=True, slots=True)
+class WordConfig:
+    """What every ranker over word vectors has: words kept of a query and of a passage.
+
+    Raises EvenrankError where a whole number is not at least 1.
+    """
+
+    query_length: int = 30
+    passage_length: int = 200
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, int) and (type(value) is not int or value < 1):
+                raise EvenrankError(f"{field.name}: expected a whole number from 1 on, found {shown(value)}")
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """The CPU's random numbers from ``seed``, and as they were after."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+class WordRanker(Ranker):
+    """A ranker that compares each word of a query with each of a passage by the cosine of their vectors.
+
+    A subclass says what vectors are compared (:meth:`project` and :meth:`represent`) and what is made of the cosines
+    (:meth:`match`). ``cut`` counts the queries and passages that were longer than the configuration keeps, in the
+    process that encoded them.
+    """
+
+    config_class: ClassVar[type[WordConfig]]
+    config: WordConfig
+
+    def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
+        """``matrix`` [V, d] float32: the vector of each number of ``vocabulary``, row 0 (padding) all zero."""
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.config = config
+        self.embeddings = nn.Embedding(len(vocabulary), matrix.shape[1], padding_idx=0, _weight=matrix)
+        self.cut = {"queries": 0, "passages": 0}
+
+    @classmethod
+    def from_vectors(cls, vectors: Vectors, config: WordConfig | None = None, seed: int = 0) -> Self:
+        """A new ranker over pre-trained vectors, which training changes too; the same seed gives the same weights.
+
+        A word without a vector, and one whose vector is zero and so has no direction, gets a random one of the usual
+        length: normal, with the standard deviation of all the numbers of ``vectors``. All unknown words share one.
+        """
+        vocabulary, rows = Vocabulary.of_vectors(vectors)
+        if not rows:
+            raise EvenrankError("vectors: none belongs to a single word")
+        config = config or cls.config_class()
+        if type(config) is not cls.config_class:
+            raise EvenrankError(f"{cls.kind}: expected a {cls.config_class.__name__}, found {type(config).__name__}")
+        with _seeded(seed):
+            matrix = torch.zeros(len(vocabulary), vectors.dimensions)
+            matrix[FIRST:] = torch.from_numpy(vectors.matrix[rows])
+            lacking = (matrix == 0).all(1)
+            lacking[0] = False
+            spread = float(matrix[FIRST:].std(correction=0)) or 1.0
+            matrix[lacking] = torch.randn(int(lacking.sum()), vectors.dimensions) * spread
+            assert lacking[UNKNOWN]
+            return cls(vocabulary, matrix, config)
+
+    # --- what a subclass says --------------------------------------------------------------------------------------
+
+    def project(self, vectors: Tensor) -> tuple[Tensor, ...]:
+        """What depends on a word alone: of word vectors [..., d], tensors [..., *], 0 for the zero vector."""
+        return (vectors,)
+
+    def represent(self, projected: tuple[Tensor, ...], mask: Tensor, *, passage: bool) -> Tensor:
+        """The vectors [N, R, d'] to compare of N texts: ``projected`` [N, L, *] each, ``mask`` [N, L] bool."""
+        return projected[0]
+
+    @abstractmethod
+    def match(self, cosines: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
+        """Scores [N] of ``cosines`` [N, R_q, R_d]; ``query_mask`` [N, Q] and ``passage_mask`` [N, D], bool."""
+
+    # --- the protocol ----------------------------------------------------------------------------------------------
+
+    def encode(self, groups: QueryGroups) -> Inputs:
+        """``queries`` [B, Q] and ``passages`` [N, D]: numbers of words, 0 for padding; ``mask`` [B, K].
+
+        N counts the passages there are: row n belongs to the n-th True of ``mask``, row by row.
+        """
+        return {
+            "queries": padded(self._numbers(groups.queries, "queries")),
+            "passages": padded(self._numbers([text for row in groups.passages for text in row], "passages")),
+            "mask": groups.mask,
+        }
+
+    def _numbers(self, texts: Sequence[str], what: str) -> list[list[int]]:
+        """The words kept of each text, as numbers; the longer ones are counted."""
+        length = self.config.query_length if what == "queries" else self.config.passage_length
+        rows = [self.vocabulary.numbers(text) for text in texts]
+        self.cut[what] += sum(len(row) > length for row in rows)
+        return [row[:length] for row in rows]
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Scores [B, K], 0 where ``mask`` [B, K] is False; each query is encoded once for all its passages."""
+        queries, passages, mask = inputs["queries"], inputs["passages"], inputs["mask"]
+        query_mask, passage_mask = queries > 0, passages > 0
+        compared = self.represent(self.project(self.embeddings(queries)), query_mask, passage=False)
+        against = self.represent(self.project(self.embeddings(passages)), passage_mask, passage=True)
+        rows = mask.nonzero()[:, 0]
+        scores = self.match(cosine(compared, against, rows), query_mask[rows], passage_mask)
+        return scores.new_zeros(mask.shape).masked_scatter(mask, scores)
+
+    @torch.inference_mode()
+    def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
+        """Scores [pairs] of pairs, on the ranker's device: each distinct text once in a window of 8,192 pairs.
+
+        In a window, :meth:`project` takes each distinct word once, and the passages go by length, so that little is
+        padding; ``batch_size`` pairs at a time stay in the processor's cache.
+        """
+        training = self.training
+        self.eval()
+        scores = torch.empty(len(queries))
+        for start in range(0, len(queries), _WINDOW):
+            part = slice(start, start + _WINDOW)
+            scores[part] = self._score_window(queries[part], passages[part], batch_size)
+        self.train(training)
+        return scores
+
+    def _score_window(self, queries: Sequence[str], passages: Sequence[str], batch_size: int) -> Tensor:
+        device = self.embeddings.weight.device
+        query_row, query_ids = self._distinct(queries, "queries")
+        passage_row, passage_ids = self._distinct(passages, "passages")
+        met = torch.zeros(len(self.vocabulary), dtype=torch.bool)
+        met[0] = met[query_ids] = met[passage_ids] = True
+        tables = self.project(self.embeddings.weight[met.to(device)])
+        # Number of a word → row of the tables; 0 stays 0.
+        place = met.cumsum(0) - 1
+        query_ids, passage_ids = place[query_ids].to(device), place[passage_ids].to(device)
+
+        def represent(ids: Tensor, *, passage: bool) -> Tensor:
+            looked_up = tuple(functional.embedding(ids, table) for table in tables)
+            return self.represent(looked_up, ids > 0, passage=passage)
+
+        starts = range(0, len(query_ids), batch_size)
+        compared = torch.cat([represent(query_ids[at : at + batch_size], passage=False) for at in starts])
+        query_length, passage_length = (query_ids > 0).sum(1).cpu(), (passage_ids > 0).sum(1).cpu()
+        # By length, the same passage side by side.
+        order = (passage_length[passage_row] * len(passages) + passage_row).argsort(descending=True, stable=True)
+        scores = torch.empty(len(queries))
+        for at in range(0, len(order), batch_size):
+            pairs = order[at : at + batch_size]
+            rows = query_row[pairs]
+            distinct, against_row = torch.unique_consecutive(passage_row[pairs], return_inverse=True)
+            longest = max(1, int(passage_length[distinct].max())), max(1, int(query_length[rows].max()))
+            ids = passage_ids[distinct.to(device), : longest[0]]
+            against = represent(ids, passage=True)
+            if len(distinct) < len(pairs):
+                against, ids = against[against_row.to(device)], ids[against_row.to(device)]
+            words = query_ids[rows.to(device), : longest[1]]
+            cosines = cosine(self._first(compared, query_ids.shape[1], longest[1]), against, rows.to(device))
+            scores[pairs] = self.match(cosines, words > 0, ids > 0).float().cpu()
+        return scores
+
+    @staticmethod
+    def _first(compared: Tensor, length: int, longest: int) -> Tensor:
+        """Of vectors [N, n-grams · length, d], those [N, n-grams · longest, d] of the first words."""
+        size, rows, width = compared.shape
+        return compared.view(size, rows // length, length, width)[:, :, :longest].flatten(1, 2)
+
+    def _distinct(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
+        """The row of each text, and the words [distinct texts, L] of the rows."""
+        rows: dict[str, int] = {}
+        row = torch.tensor([rows.setdefault(text, len(rows)) for text in texts])
+        return row, padded(self._numbers(list(rows), what))
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """``embeddings``, ``contextualisation`` (where the ranker has it) and ``kernels``: the rest."""
+        groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "contextualisation": [], "kernels": []}
+        for name, parameter in self.named_parameters():
+            groups[name.partition(".")[0] if name.partition(".")[0] in groups else "kernels"].append(parameter)
+        return {name: parameters for name, parameters in groups.items() if parameters}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes ``model.safetensors``, ``vocabulary.txt`` and ``evenrank.json`` into a folder."""
+        from safetensors.torch import save_file
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
+        with atomic_path(Path(folder) / _WEIGHTS) as part:
+            save_file(weights, part)
+        self.vocabulary.save(Path(folder) / _VOCABULARY)
+        content = {"kind": self.kind, "config": asdict(self.config)}
+        write_text(config_file(folder), json.dumps(content, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """The ranker that :meth:`save` wrote. Raises InputError where a file is missing, damaged or of another kind."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            content = json.loads(config_file(folder).read_text(encoding="utf-8"))
+            if content["kind"] != cls.kind:
+                raise InputError(folder, f"expected a ranker of kind {cls.kind}, found {shown(content['kind'])}")
+            config = cls.config_class(**content["config"])
+            vocabulary = Vocabulary.load(Path(folder) / _VOCABULARY)
+            weights = load_file(Path(folder) / _WEIGHTS)
+            matrix = weights["embeddings.weight"].float()
+            if matrix.ndim != 2 or len(matrix) != len(vocabulary):
+                raise ValueError(f"{len(vocabulary)} words and {len(matrix)} vectors")
+            with _seeded(0):
+                ranker = cls(vocabulary, matrix, config)
+            ranker.load_state_dict(weights)
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, EvenrankError, SafetensorError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(folder, f"the folder holds no usable {cls.kind} ranker ({reason})") from None
+        return ranker

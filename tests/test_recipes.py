@@ -1,0 +1,76 @@
+"""Recipes: the shipped ones, settings over them, and what is wrong with a recipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenrank.io import EvenrankError, InputError
+from evenrank.training.recipes import load_recipe, shipped_recipes, to_toml
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_shipped_recipes_are_valid_and_survive_writing(name, tmp_path):
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert recipe.source is not None
+    (tmp_path / "r.toml").write_text(to_toml(recipe), encoding="utf-8")
+    assert load_recipe(tmp_path / "r.toml") == recipe
+
+
+def test_the_published_settings():
+    tk = load_recipe("position-tk")
+    assert (tk.loss.name, tk.training.batch, tk.training.optimizer) == ("hinge", 32, "adam")
+    assert tk.training.learning_rates == {"embeddings": 1e-4, "contextualisation": 1e-4, "kernels": 1e-3}
+    assert (
+        load_recipe("position-cat").training.learning_rate == load_recipe("position-dot").training.learning_rate == 7e-6
+    )
+    dot = load_recipe("ibbr-dot")
+    assert (dot.ranker.model, dot.ranker.dimensions, dot.training.batch) == (
+        "google/bert_uncased_L-2_H-128_A-2",
+        128,
+        150,
+    )
+    assert (dot.data.negatives, dot.training.learning_rate, dot.training.weight_decay) == (199, 3e-5, 0.01)
+    assert load_recipe("sampling-cat").data.negatives == 20
+
+
+def test_settings_over_a_recipe():
+    recipe = load_recipe("position-tk", ["training.batch=8", "out=runs/mine", "training.learning_rates.kernels=0.1"])
+    assert recipe.training.batch == 8
+    assert str(recipe.folder) == "runs/mine"
+    assert recipe.training.learning_rates["kernels"] == 0.1
+    assert str(load_recipe("position-tk").folder) == "runs/position-tk"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.batchsize=3", "unknown key training.batchsize (allowed: epochs, max_steps, batch,"),
+        ("colour=1", "unknown key colour (allowed: name, out, source, ranker, data,"),
+        ("training.batch=0", "training.batch: Input should be greater than or equal to 1, found '0'"),
+        ("loss.name=rank", "loss.name: Input should be 'nll', 'hinge', 'bce', 'ranknet' or 'margin-mse', found 'rank'"),
+        ("ranker.kind=bert", "ranker.kind: Input should be 'cat', 'dot', 'tk', 'knrm', 'conv-knrm' or 'match-pyramid'"),
+        ("data.groups=g.parquet", "data: either groups, or run and qrels"),
+        ("training", "--set: expected key=value, found 'training'"),
+        ("name.x=1", "--set: 'name.x': name is no table"),
+    ],
+)
+def test_a_wrong_setting_names_the_key_and_what_is_allowed(setting, message):
+    with pytest.raises(EvenrankError) as error:
+        load_recipe("position-cat", [setting])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_missing_or_no_toml(tmp_path):
+    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "cat"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"r\.toml: ranker: model: a cat ranker needs one"):
+        load_recipe(tmp_path / "r.toml")
+    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "tk"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="the key data is missing"):
+        load_recipe(tmp_path / "r.toml")
+    (tmp_path / "r.toml").write_text("name = ", encoding="utf-8")
+    with pytest.raises(InputError, match="no valid TOML"):
+        load_recipe(tmp_path / "r.toml")
+    with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: ibbr-dot, "):
+        load_recipe("nowhere")

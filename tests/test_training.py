@@ -1,0 +1,284 @@
+"""Whole training runs with a tiny bi-encoder: what they leave, resuming, several processes, and what stops them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from evenrank.io import EvenrankError, Run, read_run, write_run  # noqa: E402
+from evenrank.training.recipes import Recipe, load_recipe  # noqa: E402
+from evenrank.training.run import train  # noqa: E402
+from tiny_models import WORDS, texts, tiny_bert  # noqa: E402
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of a small task: the relevant passage of a query repeats its words."""
+    folder = tmp_path_factory.mktemp("task")
+    tiny_bert(folder / "model", hidden=16, layers=1)
+    rng = np.random.default_rng(0)
+    passages = texts(60, 8, seed=1)
+    queries = [" ".join(rng.choice(WORDS, 3, replace=False)) for _ in range(24)]
+    passages[:24] = [f"{query} {passage}" for query, passage in zip(queries, passages[:24], strict=True)]
+    (folder / "c.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(passages)), encoding="utf-8")
+    (folder / "q.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(queries)), encoding="utf-8")
+    (folder / "qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(24)), encoding="utf-8")
+    rows = [(str(q), str(d), float(rng.random())) for q in range(24) for d in {q, *rng.choice(60, 9, replace=False)}]
+    table = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
+    for name, chosen in (("train", range(16)), ("valid", range(16, 24))):
+        part = table.filter(pl.col("query_id").is_in([str(q) for q in chosen]))
+        write_run(Run.from_table(part, name), folder / f"{name}.run")
+    (folder / "r.toml").write_text(
+        f"""
+name = "tiny"
+[ranker]
+kind = "dot"
+model = "{folder / "model"}"
+query_length = 8
+passage_length = 16
+[data]
+collection = "{folder / "c.tsv"}"
+queries = "{folder / "q.tsv"}"
+qrels = "{folder / "qrels"}"
+run = "{folder / "train.run"}"
+negatives = 3
+[validation]
+queries = "{folder / "q.tsv"}"
+qrels = "{folder / "qrels"}"
+run = "{folder / "valid.run"}"
+depth = 10
+depths = [2, 10]
+[training]
+batch = 4
+max_steps = 12
+learning_rate = 0.003
+evaluate_every = 4
+""",
+        encoding="utf-8",
+    )
+    return folder
+
+
+def recipe(home: Path, out: Path, *settings: str) -> Recipe:
+    return load_recipe(home / "r.toml", [f'out="{out}"', *settings])
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def assert_same(first: Path, second: Path, tolerance: float = 0.0) -> None:
+    a, b = weights(first), weights(second)
+    assert a.keys() == b.keys()
+    for name in a:
+        if tolerance and name.endswith("key.bias"):
+            # No score depends on it, so its gradient is rounding, which Adam makes as large as any other.
+            continue
+        torch.testing.assert_close(a[name], b[name], rtol=0, atol=tolerance, msg=name)
+
+
+@pytest.fixture(scope="module")
+def done(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(recipe(home, tmp_path_factory.mktemp("run") / "a"))
+
+
+def test_what_a_run_leaves(home, done):
+    assert load_recipe(done / "recipe.toml") == recipe(home, done)
+    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
+    assert result["steps"] == 12
+    assert result["depth"] in (2, 10)
+    assert result["groups"] == {"queries": 16, "without_positive": 0, "without_negative": 0}
+    assert json.loads((done / "versions.json").read_text(encoding="utf-8"))["torch"] == torch.__version__
+    lines = [json.loads(line) for line in (done / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    validations = [line["eval_validation"] for line in lines if "eval_validation" in line]
+    assert len(validations) == 3
+    assert result["value"] >= max(validations) - 1e-9
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert len(losses) == 12
+    assert np.mean(losses[-4:]) < np.mean(losses[:4])
+    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
+    assert "NFaiRR@10" in card
+    assert f"{result['value']:.4f}" in card
+    assert set(json.loads((done / "audit.json").read_text())["runs"]) == {
+        "first stage",
+        "tiny",
+        "random",
+        "neutral-first",
+    }
+    assert read_run(done / "validation.run").queries.len() == 8
+
+
+def test_the_best_checkpoint_is_kept(home, done):
+    from evenrank.rankers.dot import DotRanker
+
+    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
+    best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
+    ranker = DotRanker.load(done / "model")
+    for name, value in ranker.state_dict().items():
+        torch.testing.assert_close(value, best[name], rtol=0, atol=0)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(home, done, tmp_path):
+    assert_same(done, train(recipe(home, tmp_path / "b")))
+    other = train(recipe(home, tmp_path / "c", "training.seed=1"))
+    with pytest.raises(AssertionError):
+        assert_same(done, other)
+
+
+KILLED = """
+import os, signal, sys
+from evenrank.training import trainer
+from evenrank.training.recipes import load_recipe
+from evenrank.training.run import train
+
+plain = trainer.RankingTrainer.training_step
+steps = 0
+
+def step(self, *arguments, **named):
+    global steps
+    steps += 1
+    if steps == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self, *arguments, **named)
+
+trainer.RankingTrainer.training_step = step
+train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"']))
+"""
+
+
+def test_a_killed_run_resumes_to_the_same_weights(home, done, tmp_path):
+    command = [sys.executable, "-c", KILLED, str(home / "r.toml"), str(tmp_path / "k")]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not (tmp_path / "k" / "model").exists()
+    assert sorted(path.name for path in (tmp_path / "k" / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-8"]
+    with pytest.raises(EvenrankError, match="there is a run already"):
+        train(recipe(home, tmp_path / "k"))
+    assert_same(done, train(recipe(home, tmp_path / "k"), resume=True))
+
+
+WORLD = """
+import sys
+import torch.distributed
+from evenrank.training import trainer
+from evenrank.training.recipes import load_recipe
+from evenrank.training.run import train
+
+plain = trainer.RankingTrainer.training_step
+
+def step(self, *arguments, **named):
+    assert torch.distributed.get_world_size() == 2
+    assert self.accelerator.num_processes == 2
+    return plain(self, *arguments, **named)
+
+trainer.RankingTrainer.training_step = step
+train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=2"]))
+"""
+
+
+@pytest.fixture(scope="module")
+def still(home: Path) -> Path:
+    """The same recipe for a model without dropout, whose draws depend on how a batch is split."""
+    model = home / "still"
+    model.mkdir()
+    for path in (home / "model").iterdir():
+        (model / path.name).write_bytes(path.read_bytes())
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    toml = (home / "r.toml").read_text(encoding="utf-8").replace(str(home / "model"), str(model))
+    (home / "still.toml").write_text(toml, encoding="utf-8")
+    return home / "still.toml"
+
+
+@pytest.mark.slow
+def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(still, tmp_path):
+    (tmp_path / "world.py").write_text(WORLD, encoding="utf-8")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
+        "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(still), str(tmp_path / "two"),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    one = train(load_recipe(still, [f'out="{tmp_path / "one"}"']))
+    assert_same(one, tmp_path / "two", tolerance=2e-5)
+
+
+def test_cached_gradients_train_to_the_same_weights(still, tmp_path):
+    ways = [], ["training.cached=5"], ["training.batch=2", "training.accumulation=2"]
+    runs = [
+        train(load_recipe(still, [f'out="{tmp_path / str(i)}"', "training.max_steps=4", *way]))
+        for i, way in enumerate(ways)
+    ]
+    assert_same(runs[0], runs[1], tolerance=2e-5)
+    # Two batches of two accumulated are one batch of four.
+    assert_same(runs[0], runs[2], tolerance=2e-5)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
+    from evenrank.training import trainer
+
+    calls = 0
+
+    def broken(scores, labels, mask):
+        nonlocal calls
+        calls += 1
+        return scores.sum() * (float("nan") if calls == 6 else 1.0)
+
+    monkeypatch.setitem(trainer.LOSSES, "nll", broken)
+    with pytest.raises(EvenrankError) as error:
+        train(recipe(home, tmp_path / "n"))
+    assert "step 6: the loss is nan (batch of the queries " in str(error.value)
+    kept = tmp_path / "n" / "checkpoints"
+    assert [path.name for path in kept.iterdir()] == ["checkpoint-4"]
+    assert (kept / "checkpoint-4" / "model.safetensors").is_file()
+
+
+def test_training_stops_when_validation_no_longer_improves(home, tmp_path):
+    found = train(recipe(home, tmp_path / "e", "training.learning_rate=1e-12", "training.patience=1"))
+    assert json.loads((found / "result.json").read_text(encoding="utf-8"))["steps"] == 8
+
+
+def test_learning_rates_by_parameter_group(home, tmp_path):
+    with pytest.raises(EvenrankError, match=r"training\.learning_rates: no parameter group kernels"):
+        train(recipe(home, tmp_path / "g", "training.learning_rates.kernels=0.1"))
+
+
+def test_resuming_needs_the_same_recipe(home, done, tmp_path):
+    with pytest.raises(EvenrankError, match="there is no run to resume"):
+        train(recipe(home, tmp_path / "none"), resume=True)
+    with pytest.raises(EvenrankError, match="this run was started with another recipe"):
+        train(recipe(home, done, "training.batch=8"), resume=True)
+
+
+def test_the_command(home, tmp_path, evenrank):
+    ended = evenrank("train", home / "r.toml", "--set", f"out={tmp_path / 'r'}", "--set", "training.max_steps=4")
+    assert ended.status == 0, ended.err
+    assert ended.out.strip() == str(tmp_path / "r" / "model")
+    ended = evenrank("train", home / "r.toml", "--set", "training.batches=4")
+    assert ended.status == 2
+    assert "unknown key training.batches (allowed: epochs, " in ended.err
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ended = evenrank("train", home / "r.toml", "--set", f"ranker.model={empty}", "--set", f"out={tmp_path / 'x'}")
+    assert ended.status == 2
+    assert ended.err == f"evenrank: {empty}: the folder holds no weights: expected model.safetensors\n"
+    assert not (tmp_path / "x").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .measure import Row, show
 
-NAMES = ("startup", "scoring", "audits")
+NAMES = ("startup", "scoring", "audits", "backends")
 
 
 def main(arguments: list[str]) -> None:

@@ -188,7 +188,10 @@ def test_ties_are_measured_and_flagged():
 def test_documents_outside_the_background_are_counted():
     other = table({str(q): ["n2", "m1"] for q in range(6)})
     found = evenrank.audit({"male": MALE_FIRST, "other": other}, collection=COLLECTION, measures="NFaiRR@2")
-    assert "other: 6 of 12 documents in the first 2 ranks are outside the background." in found.notes
+    assert (
+        "other: 6 of 12 documents in the first 2 ranks are outside the background; its NFaiRR can exceed 1."
+        in found.notes
+    )
     assert found.settings["background"] == "male"
     # n2 is neutral but not in the background, whose ideal is n1, b1: still 1/(1 + 1/log2 3).
     assert found["other"].figures["NFaiRR@2"].mean == pytest.approx(1 / (1 + 1 / math.log2(3)))
@@ -243,6 +246,9 @@ def test_runs_objects_files_and_names(tmp_path):
         ({"runs": {}}, "at least one run"),
         ({"runs": {"random": MALE_FIRST}}, "'random' is kept for a reference ranking"),
         ({"baseline": "bm25"}, "--baseline: no run 'bm25' (the runs are male)"),
+        ({"seed": -1}, "--seed: expected 0 or more, found -1"),
+        ({"measures": "nDCG@10 ("}, "a bracket is not closed"),
+        ({"measures": "APRF"}, "'APRF' needs a group, such as APRF(group='m')"),
         ({"background_depth": 0}, "--background-depth: expected 1 or more, found 0"),
         ({"missing": "ignore"}, "--missing: expected error, skip or neutral, found 'ignore'"),
         ({"order": "rank"}, "--order: expected score or file, found 'rank'"),
@@ -250,7 +256,10 @@ def test_runs_objects_files_and_names(tmp_path):
         ({"collection": None}, "give --collection or --scores"),
         ({"lexicon": "gender-xx"}, "no file and no built-in lexicon 'gender-xx'"),
         ({"poles": "m,x"}, "--poles: expected two of f, m, rest"),
-        ({"queries": COLLECTION.rename({"doc_id": "query_id"})}, "no text for 6 queries of the run male: '0', '1'"),
+        (
+            {"queries": COLLECTION.rename({"doc_id": "query_id"})},
+            "no text for 6 of the queries of the run male: '0', '1'",
+        ),
     ],
 )
 def test_what_cannot_be_audited_is_said_in_one_line(arguments, message):
@@ -278,3 +287,74 @@ def test_three_groups():
     )
     assert found["r"].figures["RaB(magnitude='count')@1"].mean == pytest.approx(2 - 0.5)
     assert found["r"].figures["RaB(magnitude='count',poles='m,f')@2"].mean == pytest.approx((1 - 2) / 2)
+
+
+def test_equal_rankings_are_equal_whatever_rounding_says():
+    longer = {str(q): ["m1", "n1", "b1", "f1", "m2", "f2"] for q in range(40)}
+    # One short list more, so that the sums are added up another way.
+    found = evenrank.audit(
+        {"a": table(longer), "b": table(longer | {"99": ["n2"]})},
+        collection=COLLECTION,
+        background=Run.from_table(table(longer | {"99": ["n2"]}), "all"),
+        baseline="a",
+        measures="NFaiRR@3 ARaB@5 ARaB(magnitude='tf_words')@5 |ARaB|@5",
+    )
+    for name, figure in found["b"].figures.items():
+        compared = figure.vs_baseline
+        assert compared.difference == pytest.approx(0, abs=1e-12), name
+        assert compared.holm_p == 1.0, name
+
+
+def test_whole_run_figures_are_compared_on_common_queries():
+    other = table({str(q): ["f1", "n1", "b1", "m1", "m2", "f2"] for q in range(6, 12)})
+    both = pl.concat([MALE_FIRST, other])
+    found = evenrank.audit(
+        {"a": MALE_FIRST, "b": both},
+        collection=COLLECTION,
+        background=Run.from_table(both, "all"),
+        baseline="a",
+        measures="|ARaB|@5",
+    )
+    figure = found["b"].figures["|ARaB|@5"]
+    assert figure.mean != pytest.approx(found["a"].figures["|ARaB|@5"].mean)
+    assert figure.vs_baseline.difference == 0
+    assert figure.vs_baseline.ci95 == (0, 0)
+    assert figure.vs_baseline.p == 1.0
+
+
+def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_one():
+    found = evenrank.audit(
+        {"tied": MALE_FIRST.with_columns(score=pl.lit(1.0))}, collection=COLLECTION, qrels=QRELS,
+        measures="RR@10 |ARaB|@2 |DeltaAPRF|",
+    )  # fmt: skip
+    for name in ("|ARaB|@2", "|DeltaAPRF|"):
+        tied, random = found["tied"].figures[name], found["random"].figures[name]
+        assert random.mean > 0.01
+        assert random.mean == pytest.approx(tied.tie_mean, rel=0.35)
+        assert random.ci95 is None
+
+
+def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
+    tied = MALE_FIRST.with_columns(score=pl.lit(1.0))
+    found = evenrank.audit(
+        {"tied": tied, "male": MALE_FIRST}, collection=COLLECTION, baseline="male", measures="ARaB(magnitude='count')@2"
+    )
+    compared = found["tied"].figures["ARaB(magnitude='count')@2"].vs_baseline
+    # By falling id: n1, m2 come first; on average over the orders of the tie, 0.
+    assert compared.tie_difference == pytest.approx(-3.5)
+    assert "hangs on the order of tied documents in tied" in found.table()
+
+
+def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
+    COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(evenrank.load_lexicon()))
+    with pytest.raises(
+        EvenrankError, match="--tokens: whitespace was asked for, but the scores were made with tokens word"
+    ):
+        evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="whitespace")
+    assert evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="word").lexicon is not None
+
+
+def test_neutral_first_above_one_is_explained():
+    found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, background_depth=2, measures="NFaiRR@2 FaiRR@2")
+    assert any(note.startswith("neutral-first: 12 of 12 documents in the first 2 ranks") for note in found.notes)

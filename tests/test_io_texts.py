@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -275,7 +276,13 @@ def test_an_id_that_stands_twice(
     for reader in (collection, read_queries):
         with pytest.raises(InputError) as caught:
             reader(path)
-        assert str(caught.value) == f"{path}: the id '2' stands twice: texts {first} and {again}"
+        if path.read_bytes()[:4] == b"PAR1":
+            assert str(caught.value) == f"{path}: the id '2' stands twice: texts {first} and {again}"
+        else:
+            # Lines count header and blank lines too.
+            assert re.fullmatch(
+                rf"{re.escape(str(path))}, line \d+: the id '2' stands twice \(first in line \d+\)", str(caught.value)
+            )
     assert sum(batch.height for batch in scan_collection(path, unique=False)) == again
 
 
@@ -359,3 +366,10 @@ def test_real_files(shared_data: Path) -> None:
     for path in sorted((shared_data / "grepbiasir").glob("*.tsv")):
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         assert collection(path) == [tuple(line.split("\t", 1)) for line in lines]
+
+
+def test_the_lines_of_a_repeated_id_count_header_and_blank_lines(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("id\ttext\n7\tone\n\n8\ttwo\n7\tthree\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"c\.tsv, line 5: the id '7' stands twice \(first in line 2\)"):
+        list(scan_collection(path))

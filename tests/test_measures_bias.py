@@ -18,7 +18,13 @@ from evenrank.io import EvenrankError, Run, Scores, read_qrels, read_run, scan_c
 from evenrank.measures import Background, Evaluation, parse_measure
 from evenrank.measures.exposure import arab, arab_weights, rab
 from evenrank.measures.lists import RankedLists
-from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr, ranker_agnostic_fairr
+from evenrank.measures.neutrality import (
+    fairr,
+    ideal_fairr,
+    nfairr,
+    ranker_agnostic_fairr,
+    ranker_agnostic_nfairr,
+)
 from evenrank.measures.pairwise import delta_aprf, nprf, pairwise_wins, prf, tied_pair_share
 
 seeds = st.integers(0, 10_000)
@@ -65,6 +71,8 @@ def test_hand_worked():
     close(ideal, [1 + 0.5 / math.log2(3)])
     close(nfairr(np.array([1.25]), ideal), [1.25 / (1 + 0.5 / math.log2(3))])
     close(ranker_agnostic_fairr(np.array([1.0, 0.0]), 3), 0.5 * (1 + 1 / math.log2(3) + 0.5))
+    # Four documents, half of them neutral, at depth 2: (1 + 1/log2 3)/2 of (1 + 1/log2 3).
+    close(ranker_agnostic_nfairr(np.array([1.0, 0.0, 0.0, 1.0]), 2), 0.5)
 
 
 def test_empty_list_and_no_neutral_background_are_undefined_not_zero():

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_in_memory
+from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_batches
 from evenrank.io import (
     EvenrankError,
     InputError,
+    Magnitude,
     Order,
     Run,
     Scores,
@@ -22,24 +23,25 @@ from evenrank.io import (
     read_queries,
     read_run,
     read_scores,
-    read_texts,
+    scan_texts,
 )
 from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
 from evenrank.measures import Background, Evaluation, Missing, is_bias, parse_measure, parse_measures
 from evenrank.measures import statistics as st
+from evenrank.measures.evaluate import BACKGROUND_DEPTH, DELTA
 from evenrank.measures.pairwise import delta_aprf, tied_pair_share
 
 from .result import NEUTRAL_FIRST, RANDOM, REFERENCES, AuditResult, Comparison, Figure, Interval, RunAudit
 
 Array = np.ndarray[Any, Any]
 PathLike = str | os.PathLike[str]
+_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words", "tf_literal")
 UTILITY = "nDCG@10 RR@10 R@1000"
 BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
 PAIRWISE = "DeltaAPRF"
 SHOWN_DEPTH = 10
 PROFILE_DEPTH = 100
-_EQUAL = 1e-9
 _NEAR_ZERO = 1e-6
 
 
@@ -52,21 +54,22 @@ def audit(
     queries: PathLike | pl.DataFrame | None = None,
     baseline: str | None = None,
     background: PathLike | Run | None = None,
-    background_depth: int = 200,
+    background_depth: int = BACKGROUND_DEPTH,
     missing: Missing = "error",
     seed: int = 0,
-    lexicon: PathLike | Lexicon = "gender-en",
+    lexicon: PathLike | Lexicon | None = None,
     poles: str | None = None,
-    tokens: Tokens = "word",
-    threshold: float = 1,
+    tokens: Tokens | None = None,
+    threshold: float | None = None,
     order: Order = "score",
     measures: str | Sequence[str | Measure] | None = None,
 ) -> AuditResult:
     """Audits rankings for group bias, beside effectiveness.
 
     ``runs``: TREC files, :class:`Run` objects or tables, by name (a list of files takes their names). Documents are
-    scored from ``collection`` (a file, ``irds:NAME``, or a table with ``doc_id`` and ``text``) with the lexicon, or
-    come scored in ``scores``. With ``qrels`` utility stands beside bias; without, the notes say that it is unknown.
+    scored from ``collection`` (a file, ``irds:NAME``, or a table with ``doc_id`` and ``text``) with the lexicon
+    (default ``gender-en``, ``word`` tokens, threshold 1), or come scored in ``scores``. With ``qrels`` utility stands
+    beside bias; without, the notes say that it is unknown.
     ``background``: the run against which NFaiRR is normalised (default: the baseline, else the first run), its first
     ``background_depth`` documents per query. ``missing``: what to do with documents of a run that have no text.
 
@@ -75,16 +78,20 @@ def audit(
     """
     loaded = _load_runs(runs, order)
     names = [run.name for run in loaded]
-    _check_options(names, baseline, background_depth, missing, order)
+    _check_options(names, baseline, background_depth, missing, order, seed)
     judgements = read_qrels(qrels) if qrels is not None and not isinstance(qrels, pl.DataFrame) else qrels
     chosen, notes = _choose_measures(measures, judgements is not None)
     back = _load_background(background, loaded, baseline, order)
     everything = [*loaded, back] if all(back is not run for run in loaded) else loaded
     if queries is not None:
         _check_queries(queries, loaded)
-    words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
-    words = words.with_poles(poles)
-    scored = _load_scores(everything, collection, scores, words, tokens, threshold, poles)
+    words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon or "gender-en")
+    if scores is None:
+        scoring = Scoring(words.with_poles(poles), tokens or "word", _MAGNITUDES, 1 if threshold is None else threshold)
+        scored = _score(everything, collection, scoring)
+    else:
+        asked = {"lexicon": lexicon and words.name, "tokens": tokens, "threshold": threshold}
+        scored = _load_scores(everything, scores, poles, asked)
 
     evaluations = [Evaluation(run, scored, judgements, missing=missing, seed=seed) for run in loaded]
     of_background = next((e for e in evaluations if e.run is back), None) or Evaluation(
@@ -105,7 +112,7 @@ def audit(
     results = _with_statistics(measured, chosen, baseline, seed)
 
     notes += [note for run in loaded for note in run.notes]
-    notes += _notes(evaluations, of_background, shared, background_depth, judgements, axis, chosen, results)
+    notes += _notes(evaluations, ideal, shared, judgements, chosen, results)
     settings = {
         **scored.settings,
         "order": order,
@@ -124,7 +131,7 @@ def audit(
         tuple(notes),
         axis,
         _rankings(tops, [*names, NEUTRAL_FIRST], scored, judgements),
-        words if scores is None or words.name == scored.settings.get("lexicon") else None,
+        words if words.name == scored.settings.get("lexicon") else None,
         {"collection": collection, "queries": queries},
     )
 
@@ -169,7 +176,7 @@ def _load_run(run: PathLike | Run | pl.DataFrame, name: str, order: Order) -> Ru
     return read_run(run, name, order=order)
 
 
-def _check_options(names: list[str], baseline: str | None, depth: int, missing: str, order: str) -> None:
+def _check_options(names: list[str], baseline: str | None, depth: int, missing: str, order: str, seed: int) -> None:
     reserved = [name for name in names if name in REFERENCES]
     if reserved:
         raise EvenrankError(f"the name {shown(reserved[0])} is kept for a reference ranking: name the run otherwise")
@@ -177,6 +184,8 @@ def _check_options(names: list[str], baseline: str | None, depth: int, missing: 
         raise EvenrankError(f"--baseline: no run {shown(baseline)} (the runs are {', '.join(names)})")
     if depth < 1:
         raise EvenrankError(f"--background-depth: expected 1 or more, found {depth}")
+    if seed < 0:
+        raise EvenrankError(f"--seed: expected 0 or more, found {seed}")
     if missing not in ("error", "skip", "neutral"):
         raise EvenrankError(f"--missing: expected error, skip or neutral, found {shown(missing)}")
     if order not in ("score", "file"):
@@ -194,7 +203,7 @@ def _choose_measures(measures: str | Sequence[str | Measure] | None, judged: boo
         chosen = parse_measures(measures)
     else:
         chosen = list(dict.fromkeys(parse_measure(measure) for measure in measures))
-    needing = [m for m in chosen if not is_bias(m) or m.NAME in ("APRF", "DeltaAPRF", "|DeltaAPRF|")]
+    needing = [m for m in chosen if not is_bias(m) or m.NAME in ("APRF", *DELTA)]
     if needing and not judged:
         raise EvenrankError(f"{needing[0]} needs --qrels")
     if judged and all(is_bias(measure) for measure in chosen):
@@ -218,34 +227,35 @@ def _check_queries(queries: PathLike | pl.DataFrame, runs: list[Run]) -> None:
     for run in runs:
         lacking = run.queries.filter(~run.queries.is_in(known["query_id"].implode()))
         if len(lacking):
-            message = f"no text for {len(lacking)} queries of the run {run.name}: {', '.join(map(shown, lacking[:5]))}"
+            message = (
+                f"no text for {len(lacking)} of the queries of the run {run.name}: {', '.join(map(shown, lacking[:5]))}"
+            )
             raise InputError("the queries" if isinstance(queries, pl.DataFrame) else queries, message)
 
 
-def _load_scores(
-    runs: list[Run],
-    collection: PathLike | pl.DataFrame | None,
-    scores: PathLike | Scores | None,
-    lexicon: Lexicon,
-    tokens: Tokens,
-    threshold: float,
-    poles: str | None,
-) -> Scores:
-    ids = [run.table["doc_id"] for run in runs]
-    if scores is not None:
-        loaded = scores if isinstance(scores, Scores) else read_scores(scores, ids)
-        if poles is not None:
-            pair = lexicon_poles(poles, loaded.groups)
-            loaded = replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
-        return loaded
+def _score(runs: list[Run], collection: PathLike | pl.DataFrame | None, scoring: Scoring) -> Scores:
+    """Scores of the runs' documents, from the collection's texts as they are read."""
     if collection is None:
         raise EvenrankError("an audit needs the documents' texts or scores: give --collection or --scores")
+    ids = [run.table["doc_id"] for run in runs]
     if isinstance(collection, pl.DataFrame):
-        texts = collection.filter(IdIndex(ids).among(collection["doc_id"]))
+        texts = iter(collection.filter(IdIndex(ids).among(collection["doc_id"])).iter_slices(1 << 15))
     else:
-        texts = read_texts(collection, pl.concat(ids))
-    scoring = Scoring(lexicon, tokens, threshold=threshold, magnitudes=("tf", "bool", "tf_words", "tf_literal"))
-    return score_in_memory(texts, scoring)
+        texts = scan_texts(collection, ids)
+    return Scores.of(pl.concat(list(score_batches(texts, scoring))), scoring.describe())
+
+
+def _load_scores(runs: list[Run], scores: PathLike | Scores, poles: str | None, asked: dict[str, Any]) -> Scores:
+    """Scores made before; ``asked``: how they were asked to be made, None where it does not matter."""
+    loaded = scores if isinstance(scores, Scores) else read_scores(scores, [run.table["doc_id"] for run in runs])
+    for name, value in asked.items():
+        if value is not None and loaded.settings.get(name, value) != value:
+            found = loaded.settings[name]
+            raise EvenrankError(f"--{name}: {value} was asked for, but the scores were made with {name} {found}")
+    if poles is None:
+        return loaded
+    pair = lexicon_poles(poles, loaded.groups)
+    return replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
 
 
 def lexicon_poles(poles: str, groups: Sequence[str]) -> tuple[str, str]:
@@ -270,6 +280,10 @@ class _Measured:
     undefined: dict[str, int]
     ties: dict[str, tuple[float | None, Interval | None]]
     poles: dict[str, tuple[Array, Array]]
+    expected: dict[str, Array]
+    """Per measure each query's expectation over the orders of tied documents, on the axis."""
+    means: dict[str, float]
+    """Figures that are no mean of the values: the expectation of an absolute value over random orders."""
 
 
 def _axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -295,9 +309,11 @@ def _measure(
     undefined: dict[str, int] = {}
     ties: dict[str, tuple[float | None, Interval | None]] = {}
     poles: dict[str, tuple[Array, Array]] = {}
+    expected: dict[str, Array] = {}
+    means: dict[str, float] = {}
     for measure in measures:
         key, queries = str(measure), evaluation.axis(measure)
-        if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
+        if measure.NAME in DELTA:
             pair = evaluation.poles_prf(measure)
             if random:
                 pair = tuple(np.where(np.isnan(pole), pole, 0.5) for pole in pair)  # type: ignore[assignment]
@@ -308,20 +324,47 @@ def _measure(
             own = evaluation.random_values(measure) if random else evaluation.values(measure)
             undefined[key] = int(np.isnan(own).sum())
         values[key] = _place(own, queries, axis)
-        ties[key] = (None, None) if random else _ties(evaluation, measure)
+        if random:
+            ties[key] = None, None
+            if measure.NAME.startswith("|"):
+                means[key] = _random_absolute(evaluation, measure)
+        else:
+            tied = None if measure.NAME in DELTA else evaluation.tie_values(measure)
+            ties[key] = _ties(evaluation, measure, tied)
+            if tied is not None:
+                expected[key] = _place(tied, queries, axis)
     lists = evaluation.scored_lists
-    share = 0.0 if random else lists.tie_share(SHOWN_DEPTH)
-    profile = _profile(evaluation, random=random)
-    return _Measured(name, len(evaluation.queries), share, profile, values, undefined, ties, poles)
+    return _Measured(
+        name,
+        len(evaluation.queries),
+        0.0 if random else lists.tie_share(SHOWN_DEPTH),
+        _profile(evaluation, random=random),
+        values,
+        undefined,
+        ties,
+        poles,
+        expected,
+        means,
+    )
+
+
+def _random_absolute(evaluation: Evaluation, measure: Measure) -> float:
+    """The expectation of the absolute value of a run's figure over random orders of the candidates, by draws."""
+    if measure.NAME in DELTA:
+        return float(np.mean([abs(delta_aprf(*pair)) for pair in evaluation.drawn_poles_prf(measure, random=True)]))
+    return float(np.mean(np.abs(evaluation.mean_draws(measure, random=True))))
 
 
 def _mean(values: Array) -> float | None:
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
 
 
-def _ties(evaluation: Evaluation, measure: Measure) -> tuple[float | None, Interval | None]:
-    """The figure's expectation over orders of tied documents, and its smallest and largest value."""
-    if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
+def _ties(evaluation: Evaluation, measure: Measure, tied: Array | None) -> tuple[float | None, Interval | None]:
+    """The figure's expectation over orders of tied documents, and its smallest and largest value where known.
+
+    ``tied``: each query's expectation; None for ΔA-PRF.
+    """
+    if tied is None:
         ends = [delta_aprf(*evaluation.poles_prf(measure, weights)) for weights in ((0.0, 1.0), (1.0, 0.0))]
         if measure.NAME == "DeltaAPRF":
             middle = delta_aprf(*evaluation.poles_prf(measure, (0.5, 0.5)))
@@ -330,11 +373,10 @@ def _ties(evaluation: Evaluation, measure: Measure) -> tuple[float | None, Inter
             ends = list(_absolute(ends[0], ends[1]))
         return (None, None) if np.isnan(middle) else (middle, (ends[0], ends[1]))
     low, high = (_mean(bound) for bound in evaluation.tie_bounds(measure))
-    if low is None or high is None:
-        return None, None
-    if measure.NAME == "|ARaB|":
-        return float(np.nanmean(np.abs(evaluation.mean_draws(measure)))), _absolute(low, high)
-    return _mean(evaluation.tie_values(measure)), (low, high)
+    known = None if low is None or high is None else (low, high)
+    if measure.NAME == "|ARaB|" and known is not None:
+        return float(np.nanmean(np.abs(evaluation.mean_draws(measure)))), _absolute(*known)
+    return _mean(tied), known
 
 
 def _absolute(low: float, high: float) -> Interval:
@@ -387,7 +429,10 @@ def _with_statistics(
         if measure.NAME.startswith("|"):
             run_draws = [np.abs(d) for d in run_draws]
             means = [None if mean is None else abs(mean) for mean in means]
-        compared = _compare(measured, measure, means, run_draws, base, seed + m)
+        # A figure that was drawn has no interval over queries.
+        run_draws = [np.array([np.nan]) if key in run.means else d for run, d in zip(measured, run_draws, strict=True)]
+        means = [run.means.get(key, mean) for run, mean in zip(measured, means, strict=True)]
+        compared = _compare(measured, measure, base, seed + m)
         for r, run in enumerate(measured):
             mean = means[r]
             mean = None if mean is None or np.isnan(mean) else mean
@@ -418,29 +463,13 @@ def _delta_draws(poles: list[tuple[Array, Array]], seed: int) -> list[Array]:
     return [draws[0][:, r] - draws[1][:, r] for r in range(len(poles))]
 
 
-def _compare(
-    measured: list[_Measured],
-    measure: Measure,
-    means: Sequence[float | None],
-    draws: list[Array],
-    base: int | None,
-    seed: int,
-) -> list[Comparison | None]:
+def _compare(measured: list[_Measured], measure: Measure, base: int | None, seed: int) -> list[Comparison | None]:
     """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
     if base is None:
         return [None] * len(measured)
     whole = bool(getattr(measure, "whole_run", False))
-    compared: list[Comparison | None] = []
-    for r, run in enumerate(measured):
-        if r == base:
-            compared.append(None)
-        elif whole:
-            compared.append(
-                _compare_whole(measured[base], run, measure, means[base], means[r], draws[base], draws[r], seed)
-            )
-        else:
-            key = str(measure)
-            compared.append(_compare_queries(run.values[key], measured[base].values[key], measure, seed))
+    form = _compare_whole if whole else _compare_queries
+    compared = [None if r == base else form(run, measured[base], measure, seed) for r, run in enumerate(measured)]
     given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
     corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
     for r, p in zip(given, corrected, strict=True):
@@ -450,14 +479,19 @@ def _compare(
     return compared
 
 
-def _compare_queries(values: Array, baseline: Array, measure: Measure, seed: int) -> Comparison:
+def _compare_queries(run: _Measured, base: _Measured, measure: Measure, seed: int) -> Comparison:
+    key = str(measure)
+    values, baseline = run.values[key], base.values[key]
     paired = st.paired_tests(values, baseline)
     both = ~np.isnan(values - baseline)
     if getattr(measure, "better", "higher") == "nearer zero":
         gain = np.abs(baseline[both]) - np.abs(values[both])
     else:
         gain = values[both] - baseline[both]
-    better, worse = int((gain > _EQUAL).sum()), int((gain < -_EQUAL).sum())
+    better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
+    tied = None
+    if key in run.expected and key in base.expected:
+        tied = st.paired_tests(run.expected[key], base.expected[key])
     return Comparison(
         paired.difference,
         _relative(paired.difference, float(baseline[both].mean()) if both.any() else None),
@@ -467,6 +501,8 @@ def _compare_queries(values: Array, baseline: Array, measure: Measure, seed: int
         paired.t_p,
         paired.wilcoxon_p,
         non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
+        tie_difference=tied.difference if tied else None,
+        tie_p=tied.t_p if tied else None,
     )
 
 
@@ -476,28 +512,35 @@ def _relative(difference: float | None, baseline: float | None) -> float | None:
     return difference / baseline
 
 
-def _compare_whole(
-    base: _Measured,
-    run: _Measured,
-    measure: Measure,
-    base_mean: float | None,
-    mean: float | None,
-    base_draws: Array,
-    draws: Array,
-    seed: int,
-) -> Comparison:
+def _compare_whole(run: _Measured, base: _Measured, measure: Measure, seed: int) -> Comparison:
+    """A figure of the whole run, on the queries (for ΔA-PRF those of each pole) where both runs have a value."""
     key = str(measure)
-    known = base_mean is not None and mean is not None and not np.isnan(base_mean) and not np.isnan(mean)
-    difference = mean - base_mean if known and mean is not None and base_mean is not None else None
     if key in run.poles:
+        parts = [_common(run.poles[key][pole], base.poles[key][pole]) for pole in (0, 1)]
         # Under the null hypothesis the change of a query's PRF does not depend on its group.
-        first, second = (run.poles[key][p] - base.poles[key][p] for p in (0, 1))
-        p = st.permuted_group_p(first, second, seed)
+        changes = [part[:, 0] - part[:, 1] for part in parts]
+        p = st.permuted_group_p(changes[0], changes[1], seed)
     else:
-        p = st.permuted_runs_p(run.values[key], base.values[key], seed)
+        parts = [_common(run.values[key], base.values[key])]
+        p = st.permuted_runs_p(parts[0][:, 0], parts[0][:, 1], seed)
+    if any(not len(part) for part in parts):
+        return Comparison(None)
+    means = parts[0].mean(axis=0) - (parts[1].mean(axis=0) if len(parts) > 1 else 0.0)
+    draws = st.bootstrap_means(parts[0], seed)
+    if len(parts) > 1:
+        draws = draws - st.bootstrap_means(parts[1], seed + 1)
+    if measure.NAME.startswith("|"):
+        means, draws = np.abs(means), np.abs(draws)
+    difference = float(means[0] - means[1])
     return Comparison(
-        difference, _relative(difference, base_mean if known else None), ci95=st.interval(draws - base_draws), p=p
+        difference, _relative(difference, float(means[1])), ci95=st.interval(draws[:, 0] - draws[:, 1]), p=p
     )
+
+
+def _common(values: Array, baseline: Array) -> Array:
+    """Both runs' values [Q, 2] of the queries where both have one."""
+    both = ~np.isnan(values - baseline)
+    return np.stack([values[both], baseline[both]], axis=1)
 
 
 # --- notes and rankings ----------------------------------------------------------------------------------------------
@@ -505,17 +548,15 @@ def _compare_whole(
 
 def _notes(
     evaluations: list[Evaluation],
-    of_background: Evaluation,
+    neutral_first: Evaluation,
     background: Background,
-    depth: int,
     qrels: pl.DataFrame | None,
-    axis: pl.Series,
     measures: list[Measure],
     results: list[RunAudit],
 ) -> list[str]:
     notes = [
-        f"Background of NFaiRR and candidates of the reference rankings: {background.name}, first {depth} per query"
-        " (references: all)."
+        f"Background of NFaiRR and candidates of the reference rankings: {background.name}, first {background.depth}"
+        " per query (references: all)."
     ]
     cutoff = max((m.params.get("cutoff", 0) for m in measures if is_bias(m)), default=0)
     for evaluation, result in zip(evaluations, results, strict=False):
@@ -523,15 +564,7 @@ def _notes(
         if evaluation.missing_documents:
             done = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}[evaluation.missing]
             notes.append(f"{name}: {evaluation.missing_documents} rows hold documents without text, {done}.")
-        top = evaluation.run.table.lazy().filter(pl.col("rank") <= cutoff).select("query_id", "doc_id")
-        rows = evaluation.run.table.filter(pl.col("rank") <= cutoff).height
-        outside = (
-            top.join(background.table.lazy(), on=["query_id", "doc_id"], how="anti").select(pl.len()).collect().item()
-        )
-        if outside:
-            notes.append(
-                f"{name}: {outside} of {rows} documents in the first {cutoff} ranks are outside the background."
-            )
+        notes += _outside(name, evaluation, background, cutoff)
         if result.tie_share:
             share = _percent(result.tie_share)
             notes.append(f"{name}: {share} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
@@ -540,7 +573,26 @@ def _notes(
             notes.append(f"{name}: the order of tied documents moves {', '.join(flagged)} by more than the interval.")
         if qrels is not None:
             notes += _judgement_notes(evaluation, measures)
+    notes += _outside(NEUTRAL_FIRST, neutral_first, background, cutoff)
+    unknown = [
+        key
+        for key, figure in results[-2].figures.items()
+        if figure.mean is None and not is_bias(figure.measure) and results[0].figures[key].mean is not None
+    ]
+    if unknown:
+        notes.append(f"{RANDOM}: {', '.join(unknown)} was not computed: the runs are too long to draw from.")
     return notes
+
+
+def _outside(name: str, evaluation: Evaluation, background: Background, cutoff: int) -> list[str]:
+    top = evaluation.first(cutoff).select("query_id", "doc_id")
+    outside = top.join(background.table, on=["query_id", "doc_id"], how="anti").height
+    if not outside:
+        return []
+    return [
+        f"{name}: {outside} of {top.height} documents in the first {cutoff} ranks are outside the background;"
+        " its NFaiRR can exceed 1."
+    ]
 
 
 def _percent(share: float) -> str:
@@ -556,7 +608,7 @@ def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[st
     absent = len(judged) - int(judged.is_in(evaluation.queries.implode()).sum())
     if absent:
         notes.append(f"{name}: {absent} judged queries are not in the run and count 0 in utility.")
-    if any(m.NAME in ("APRF", "DeltaAPRF", "|DeltaAPRF|") for m in measures):
+    if any(m.NAME in ("APRF", *DELTA) for m in measures):
         share = tied_pair_share(evaluation.wins()[0])
         if share > 0:
             notes.append(

@@ -31,7 +31,8 @@ class Comparison:
     within 1e-6 of 0; ``better``, ``equal``, ``worse``: queries; ``t_p``, ``wilcoxon_p``: two-sided, not corrected;
     ``holm_p``: the t-test's p (the permutation p for a measure of the whole run) corrected over the runs compared;
     ``ci95`` and ``p``: only for a measure of the whole run; ``non_inferior``: whether utility is shown to be no more
-    than 5 % below the baseline's, None for bias.
+    than 5 % below the baseline's, None for bias; ``tie_difference`` and ``tie_p``: difference and t-test of each
+    query's expectation over the orders of tied documents, which no order of ids can decide.
     """
 
     difference: float | None
@@ -45,6 +46,8 @@ class Comparison:
     ci95: Interval | None = None
     p: float | None = None
     non_inferior: bool | None = None
+    tie_difference: float | None = None
+    tie_p: float | None = None
 
     @property
     def significant(self) -> bool:

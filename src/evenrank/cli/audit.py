@@ -29,10 +29,17 @@ def command(
         str, typer.Option("--missing", help="Documents without text: error, skip or neutral.")
     ] = "error",
     seed: Annotated[int, typer.Option("--seed", help="Seed of intervals and permutation tests.")] = 0,
-    lexicon: _options.Lexicon = "gender-en",
+    lexicon: Annotated[
+        str | None,
+        typer.Option("--lexicon", help="A built-in lexicon (gender-en), or a file: word,group lines or TOML."),
+    ] = None,
     poles: _options.Poles = None,
-    tokens: _options.Tokens = "word",
-    threshold: _options.Threshold = 1,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="word (the default), or whitespace as the public programs do.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
+    ] = None,
     order: Annotated[
         str, typer.Option("--order", help="score (ties by falling document id) or file (the file's order).")
     ] = "score",

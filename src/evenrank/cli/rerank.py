@@ -32,9 +32,10 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
-    from evenrank.io import read_queries, read_run
+    from evenrank.io import check_writable, read_queries, read_run
     from evenrank.rankers.rerank import rerank
 
+    check_writable(out)
     result = rerank(
         read_run(run),
         model,

@@ -23,9 +23,10 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Rank a collection for each query with BM25 and write a TREC run."""
-    from evenrank.io import read_queries, write_run
+    from evenrank.io import check_writable, read_queries, write_run
     from evenrank.retrieval.bm25 import retrieve
 
+    check_writable(out)
     run = retrieve(
         collection,
         read_queries(queries),

@@ -23,7 +23,9 @@ def command(
 ) -> None:
     """Count each group's words in every document: magnitudes and neutrality, as a Parquet table."""
     from evenrank.groups import Scoring, load_lexicon, score_collection
+    from evenrank.io import check_writable
 
+    check_writable(out)
     scoring = Scoring(
         load_lexicon(lexicon, poles=poles), cast(Any, tokens), cast(Any, tuple(magnitudes.split())), threshold
     )

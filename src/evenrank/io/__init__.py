@@ -5,7 +5,7 @@ from .files import atomic_path, check_writable, write_text
 from .qrels import read_qrels
 from .runs import Order, Run, read_run, write_run
 from .scores import MAGNITUDES, Magnitude, Scores, bias_labels, read_scores
-from .texts import read_queries, read_texts, scan_collection
+from .texts import read_queries, read_texts, scan_collection, scan_texts
 
 __all__ = [
     "MAGNITUDES",
@@ -25,6 +25,7 @@ __all__ = [
     "read_scores",
     "read_texts",
     "scan_collection",
+    "scan_texts",
     "write_run",
     "write_text",
 ]

@@ -124,13 +124,35 @@ def read_scores(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = 
         raise InputError(path, "no score table: it holds no row")
     table = pl.concat(parts)
     try:
-        scores = Scores.of(table, json.loads(stored) if stored else None)
-    except EvenrankError as error:
+        settings = json.loads(stored) if stored else None
+    except ValueError:
+        settings = ()
+    if settings is not None and not isinstance(settings, dict):
+        raise InputError(path, "damaged: its settings are no JSON object")
+    try:
+        scores = Scores.of(table, settings)
+    except (EvenrankError, TypeError) as error:
         raise InputError(path, str(error)) from None
+    _check_values(path, table)
     repeat = first_repeat(table, ["doc_id"])
     if repeat is not None:
         raise InputError(path, f"the document {shown(table['doc_id'][repeat[1]])} stands twice")
     return scores
+
+
+def _check_values(path: str | os.PathLike[str], table: pl.DataFrame) -> None:
+    if table["doc_id"].null_count():
+        raise InputError(path, f"row {(table['doc_id'].is_null().arg_max() or 0) + 1}: the doc_id is missing")
+    for name in table.columns:
+        if name != "neutrality" and not name.startswith(("count_", "magnitude_")):
+            continue
+        column = table[name]
+        if not column.dtype.is_numeric():
+            raise InputError(path, f"expected numbers in {name}, found {column.dtype}")
+        wrong = ~(column.cast(pl.Float64).is_finite().fill_null(False))
+        if wrong.any():
+            document = table.filter(wrong)["doc_id"][0]
+            raise InputError(path, f"the document {shown(document)} has no finite number in {name}")
 
 
 def _batch(batch: Any, ids: IdIndex | None) -> pl.DataFrame:

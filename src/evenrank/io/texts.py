@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,17 @@ def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
+    return pl.concat(list(scan_texts(path, [ids])))
+
+
+def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
+    """The documents of a collection that ``ids`` name, in batches, so that not all texts are held at once."""
     if irds.is_identifier(path):
-        return irds.texts(os.fspath(path), ids)
-    wanted = IdIndex([ids])
-    return pl.concat([batch.filter(wanted.among(batch["doc_id"])) for batch in scan_collection(path)])
+        yield irds.texts(os.fspath(path), pl.concat(ids))
+        return
+    wanted = IdIndex(ids)
+    for batch in scan_collection(path):
+        yield batch.filter(wanted.among(batch["doc_id"]))
 
 
 def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
@@ -78,9 +85,26 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
     repeat = first_repeat(suspects, [id_column])
     if repeat is not None:
         first, again = (suspects.row(row, named=True) for row in repeat)
+        lines = _lines_with(path, again[id_column])
+        if len(lines) > 1:
+            message = f"the id {shown(again[id_column])} stands twice (first in line {lines[0]})"
+            raise InputError(path, message, line=lines[1])
         raise InputError(
             path, f"the id {shown(again[id_column])} stands twice: texts {first['row'] + 1} and {again['row'] + 1}"
         )
+
+
+def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
+    """The lines of a text file whose id is ``wanted``; none for Parquet and ir_datasets, which have no lines."""
+    if irds.is_identifier(path) or _is_parquet(path):
+        return []
+    found = []
+    for block in line_blocks(path):
+        for line, content in lines_of(block).iter_rows():
+            of_line = content.partition("\t")[0] if "\t" in content else _json_row(json.loads(content))[0]
+            if of_line == wanted:
+                found.append(int(line))
+    return found
 
 
 def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -96,9 +120,7 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
         return
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise InputError(path, "expected a file, found a pipe: texts may be read more than once")
-    with open_binary(path) as stream:
-        head = read_bytes(path, stream, 4)
-    if head == _PARQUET_MAGIC:
+    if _is_parquet(path):
         yield from _parquet_batches(path, id_column)
         return
     parse = None
@@ -106,6 +128,11 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
         if parse is None:
             parse = _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
         yield parse(path, block, id_column)
+
+
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
+    with open_binary(path) as stream:
+        return read_bytes(path, stream, 4) == _PARQUET_MAGIC
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:

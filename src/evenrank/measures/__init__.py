@@ -5,6 +5,8 @@ Importing this package makes our measures known to ir_measures.
 
 from .evaluate import Background, Evaluation, Missing
 from .lists import RankedLists
+from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
+from .pairwise import nprf, pairwise_wins, prf
 from .provider import set_scores, using_scores
 from .registry import (
     APRF,
@@ -42,8 +44,13 @@ __all__ = [
     "RankedLists",
     "describe",
     "is_bias",
+    "nprf",
+    "pairwise_wins",
     "parse_measure",
     "parse_measures",
+    "prf",
+    "ranker_agnostic_fairr",
+    "ranker_agnostic_nfairr",
     "set_scores",
     "using_scores",
 ]

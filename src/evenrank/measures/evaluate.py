@@ -291,11 +291,11 @@ class Evaluation:
             return value
         if measure.NAME == "APRF":
             return self.group_prf(measure, measure["group"])
-        if measure.NAME in _DELTA:
+        if measure.NAME in DELTA:
             first, second = self.poles_prf(measure)
             return first - second
         exact = _exact_utility(measure)
-        return exact(self) if exact else self._passed_through(measure, self.run.table["score"].to_numpy())
+        return exact(self) if exact else self._passed_through(measure, self.lists.scores)
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
@@ -360,7 +360,7 @@ class Evaluation:
             else:
                 averaged = _sums(weights, lists.tie_average(values, weights.shape[1])) * scale
             return averaged
-        if measure.NAME == "APRF" or measure.NAME in _DELTA:
+        if measure.NAME == "APRF" or measure.NAME in DELTA:
             first, second = self._tie_prf(measure, 0.5)
             if random:
                 first, second = np.where(np.isnan(first), first, 0.5), np.where(np.isnan(second), second, 0.5)
@@ -384,14 +384,17 @@ class Evaluation:
             return value, value
         return self.poles_prf(measure, (weight, weight))
 
-    def drawn_poles_prf(self, measure: Measure) -> list[tuple[Array, Array]]:
-        """PRF [Q] of both poles in each of 200 random orders of tied documents."""
+    def drawn_poles_prf(self, measure: Measure, *, random: bool = False) -> list[tuple[Array, Array]]:
+        """PRF [Q] of both poles in each of 200 random orders of tied documents (of all candidates)."""
         wins, rows = self.wins(measure["rel"])
+        lists = self.lists.all_tied() if random else self.lists
+        if random:
+            wins = pairwise.pairwise_wins(lists, rows)
         labels = self.labels(rows, measure["magnitude"], _pair(measure["poles"]) or self._scores.poles)
         rng = np.random.default_rng(self.seed)
         draws = []
         for _ in range(TIE_DRAWS if wins.tied.any() else 1):
-            drawn = pairwise.break_ties(wins, self.lists.tie_of(rows)[0], rng)
+            drawn = pairwise.break_ties(wins, lists.tie_of(rows)[0], rng)
             draws.append(tuple(pairwise.prf(drawn, labels == sign, len(self.queries)) for sign in (1, -1)))
         return draws  # type: ignore[return-value]
 
@@ -399,7 +402,7 @@ class Evaluation:
         """The smallest and the largest value of each query over the orders of its tied documents.
 
         For ΔA-PRF the values are per query what :meth:`values` gives; the run's range is that of the difference of
-        means, see :meth:`delta_bounds`.
+        means. All NaN for a measure that only ir_measures has, where documents are tied.
         """
         if measure.NAME in _LINEAR:
             weights, scale, values = self._linear(measure)
@@ -415,7 +418,7 @@ class Evaluation:
         if measure.NAME == "APRF":
             low, high = (self.group_prf(measure, measure["group"], tie_weight=w) for w in (0.0, 1.0))
             return low, high
-        if measure.NAME in _DELTA:
+        if measure.NAME in DELTA:
             lose, win = self.poles_prf(measure, (0.0, 1.0)), self.poles_prf(measure, (1.0, 0.0))
             return lose[0] - lose[1], win[0] - win[1]
         exact = _plain_utility(measure)
@@ -431,9 +434,9 @@ class Evaluation:
         draws = TIE_DRAWS if lists.tied else 1
         return [_sums(weights, lists.tie_draw(values, weights.shape[1], rng)) * scale for _ in range(draws)]
 
-    def mean_draws(self, measure: Measure) -> Array:
-        """The run's mean value in each of 200 random orders of tied documents."""
-        return np.array([np.nanmean(draw) for draw in self._draws(measure, random=False)])
+    def mean_draws(self, measure: Measure, *, random: bool = False) -> Array:
+        """The run's mean value in each of 200 random orders of tied documents (of all candidates)."""
+        return np.array([np.nanmean(draw) for draw in self._draws(measure, random=random)])
 
     # --- measures that only ir_measures has --------------------------------------------------------------------------
 
@@ -446,15 +449,15 @@ class Evaluation:
             qrels.setdefault(query, {})[doc] = relevance
         try:
             found = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
+            # Its providers raise whatever they meet in parameters that they do not check.
             raise EvenrankError(f"{measure}: ir_measures cannot compute it here: {error}") from None
         return np.array([found.get(query, 0.0) for query in self.judged], dtype=np.float64)
 
     def _run_dict(self, scores: Array) -> dict[str, dict[str, float]]:
         run: dict[str, dict[str, float]] = {}
-        for query, doc, score in zip(
-            self.run.table["query_id"], self.run.table["doc_id"], scores.tolist(), strict=True
-        ):
+        table = self.run.table if self.rows is None else self.run.table[self.rows]
+        for query, doc, score in zip(table["query_id"], table["doc_id"], scores.tolist(), strict=True):
             run.setdefault(query, {})[doc] = score
         return run
 
@@ -472,14 +475,9 @@ class Evaluation:
         return total / TIE_DRAWS
 
     def _passed_through_bounds(self, measure: Measure) -> tuple[Array, Array]:
-        if not self.lists.tied:
-            value = self.values(measure)
-            return value, value
-        grade = np.zeros(len(self.lists.scores))
-        grade[self._graded_rows["row"].to_numpy()] = self._graded_rows["relevance"].to_numpy()
-        low = self._passed_through(measure, self._positions(self.lists, grade))
-        high = self._passed_through(measure, self._positions(self.lists, -grade))
-        return np.minimum(low, high), np.maximum(low, high)
+        # Which order of ties is best or worst is not known for a measure that is not ours.
+        value = self.values(measure) if not self.lists.tied else np.full(len(self.judged), np.nan)
+        return value, value
 
     @staticmethod
     def _positions(lists: RankedLists, keys: Array) -> Array:
@@ -494,14 +492,16 @@ class Evaluation:
 
 def _sums(weights: Array, values: Array) -> Array:
     """Σ over ranks of weight × value: [Q] from weights [Q, k] or [1, k] and values [Q, k]."""
-    sums: Array = values @ weights[0] if len(weights) == 1 else np.einsum("qk,qk->q", weights, values)
+    # One way for both: sums that differ in the last bit would look like differences between runs.
+    sums: Array = np.einsum("qk,qk->q", np.broadcast_to(weights, values.shape), values)
     return sums
 
 
 _KEPT_DEPTH = 100
 _MANY_ROWS = 100_000
 _LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
-_DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})
+DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})
+"""Measures of the difference of two groups' PRF."""
 
 
 def _pair(poles: str | None) -> tuple[str, str] | None:

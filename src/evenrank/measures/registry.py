@@ -250,6 +250,8 @@ def parse_measure(text: str | Measure) -> Measure:
         measure = ir_measures.parse_measure(plain)
         if measure.SUPPORTED_PARAMS.get("cutoff") is _CUTOFF and "cutoff" not in measure.params:
             raise EvenrankError(f"--measures: {shown(text)} needs a cutoff, such as {text}@10")
+        if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
+            raise EvenrankError(f"--measures: {shown(text)} needs a group, such as {text}(group='m')")
         measure.validate_params()
     except NameError:
         ours = ", ".join(measure.NAME for measure in BIAS_MEASURES)
@@ -266,7 +268,10 @@ def parse_measure(text: str | Measure) -> Measure:
 
 def parse_measures(text: str) -> list[Measure]:
     """Measures separated by spaces; a space inside brackets or around ``@`` separates nothing."""
-    parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", re.sub(r"\s*@\s*", "@", text))
+    joined = re.sub(r"\s*@\s*", "@", text)
+    parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", joined)
+    if re.sub(r"\s", "", "".join(parts)) != re.sub(r"\s", "", joined):
+        raise EvenrankError(f"--measures: {shown(text)}: a bracket is not closed")
     measures = [parse_measure(part) for part in parts]
     if not measures:
         raise EvenrankError("--measures: expected at least one measure")

@@ -295,6 +295,7 @@ def expected_err(hits: Hits, cutoff: int) -> Array:
     (f(i − 1) − f(i)) / rank, times the chance of getting to the group.
     """
     groups = _groups(hits)
+    cutoff = min(cutoff, int((hits.before + hits.size).max(initial=1)))
     stop = _stopping(hits.grade)
     reached = _survival(hits.query, stop)[groups.first] if len(groups.first) else groups.first.astype(float)
     most = int(groups.hits.max(initial=0))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from evenrank.embeddings import Vectors
-from evenrank.io import EvenrankError, InputError, atomic_path, write_text
+from evenrank.io import EvenrankError, InputError, write_text
 from evenrank.io.errors import shown
 
+from .encoders import saving, seeded
 from .kernels import cosine
 from .protocol import Inputs, QueryGroups, Ranker, config_file
 from .vocabulary import FIRST, UNKNOWN, Vocabulary, padded
@@ -45,20 +45,12 @@ class WordConfig:
                 raise EvenrankError(f"{field.name}: expected a whole number from 1 on, found {shown(value)}")
 
 
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """The CPU's random numbers from ``seed``, and as they were after."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
-
-
 class WordRanker(Ranker):
     """A ranker that compares each word of a query with each of a passage by the cosine of their vectors.
 
     A subclass says what vectors are compared (:meth:`project` and :meth:`represent`) and what is made of the cosines
-    (:meth:`match`). ``cut`` counts the queries and passages that were longer than the configuration keeps, in the
-    process that encoded them.
+    (:meth:`match`). ``cut`` counts the queries and passages that were longer than the configuration keeps, as often as
+    this process encoded them; what another process encodes is told by :meth:`encode`'s tensors alone.
     """
 
     config_class: ClassVar[type[WordConfig]]
@@ -73,8 +65,12 @@ class WordRanker(Ranker):
         self.cut = {"queries": 0, "passages": 0}
 
     @classmethod
-    def from_vectors(cls, vectors: Vectors, config: WordConfig | None = None, seed: int = 0) -> Self:
+    def from_vectors(
+        cls, vectors: Vectors, config: WordConfig | Mapping[str, Any] | None = None, seed: int = 0
+    ) -> Self:
         """A new ranker over pre-trained vectors, which training changes too; the same seed gives the same weights.
+
+        ``config``: an instance of ``config_class`` or its settings by name; raises EvenrankError for another setting.
 
         A word without a vector, and one whose vector is zero and so has no direction, gets a random one of the usual
         length: normal, with the standard deviation of all the numbers of ``vectors``. All unknown words share one.
@@ -82,10 +78,9 @@ class WordRanker(Ranker):
         vocabulary, rows = Vocabulary.of_vectors(vectors)
         if not rows:
             raise EvenrankError("vectors: none belongs to a single word")
-        config = config or cls.config_class()
-        if type(config) is not cls.config_class:
-            raise EvenrankError(f"{cls.kind}: expected a {cls.config_class.__name__}, found {type(config).__name__}")
-        with _seeded(seed):
+        if not isinstance(config, WordConfig):
+            config = cls._config(config or {})
+        with seeded(seed):
             matrix = torch.zeros(len(vocabulary), vectors.dimensions)
             matrix[FIRST:] = torch.from_numpy(vectors.matrix[rows])
             lacking = (matrix == 0).all(1)
@@ -94,6 +89,14 @@ class WordRanker(Ranker):
             matrix[lacking] = torch.randn(int(lacking.sum()), vectors.dimensions) * spread
             assert lacking[UNKNOWN]
             return cls(vocabulary, matrix, config)
+
+    @classmethod
+    def _config(cls, settings: Mapping[str, Any]) -> WordConfig:
+        known = [field.name for field in fields(cls.config_class)]
+        for name in settings:
+            if name not in known:
+                raise EvenrankError(f"{cls.kind}: expected some of {', '.join(known)}, found {shown(name)}")
+        return cls.config_class(**settings)
 
     # --- what a subclass says --------------------------------------------------------------------------------------
 
@@ -114,20 +117,26 @@ class WordRanker(Ranker):
     def encode(self, groups: QueryGroups) -> Inputs:
         """``queries`` [B, Q] and ``passages`` [N, D]: numbers of words, 0 for padding; ``mask`` [B, K].
 
-        N counts the passages there are: row n belongs to the n-th True of ``mask``, row by row.
+        N counts the passages there are: row n belongs to the n-th True of ``mask``, row by row. ``query_cut`` [B] and
+        ``passage_cut`` [N] bool: texts longer than allowed.
         """
+        queries, query_cut = self._numbers(groups.queries, "queries")
+        passages, passage_cut = self._numbers([text for row in groups.passages for text in row], "passages")
         return {
-            "queries": padded(self._numbers(groups.queries, "queries")),
-            "passages": padded(self._numbers([text for row in groups.passages for text in row], "passages")),
+            "queries": queries,
+            "passages": passages,
             "mask": groups.mask,
+            "query_cut": query_cut,
+            "passage_cut": passage_cut,
         }
 
-    def _numbers(self, texts: Sequence[str], what: str) -> list[list[int]]:
-        """The words kept of each text, as numbers; the longer ones are counted."""
+    def _numbers(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
+        """The words kept of N texts, as numbers [N, L], and which texts [N] are longer; these are counted."""
         length = self.config.query_length if what == "queries" else self.config.passage_length
         rows = [self.vocabulary.numbers(text) for text in texts]
-        self.cut[what] += sum(len(row) > length for row in rows)
-        return [row[:length] for row in rows]
+        cut = [len(row) > length for row in rows]
+        self.cut[what] += sum(cut)
+        return padded([row[:length] for row in rows]), torch.tensor(cut, dtype=torch.bool)
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Scores [B, K], 0 where ``mask`` [B, K] is False; each query is encoded once for all its passages."""
@@ -200,7 +209,7 @@ class WordRanker(Ranker):
         """The row of each text, and the words [distinct texts, L] of the rows."""
         rows: dict[str, int] = {}
         row = torch.tensor([rows.setdefault(text, len(rows)) for text in texts])
-        return row, padded(self._numbers(list(rows), what))
+        return row, self._numbers(list(rows), what)[0]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``embeddings``, ``contextualisation`` (where the ranker has it) and ``kernels``: the rest."""
@@ -213,13 +222,12 @@ class WordRanker(Ranker):
         """Writes ``model.safetensors``, ``vocabulary.txt`` and ``evenrank.json`` into a folder."""
         from safetensors.torch import save_file
 
-        Path(folder).mkdir(parents=True, exist_ok=True)
         weights = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
-        with atomic_path(Path(folder) / _WEIGHTS) as part:
-            save_file(weights, part)
-        self.vocabulary.save(Path(folder) / _VOCABULARY)
         content = {"kind": self.kind, "config": asdict(self.config)}
-        write_text(config_file(folder), json.dumps(content, indent=2) + "\n")
+        with saving(folder) as part:
+            save_file(weights, Path(part) / _WEIGHTS)
+            self.vocabulary.save(Path(part) / _VOCABULARY)
+            write_text(config_file(part), json.dumps(content, indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -231,13 +239,13 @@ class WordRanker(Ranker):
             content = json.loads(config_file(folder).read_text(encoding="utf-8"))
             if content["kind"] != cls.kind:
                 raise InputError(folder, f"expected a ranker of kind {cls.kind}, found {shown(content['kind'])}")
-            config = cls.config_class(**content["config"])
+            config = cls._config(content["config"])
             vocabulary = Vocabulary.load(Path(folder) / _VOCABULARY)
             weights = load_file(Path(folder) / _WEIGHTS)
             matrix = weights["embeddings.weight"].float()
             if matrix.ndim != 2 or len(matrix) != len(vocabulary):
                 raise ValueError(f"{len(vocabulary)} words and {len(matrix)} vectors")
-            with _seeded(0):
+            with seeded(0):
                 ranker = cls(vocabulary, matrix, config)
             ranker.load_state_dict(weights)
         except InputError:

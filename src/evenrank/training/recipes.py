@@ -112,8 +112,8 @@ class Recipe(_Part):
     ranker: RankerRecipe
     data: DataRecipe
     validation: ValidationRecipe
-    loss: LossRecipe = LossRecipe()
-    training: TrainingRecipe = TrainingRecipe()
+    loss: LossRecipe = Field(default_factory=lambda: LossRecipe.model_validate({}))
+    training: TrainingRecipe = Field(default_factory=lambda: TrainingRecipe.model_validate({}))
 
     @property
     def folder(self) -> Path:

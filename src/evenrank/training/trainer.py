@@ -44,7 +44,7 @@ class Collator:
         return {**inputs, "labels": groups.labels, "index": torch.tensor([item.index for item in items])}
 
 
-class RankingTrainer(Trainer):  # type: ignore[misc]
+class RankingTrainer(Trainer):
     """Trains a ranker on query groups with a ranking loss; validates by re-ranking a run."""
 
     def __init__(
@@ -165,7 +165,7 @@ class EpochSampler(torch.utils.data.Sampler[int]):
         return iter(np.random.default_rng([self.seed, self.epoch]).permutation(len(self.groups)).tolist())
 
 
-class Log(TrainerCallback):  # type: ignore[misc]
+class Log(TrainerCallback):
     """Writes every logged value as a line of JSON."""
 
     def __init__(self, path: Path) -> None:

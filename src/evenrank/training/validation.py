@@ -45,12 +45,12 @@ class Validation:
                 )
         return cls(Run.from_table(judged, run.name), qrels, pairs, measure)
 
-    def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:  # type: ignore[type-arg]
+    def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:
         """The ranker's scores [pairs]."""
         scores = ranker.score(self.pairs["query"].to_list(), self.pairs["text"].to_list(), batch_size)
         return scores.double().numpy()
 
-    def reranked(self, scores: np.ndarray, depth: int, name: str) -> Run:  # type: ignore[type-arg]
+    def reranked(self, scores: np.ndarray, depth: int, name: str) -> Run:
         """The run with its first ``depth`` passages in the order of the scores [pairs], the others behind them."""
         scored = self.pairs.select("query_id", "doc_id", "rank").with_columns(pl.Series("new", scores))
         table = self.run.table.join(
@@ -69,7 +69,7 @@ class Validation:
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         return float(np.nanmean(Evaluation(run, qrels=judged).values(parse_measure(self.measure))))
 
-    def best_depth(self, scores: np.ndarray, depths: Sequence[int]) -> tuple[int, float]:  # type: ignore[type-arg]
+    def best_depth(self, scores: np.ndarray, depths: Sequence[int]) -> tuple[int, float]:
         """The re-ranking depth with the highest measure (the smallest of several), and that measure."""
         values = [(self.value(self.reranked(scores, depth, "validation")), -depth) for depth in depths]
         value, depth = max(values)

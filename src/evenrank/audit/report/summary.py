@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, AuditResult, Comparison, Figure, RunAudit
+from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, SIGNIFICANT, AuditResult, Comparison, Figure, RunAudit
 
 from ._format import both, equation, number, passages, pick, poles, utility_measures
 
@@ -115,6 +115,8 @@ def _lean(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
         text = f"{ranks} show no clear lean between {both(pair)} {numbers}"
     random = result[RANDOM].figures[str(measure)].mean
     sentences = [f"{text}; a random order of the candidates gives {number(random)}."]
+    if figure.tie_sensitive:
+        sentences.append(f"On average over the orders of its tied documents {measure} is {number(figure.tie_mean)}.")
     compared = figure.vs_baseline
     if compared is not None and result.baseline is not None:
         sentences += _difference(result, run, measure, compared)
@@ -141,18 +143,27 @@ def _difference(result: AuditResult, run: RunAudit, measure: Measure, compared: 
     if compared.difference is None:
         return []
     start = f"Its difference to {result.baseline} in {measure} ({number(compared.difference)})"
-    if not compared.significant:
-        if compared.holm_p is None:
-            return [f"{start} could not be tested."]
-        return [f"{start} is not significant ({equation('Holm p', compared.holm_p)})."]
-    text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
-    if getattr(measure, "better", "higher") == "nearer zero":
-        further = _further(result, run.figures[str(measure)], measure)
-        text += f": its mean is {'further from' if further else 'nearer to'} 0"
+    if compared.holm_p is None:
+        text = f"{start} could not be tested"
+    elif compared.significant:
+        text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
+        if getattr(measure, "better", "higher") == "nearer zero":
+            further = _further(result, run.figures[str(measure)], measure)
+            text += f": its mean is {'further from' if further else 'nearer to'} 0"
+    else:
+        text = f"{start} is not significant ({equation('Holm p', compared.holm_p)})"
     tied = [name for name in (run.name, result.baseline) if name and result[name].figures[str(measure)].tie_sensitive]
-    if tied:
-        text += f"; another order of tied documents in {' and '.join(tied)} could change that"
-    return [text + "."]
+    if not tied:
+        return [text + "."]
+    text += f", but it hangs on the order of tied documents in {' and '.join(tied)}."
+    if compared.tie_p is None or compared.tie_difference is None:
+        return [text]
+    # Each query's mean over the orders of its tied documents: what the accident of ids cannot decide.
+    verdict = "significant" if compared.tie_p < SIGNIFICANT else "not significant"
+    return [
+        f"{text} On average over those orders the difference is {number(compared.tie_difference)}"
+        f" and {verdict} ({equation('p', compared.tie_p)}, not corrected)."
+    ]
 
 
 def _unsigned(result: AuditResult, run: RunAudit, lean: Measure) -> list[str]:

@@ -1,0 +1,81 @@
+"""Small rankers of every kind, by the name under which the contract suite tests them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tiny_models import WORDS
+
+if TYPE_CHECKING:
+    from evenrank.embeddings import Vectors
+    from evenrank.rankers.protocol import Ranker
+
+
+@dataclass(frozen=True)
+class Case:
+    """A ranker that the contract suite tests, whose vocabulary has ``tiny_models.WORDS``.
+
+    ``make``: seed → a new one. ``passage_words``: of a passage, how many words it keeps beside a query of two words;
+    ``query_words``: how many of a query, None where that depends on the passage. ``learning_rate``: one for 25 steps.
+    """
+
+    make: Callable[[int], Ranker]
+    passage_words: int
+    query_words: int | None = None
+    learning_rate: float = 5e-3
+
+
+def vectors(dimensions: int = 12, seed: int = 0) -> Vectors:
+    """Random vectors of the suite's words."""
+    from evenrank.embeddings import Vectors
+
+    matrix = np.random.default_rng(seed).standard_normal((len(WORDS), dimensions)).astype(np.float32)
+    return Vectors(tuple(WORDS), matrix)
+
+
+def tk(seed: int = 0) -> Ranker:
+    """16 heads of 32 do not divide 300 either."""
+    from evenrank.rankers.tk import TKConfig, TKRanker
+
+    config = TKConfig(query_length=6, passage_length=20, heads=3, head_size=8, feedforward=10)
+    return TKRanker.from_vectors(vectors(), config, seed)
+
+
+def tk_even(seed: int = 0) -> Ranker:
+    """Another set of kernels, one layer, the usual lengths."""
+    from evenrank.rankers.tk import TKRanker
+
+    settings = {"layers": 1, "heads": 2, "head_size": 4, "feedforward": 5, "kernels": "even"}
+    return TKRanker.from_vectors(vectors(), settings, seed)
+
+
+def knrm(seed: int = 0) -> Ranker:
+    from evenrank.rankers.knrm import KNRMConfig, KNRMRanker
+
+    return KNRMRanker.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), seed)
+
+
+def conv_knrm(seed: int = 0) -> Ranker:
+    from evenrank.rankers.conv_knrm import ConvKNRMConfig, ConvKNRMRanker
+
+    return ConvKNRMRanker.from_vectors(vectors(), ConvKNRMConfig(6, 20, filters=9), seed)
+
+
+def match_pyramid(seed: int = 0) -> Ranker:
+    """The published size: the pooling sizes belong to it."""
+    from evenrank.rankers.match_pyramid import MatchPyramidRanker
+
+    return MatchPyramidRanker.from_vectors(vectors(), None, seed)
+
+
+CASES: dict[str, Case] = {
+    "tk": Case(tk, 20, 6),
+    "tk-even": Case(tk_even, 200, 30),
+    "knrm": Case(knrm, 20, 6, 0.2),
+    "conv-knrm": Case(conv_knrm, 20, 6),
+    "match-pyramid": Case(match_pyramid, 200, 30),
+}

@@ -1,0 +1,535 @@
+"""The rankers over word vectors against hand-worked values and against plain loops over the words of one pair."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenrank.groups import tokenize
+from evenrank.io import EvenrankError, InputError
+from tiny_models import WORDS, texts
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+pytest.importorskip("safetensors", reason="needs the extra [neural]")
+
+import ranker_factories as factories  # noqa: E402
+from evenrank.embeddings import Vectors  # noqa: E402
+from evenrank.rankers import word_ranker  # noqa: E402
+from evenrank.rankers.conv_knrm import ConvKNRMConfig, ConvKNRMRanker  # noqa: E402
+from evenrank.rankers.kernels import (  # noqa: E402
+    EVEN_CENTRES,
+    PUBLISHED_CENTRES,
+    cosine,
+    exact_widths,
+    kernel_pool,
+)
+from evenrank.rankers.knrm import KNRMConfig, KNRMRanker  # noqa: E402
+from evenrank.rankers.match_pyramid import POOLS, MatchPyramidRanker, _reach  # noqa: E402
+from evenrank.rankers.protocol import QueryGroups, Ranker, ranker_class  # noqa: E402
+from evenrank.rankers.tk import PASSAGE_START, TKConfig, TKRanker, sinusoids  # noqa: E402
+from evenrank.rankers.vocabulary import (  # noqa: E402
+    Vocabulary,
+    collection_vectors,
+    collection_words,
+    padded,
+    words,
+    words_utf8,
+)
+
+KINDS = ("tk", "knrm", "conv-knrm", "match-pyramid")
+MAKE: dict[str, Callable[[int], Ranker]] = {kind: factories.CASES[kind].make for kind in KINDS}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(st.one_of(st.sampled_from("aZ9'’ʼ＇ .-_sdmlverSß İıŉ́ΣςéÉ中\n\t\x00\x85\u2028²½😀𝔘"), st.characters())))
+@example("She'll, the woman's; O’Neill’s 'tis rock''n'roll")
+def test_words_are_those_of_the_groups(text: str) -> None:
+    assert words(text) == tokenize(text)
+
+
+def test_every_code_point_separates_or_joins_as_in_the_groups() -> None:
+    for start in range(0, 0x110000, 0x800):
+        if not 0xD800 <= start < 0xE000:
+            text = " ".join(
+                f"a{chr(code)}b {chr(code)}" for code in range(start, start + 0x800, 1 if start < 0x400 else 7)
+            )
+            assert words(text) == tokenize(text)
+
+
+def test_numbers_of_words() -> None:
+    vocabulary = Vocabulary(["she", "woman", "é"])
+    assert len(vocabulary) == 5
+    assert vocabulary.numbers("She met a WOMAN's É!") == [2, 1, 1, 3, 4]
+    assert vocabulary.numbers("  ") == []
+    assert padded([[2, 1], [], [3]]).tolist() == [[2, 1], [0, 0], [3, 0]]
+    assert padded([]).shape == (0, 1)
+
+
+def test_vocabulary_of_vectors() -> None:
+    names = ("Paris", "the", "paris", "new_york", ",", "London", "LONDON", "woman's", "é", "Straße")
+    vocabulary, rows = Vocabulary.of_vectors(Vectors(names, np.arange(10, dtype=np.float32)[:, None]))
+    assert dict(zip(vocabulary, rows, strict=True)) == {"the": 1, "paris": 2, "london": 5, "é": 8, "strasse": 9}
+
+
+def test_vocabulary_on_disk(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(["she", "don't", "é"])
+    vocabulary.save(tmp_path / "v")
+    assert list(Vocabulary.load(tmp_path / "v")) == ["she", "don't", "é"]
+    for content in (b"she\nhe\nshe\n", b"she\nhe", b"\xff\n"):
+        (tmp_path / "v").write_bytes(content)
+        with pytest.raises(InputError, match="vocabulary"):
+            Vocabulary.load(tmp_path / "v")
+
+
+def test_words_and_vectors_of_a_collection() -> None:
+    table = pl.DataFrame({"doc_id": ["a", "b"], "text": ["She met her. She", "He met é"]})
+    assert collection_words(table) == ["he", "her", "met", "she", "é"]
+    assert collection_words(table, min_count=2) == ["met", "she"]
+    vectors = collection_vectors(table, dimensions=3, min_count=2)
+    assert sorted(vectors.words) == ["met", "she"]
+    assert words_utf8("É") == ["é".encode()]
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def test_centres() -> None:
+    assert PUBLISHED_CENTRES == (1, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9)
+    assert EVEN_CENTRES == (-1, -0.8, -0.6, -0.4, -0.2, 0, 0.2, 0.4, 0.6, 0.8, 1)
+    assert exact_widths(1e-4) == (1e-4, *[0.1] * 10)
+
+
+def test_cosine_by_hand() -> None:
+    # (3, 4)·(4, 3) = 24, /25; (3, 4)·(0, 0) = 0.
+    query = torch.tensor([[[1.0, 0.0]], [[3.0, 4.0]]])
+    passage = torch.tensor([[[4.0, 3.0], [0.0, 0.0]]])
+    np.testing.assert_allclose(cosine(query, passage, torch.tensor([1])), [[[0.96, 0.0]]], rtol=1e-6)
+
+
+def test_kernels_by_hand() -> None:
+    # One query word, two passage words and one of padding; cosines 1 and .8.
+    cosines = torch.tensor([[[1.0, 0.8, 0.9]]])
+    masks = torch.tensor([[True]]), torch.tensor([[True, True, False]])
+    pooled = kernel_pool(cosines, *masks, (1.0, 0.9, -0.9), (0.1, 0.1, 0.1))
+    # μ 1: e^0 + e^(−.04/.02) = 1 + e^−2; μ .9: e^−.5 + e^−.5; μ −.9: below 1e-10.
+    expected = [math.log(1 + math.exp(-2)), math.log(2 * math.exp(-0.5)), math.log(1e-10)]
+    np.testing.assert_allclose(pooled, [expected], rtol=1e-5)
+    # The exact match alone; two query words, one of them padding.
+    pooled = kernel_pool(cosines.expand(1, 2, 3), torch.tensor([[True, False]]), masks[1], (1.0,), (1e-4,))
+    np.testing.assert_allclose(pooled, [[0.0]], atol=1e-6)
+
+
+def test_gradient_of_the_kernels_is_that_of_the_formula() -> None:
+    torch.manual_seed(0)
+    cosines = (torch.rand(3, 4, 5, dtype=torch.float64) * 2 - 1).requires_grad_()
+    masks = torch.rand(3, 4) > 0.3, torch.rand(3, 5) > 0.3
+    widths = (0.02, *[0.1] * 10)
+
+    def plain(values: Any) -> Any:
+        centres, sigma = torch.tensor(PUBLISHED_CENTRES, dtype=torch.float64), torch.tensor(widths, dtype=torch.float64)
+        kernels = torch.exp(-((values[..., None] - centres) ** 2) / (2 * sigma**2)) * masks[1][:, None, :, None]
+        return (kernels.sum(2).clamp(min=1e-10).log() * masks[0][..., None]).sum(1)
+
+    ours = kernel_pool(cosines, *masks, PUBLISHED_CENTRES, widths)
+    torch.testing.assert_close(ours, plain(cosines))
+    weights = torch.rand_like(ours)
+    (gradient,) = torch.autograd.grad((ours * weights).sum(), cosines)
+    (expected,) = torch.autograd.grad((plain(cosines) * weights).sum(), cosines)
+    torch.testing.assert_close(gradient, expected)
+
+
+# --- each ranker against loops over one pair -----------------------------------------------------------------------
+
+
+def array(tensor: Any) -> Any:
+    return tensor.detach().double().numpy()
+
+
+def slow_cosine(a: Any, b: Any) -> float:
+    return float(a @ b / ((np.linalg.norm(a) + 1e-13) * (np.linalg.norm(b) + 1e-13)))
+
+
+def slow_kernels(queries: Any, passages: Any, centres: Any, widths: Any) -> Any:
+    """Σ_i ln max(Σ_j K_k, 1e-10) for each k."""
+    features = []
+    for centre, width in zip(centres, widths, strict=True):
+        feature = 0.0
+        for query in queries:
+            total = sum(math.exp(-((slow_cosine(query, p) - centre) ** 2) / (2 * width**2)) for p in passages)
+            feature += math.log(max(total, 1e-10))
+        features.append(feature)
+    return np.array(features)
+
+
+def slow_vectors(ranker: Any, text: str, length: int) -> Any:
+    """The vectors of the first words of a text."""
+    table, known = array(ranker.embeddings.weight), list(ranker.vocabulary)
+    numbers = [known.index(word) + 2 if word in known else 1 for word in tokenize(text)[:length]]
+    return table[numbers]
+
+
+def slow_knrm(ranker: KNRMRanker, query: Any, passage: Any) -> float:
+    features = slow_kernels(query, passage, PUBLISHED_CENTRES, [1e-4] + [0.1] * 10)
+    return float(array(ranker.kernels.weight)[0] @ features * 0.01)
+
+
+def slow_grams(layer: Any, vectors: Any) -> list[Any]:
+    """ReLU of a convolution, with zeros after the last word."""
+    weight, bias = array(layer.weight), array(layer.bias)
+    grams = []
+    for start in range(len(vectors)):
+        total = bias.copy()
+        for place in range(weight.shape[2]):
+            if start + place < len(vectors):
+                total += weight[:, :, place] @ vectors[start + place]
+        grams.append(np.maximum(total, 0))
+    return grams
+
+
+def slow_conv_knrm(ranker: ConvKNRMRanker, query: Any, passage: Any) -> float:
+    layers = list(ranker.contextualisation)
+    features = [
+        slow_kernels(slow_grams(a, query), slow_grams(b, passage), PUBLISHED_CENTRES, [1e-3] + [0.1] * 10)
+        for a in layers
+        for b in layers
+    ]
+    return float(array(ranker.kernels.weight)[0] @ np.concatenate(features) * 0.01)
+
+
+def slow_norm(layer: Any, vector: Any) -> Any:
+    scaled = (vector - vector.mean()) / math.sqrt(vector.var() + layer.eps)
+    return scaled * array(layer.weight) + array(layer.bias)
+
+
+def slow_transformer(ranker: TKRanker, vectors: Any, start: int) -> Any:
+    size = vectors.shape[1]
+    states = []
+    for place, vector in enumerate(vectors, start):
+        angles = [place / 10000 ** (2 * (i // 2) / size) for i in range(size)]
+        states.append(vector + [math.cos(angle) if i % 2 else math.sin(angle) for i, angle in enumerate(angles)])
+    for layer in ranker.contextualisation:
+        heads, head_size = ranker.config.heads, ranker.config.head_size
+        projected = [array(layer.attention_in.weight) @ state + array(layer.attention_in.bias) for state in states]
+        query, key, value = ([row.reshape(3, heads, head_size)[part] for row in projected] for part in range(3))
+        after = []
+        for i, state in enumerate(states):
+            attended = []
+            for head in range(heads):
+                logits = np.array([query[i][head] @ k[head] / math.sqrt(head_size) for k in key])
+                shares = np.exp(logits - logits.max())
+                attended.append(sum(s * v[head] for s, v in zip(shares / shares.sum(), value, strict=True)))
+            mixed = array(layer.attention_out.weight) @ np.concatenate(attended) + array(layer.attention_out.bias)
+            state = slow_norm(layer.attention_norm, state + mixed)
+            inner = np.maximum(array(layer.feedforward_in.weight) @ state + array(layer.feedforward_in.bias), 0)
+            outer = array(layer.feedforward_out.weight) @ inner + array(layer.feedforward_out.bias)
+            after.append(slow_norm(layer.feedforward_norm, state + outer))
+        states = after
+    gate = float(ranker.gate.detach())
+    return [gate * vector + (1 - gate) * state for vector, state in zip(vectors, states, strict=True)]
+
+
+def slow_tk(ranker: TKRanker, query: Any, passage: Any) -> float:
+    a, b = slow_transformer(ranker, query, 0), slow_transformer(ranker, passage, 500)
+    centres = EVEN_CENTRES if ranker.config.kernels == "even" else PUBLISHED_CENTRES
+    return float(array(ranker.kernels.weight)[0] @ slow_kernels(a, b, centres, [0.1] * 11))
+
+
+@torch.no_grad()
+def slow_match_pyramid(ranker: MatchPyramidRanker, query: Any, passage: Any) -> float:
+    """The whole image of 30 × 200, as the definition has it."""
+    image = np.zeros((1, 30, 200))
+    for i, a in enumerate(query):
+        for j, b in enumerate(passage):
+            image[0, i, j] = slow_cosine(a, b)
+    maps = torch.tensor(image)
+    for layer, pool in zip(ranker.convolutions, ((36, 90), (18, 60), (9, 30), (6, 20), (3, 10)), strict=True):
+        wider = torch.nn.functional.pad(maps, (0, 2, 0, 2))
+        maps = torch.nn.functional.conv2d(wider[None], layer.weight.double(), layer.bias.double())[0].relu()
+        rows, columns = maps.shape[1:]
+        pooled = torch.empty(16, *pool, dtype=torch.float64)
+        for i in range(pool[0]):
+            for j in range(pool[1]):
+                window = maps[
+                    :,
+                    i * rows // pool[0] : -(-(i + 1) * rows // pool[0]),
+                    j * columns // pool[1] : -(-(j + 1) * columns // pool[1]),
+                ]
+                pooled[:, i, j] = window.amax((1, 2))
+        maps = pooled
+    features = maps.flatten()
+    for layer in ranker.dense:
+        features = (layer.weight.double() @ features + layer.bias.double()).relu()
+    return float(ranker.last.weight.double()[0] @ features)
+
+
+SLOW: dict[str, Callable[[Any, Any, Any], float]] = {
+    "tk": slow_tk,
+    "tk-even": slow_tk,
+    "knrm": slow_knrm,
+    "conv-knrm": slow_conv_knrm,
+    "match-pyramid": slow_match_pyramid,
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_against_plain_loops(name: str) -> None:
+    ranker: Any = factories.CASES[name].make(2)
+    with torch.no_grad():  # weights of the size that training gives, biases and all
+        torch.manual_seed(0)
+        for parameter in ranker.parameters():
+            if parameter is not ranker.embeddings.weight:
+                parameter.add_(torch.randn_like(parameter) * 0.05)
+    count = 1 if name == "match-pyramid" else 3
+    groups = QueryGroups(texts(count, 8, 5), [[*texts(2, 25, i), "", "zyx nurse zyx"] for i in range(count)])
+    fast = array(ranker(**ranker.encode(groups)))
+    expected = [
+        [
+            SLOW[name](
+                ranker,
+                slow_vectors(ranker, query, ranker.config.query_length),
+                slow_vectors(ranker, text, ranker.config.passage_length),
+            )
+            for text in row
+        ]
+        for query, row in zip(groups.queries, groups.passages, strict=True)
+    ]
+    assert np.std(expected) > 1e-3
+    np.testing.assert_allclose(fast, expected, atol=1e-5)
+
+
+# --- what is particular to one -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_start(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    assert type(ranker) is ranker_class(kind)
+    assert ranker.kind == kind
+    table = ranker.embeddings.weight.detach().numpy()
+    np.testing.assert_array_equal(table[2:], factories.vectors().matrix)
+    assert (table[0] == 0).all()
+    assert 0.3 < np.linalg.norm(table[1]) / np.linalg.norm(table[2:], axis=1).mean() < 3
+    if kind != "match-pyramid":
+        weights = ranker.kernels.weight.detach()
+        assert weights.shape == (1, 99 if kind == "conv-knrm" else 11)
+        assert ranker.kernels.bias is None
+        assert weights.abs().max() <= 0.014
+        assert weights.abs().max() > 0.007
+    expected = {
+        "tk": ["embeddings", "contextualisation", "kernels"],
+        "knrm": ["embeddings", "kernels"],
+        "conv-knrm": ["embeddings", "contextualisation", "kernels"],
+        "match-pyramid": ["embeddings", "kernels"],
+    }
+    assert list(ranker.parameter_groups()) == expected[kind]
+
+
+def test_published_sizes_of_tk() -> None:
+    vectors = factories.vectors(300)
+    ranker = TKRanker.from_vectors(vectors)
+    assert len(ranker.contextualisation) == 2
+    shapes = {name: tuple(value.shape) for name, value in ranker.contextualisation[1].named_parameters()}
+    assert shapes["attention_in.weight"] == (3 * 16 * 32, 300)
+    assert shapes["attention_out.weight"] == (300, 16 * 32)
+    assert shapes["feedforward_in.weight"] == (100, 300)
+    assert ranker.gate.tolist() == [0.5]
+    assert any(parameter is ranker.gate for parameter in ranker.parameter_groups()["kernels"])
+    assert (ranker.config.query_length, ranker.config.passage_length) == (30, 200)
+    conv = ConvKNRMRanker.from_vectors(vectors)
+    assert [tuple(layer.weight.shape) for layer in conv.contextualisation] == [(128, 300, n) for n in (1, 2, 3)]
+
+
+def test_positions_of_tk() -> None:
+    assert PASSAGE_START == 500
+    # By hand: p 500, frequencies 1 and 1/100.
+    expected = [math.sin(500), math.cos(500), math.sin(5), math.cos(5)]
+    np.testing.assert_allclose(sinusoids(500, 1, 4)[0], expected, atol=1e-6)
+    assert sinusoids(0, 3, 5).shape == (3, 5)
+    ranker: Any = factories.tk()
+    ids = padded([ranker.vocabulary.numbers("the nurse is home")])
+    at_0, at_500 = (ranker.contextualise(ids, ids > 0, start) for start in (0, PASSAGE_START))
+    assert (at_0 - at_500).abs().max() > 1e-2
+    vectors = slow_vectors(ranker, "the nurse is home", 20)
+    for start, ours in ((0, at_0), (PASSAGE_START, at_500), (510, ranker.contextualise(ids, ids > 0, 510))):
+        np.testing.assert_allclose(array(ours)[0], slow_transformer(ranker, vectors, start), atol=1e-5)
+    # Beyond the positions that scoring needs.
+    ranker.contextualise(ids, ids > 0, 10_000)
+    # Both sides of a pair have the same words and other positions: no cosine is 1 but by the gate.
+    with torch.no_grad():
+        ranker.gate.fill_(1.0)
+        assert torch.equal(ranker.contextualise(ids, ids > 0, 0), ranker.embeddings(ids))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_padding_row_stays_zero(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    groups = QueryGroups(["nurse", "the doctor runs"], [["the nurse is home", "she"], ["he wrote"]])
+    optimizer = torch.optim.AdamW(ranker.parameters(), lr=0.01, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        ranker(**ranker.encode(groups)).sum().backward()
+        optimizer.step()
+    assert not ranker.embeddings.weight[0].any()
+
+
+def test_words_of_zero_vectors_get_a_direction() -> None:
+    vectors = factories.vectors()
+    vectors.matrix[3] = 0
+    ranker: Any = KNRMRanker.from_vectors(vectors)
+    assert ranker.embeddings.weight[5].any()
+    loss = ranker(**ranker.encode(QueryGroups([WORDS[3]], [["the nurse"]]))).sum()
+    loss.backward()
+    assert ranker.embeddings.weight.grad.abs().max() < 1e3
+
+
+def test_unknown_words_are_alike() -> None:
+    ranker: Any = factories.knrm()
+    with torch.no_grad():
+        scores = ranker.score(["zyx", "zyx", "zyx"], ["zyx", "qwv", "nurse"])
+    assert scores[0] == scores[1] != scores[2]
+
+
+@pytest.mark.parametrize("used", [1, 2, 7, 29, 30])
+@pytest.mark.parametrize(("size", "pooled"), [(30, 36), (200, 90), (36, 18), (90, 60), (9, 6), (7, 5), (5, 7)])
+def test_reach_of_an_image(size: int, pooled: int, used: int) -> None:
+    used = min(used, size)
+    before, after = _reach(used, size, pooled)
+    cells = [(p * size // pooled, -(-(p + 1) * size // pooled)) for p in range(pooled)]
+    assert after <= pooled
+    assert before >= used
+    assert all(first >= used for first, _ in cells[after:])
+    # The corner alone is pooled by the same cells.
+    assert [(p * before // after, -(-(p + 1) * before // after)) for p in range(after)] == cells[:after]
+
+
+def test_pooling_sizes_of_match_pyramid() -> None:
+    assert POOLS == ((36, 90), (18, 60), (9, 30), (6, 20), (3, 10))
+    ranker: Any = MAKE["match-pyramid"](0)
+    assert [tuple(layer.weight.shape) for layer in ranker.dense] == [(100, 480), (10, 100)]
+    # The longest query and passage there are: nothing is filling.
+    groups = QueryGroups([" ".join(WORDS * 4)], [[" ".join(WORDS * 20), "she"]])
+    assert bool(torch.isfinite(ranker(**ranker.encode(groups))).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_of_pairs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranker: Any = MAKE[kind](0)
+    queries, passages = texts(4, 6, 1) * 5, texts(20, 25, 2)
+    expected = ranker.score(queries, passages)
+    monkeypatch.setattr(word_ranker, "_WINDOW", 7)
+    np.testing.assert_allclose(ranker.score(queries, passages, 3), expected, atol=1e-5)
+    assert ranker.score([], []).shape == (0,)
+
+
+def test_counters() -> None:
+    ranker: Any = factories.knrm()
+    inputs = ranker.encode(QueryGroups(["she " * 7, "she"], [["he " * 20, "he " * 21], ["he " * 300]]))
+    assert inputs["query_cut"].tolist() == [True, False]
+    assert inputs["passage_cut"].tolist() == [False, True, True]
+    assert ranker.cut == {"queries": 1, "passages": 2}
+    assert inputs["passages"].shape == (3, 20)
+    ranker.score(["she " * 7] * 2, ["he " * 21, "he"])
+    assert ranker.cut == {"queries": 2, "passages": 3}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_autocast(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    groups = QueryGroups(texts(2, 5), [texts(2, 18, 1), texts(2, 8, 2)])
+    plain = ranker(**ranker.encode(groups))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = ranker(**ranker.encode(groups))
+    # Cosines and kernels stay in float32: no kernel is lost to three digits.
+    np.testing.assert_allclose(array(scores), array(plain), atol=0.15)
+    assert bool(torch.isfinite(scores).all())
+
+
+# --- folders and settings ------------------------------------------------------------------------------------------
+
+
+def test_folder(tmp_path: Path) -> None:
+    ranker: Any = factories.tk()
+    ranker.save(tmp_path / "m")
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {
+        "evenrank.json",
+        "model.safetensors",
+        "vocabulary.txt",
+    }
+    loaded = TKRanker.load(tmp_path / "m")
+    assert loaded.config == ranker.config
+    assert type(loaded.config) is TKConfig
+    with pytest.raises(InputError, match="expected a ranker of kind knrm, found 'tk'"):
+        KNRMRanker.load(tmp_path / "m")
+
+
+def change(**settings: Any) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        content = json.loads((folder / "evenrank.json").read_text())
+        content["config"] |= settings
+        (folder / "evenrank.json").write_text(json.dumps(content))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "evenrank.json").unlink(),
+        lambda folder: (folder / "evenrank.json").write_text("{"),
+        lambda folder: (folder / "evenrank.json").write_text("[]"),
+        lambda folder: (folder / "evenrank.json").write_text('{"kind": "tk"}'),
+        lambda folder: (folder / "evenrank.json").write_text('{"kind": "tk", "config": 3}'),
+        lambda folder: (folder / "vocabulary.txt").unlink(),
+        lambda folder: (folder / "vocabulary.txt").write_text("she\nhe\n"),
+        lambda folder: (folder / "model.safetensors").unlink(),
+        lambda folder: (folder / "model.safetensors").write_bytes(b"\x08"),
+        change(heads=2),
+        change(layers=1),
+        change(layers="many"),
+        change(kernels="odd"),
+        change(unheard=1),
+    ],
+)
+def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    factories.tk().save(tmp_path / "m")
+    damage(tmp_path / "m")
+    with pytest.raises(InputError) as error:
+        TKRanker.load(tmp_path / "m")
+    assert str(error.value).startswith(str(tmp_path / "m"))
+    assert "\n" not in str(error.value)
+
+
+def test_settings_out_of_range() -> None:
+    for settings, reason in (
+        ({"query_length": 0}, "query_length: expected a whole number from 1 on, found '0'"),
+        ({"heads": 2.5}, "heads: "),
+        ({"layers": True}, "layers: "),
+        ({"kernels": "odd"}, "kernels: expected published or even"),
+    ):
+        with pytest.raises(EvenrankError, match=reason):
+            TKConfig(**settings)  # type: ignore[arg-type]
+    with pytest.raises(EvenrankError, match="knrm: expected some of query_length, passage_length, found 'heads'"):
+        KNRMRanker.from_vectors(factories.vectors(), {"heads": 3})
+    assert KNRMRanker.from_vectors(factories.vectors(), {"query_length": 3}).config == KNRMConfig(query_length=3)
+    assert ConvKNRMConfig(longest=2).filters == 128
+    with pytest.raises(EvenrankError, match="none belongs to a single word"):
+        KNRMRanker.from_vectors(Vectors(("a b",), np.ones((1, 2), np.float32)))

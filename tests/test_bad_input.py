@@ -125,10 +125,14 @@ CASES = {
     "qrels that are not there": case(audit(), "qrels: no such file", qrels=None),
     # collections
     "a repeated id": case(
-        score(), "collection, line 4: the id 'd1' stands twice (first in line 1)", collection=FILES["collection"] + "d1\tshe\n"
+        score(),
+        "collection, line 4: the id 'd1' stands twice (first in line 1)",
+        collection=FILES["collection"] + "d1\tshe\n",
     ),
     "a repeated id in an audit": case(
-        audit(), "collection, line 5: the id 'x' stands twice (first in line 4)", collection=FILES["collection"] + "x\ta\nx\ta\n"
+        audit(),
+        "collection, line 5: the id 'x' stands twice (first in line 4)",
+        collection=FILES["collection"] + "x\ta\nx\ta\n",
     ),
     "a line without a tab": case(
         score(),
@@ -180,7 +184,7 @@ CASES = {
         audit(**{"--collection": None, "--scores": "none.parquet"}), "none.parquet: no such file"
     ),
     # queries
-    "a query without text": case(audit(), "queries: no text for 1 queries of the run run: 'q2'", queries="q1\twho\n"),
+    "a query without text": case(audit(), "queries: no text for 1 of the queries of the run run: 'q2'", queries="q1\twho\n"),
     "a repeated query": case(
         audit(), "queries, line 3: the id 'q1' stands twice (first in line 1)", queries=FILES["queries"] + "q1\twhy\n"
     ),

@@ -101,7 +101,7 @@ def test_the_reader_does_not_run_ahead() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\tshe\n2\the\n1\tagain\n", "the id '1' stands twice (first in line 1)"),
+        ("1\tshe\n2\the\n1\tagain\n", r"line 3: the id '1' stands twice \(first in line 1\)"),
         ("1\tshe\n2 he\n", "expected an id, a tab and a text"),
         ("", "the file is empty"),
     ],

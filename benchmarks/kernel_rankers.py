@@ -99,7 +99,7 @@ def _plain(kind: str, ranker: Any, query: Any, passage: Any) -> Any:
     unit = [[side / (side.norm(dim=-1, keepdim=True) + 1e-13) for side in sides] for sides in grams]
     cosines = [a @ b.mT for a in unit[0] for b in unit[1]]
     if kind == "match-pyramid":
-        image = torch.zeros(1, 1, ranker.config.query_length, ranker.config.passage_length)
+        image = torch.zeros(1, 1, ranker.settings.query_length, ranker.settings.passage_length)
         image[0, 0, : query.shape[1], : passage.shape[1]] = cosines[0]
         for layer, size in zip(ranker.convolutions, ((36, 90), (18, 60), (9, 30), (6, 20), (3, 10)), strict=True):
             image = functional.adaptive_max_pool2d(layer(functional.pad(image, (0, 2, 0, 2))).relu(), size)

@@ -184,7 +184,9 @@ CASES = {
         audit(**{"--collection": None, "--scores": "none.parquet"}), "none.parquet: no such file"
     ),
     # queries
-    "a query without text": case(audit(), "queries: no text for 1 of the queries of the run run: 'q2'", queries="q1\twho\n"),
+    "a query without text": case(
+        audit(), "queries: no text for 1 of the queries of the run run: 'q2'", queries="q1\twho\n"
+    ),
     "a repeated query": case(
         audit(), "queries, line 3: the id 'q1' stands twice (first in line 1)", queries=FILES["queries"] + "q1\twhy\n"
     ),

@@ -227,7 +227,7 @@ def slow_transformer(ranker: TKRanker, vectors: Any, start: int) -> Any:
         angles = [place / 10000 ** (2 * (i // 2) / size) for i in range(size)]
         states.append(vector + [math.cos(angle) if i % 2 else math.sin(angle) for i, angle in enumerate(angles)])
     for layer in ranker.contextualisation:
-        heads, head_size = ranker.config.heads, ranker.config.head_size
+        heads, head_size = ranker.settings.heads, ranker.settings.head_size
         projected = [array(layer.attention_in.weight) @ state + array(layer.attention_in.bias) for state in states]
         query, key, value = ([row.reshape(3, heads, head_size)[part] for row in projected] for part in range(3))
         after = []
@@ -249,7 +249,7 @@ def slow_transformer(ranker: TKRanker, vectors: Any, start: int) -> Any:
 
 def slow_tk(ranker: TKRanker, query: Any, passage: Any) -> float:
     a, b = slow_transformer(ranker, query, 0), slow_transformer(ranker, passage, 500)
-    centres = EVEN_CENTRES if ranker.config.kernels == "even" else PUBLISHED_CENTRES
+    centres = EVEN_CENTRES if ranker.settings.kernels == "even" else PUBLISHED_CENTRES
     return float(array(ranker.kernels.weight)[0] @ slow_kernels(a, b, centres, [0.1] * 11))
 
 
@@ -305,8 +305,8 @@ def test_against_plain_loops(name: str) -> None:
         [
             SLOW[name](
                 ranker,
-                slow_vectors(ranker, query, ranker.config.query_length),
-                slow_vectors(ranker, text, ranker.config.passage_length),
+                slow_vectors(ranker, query, ranker.settings.query_length),
+                slow_vectors(ranker, text, ranker.settings.passage_length),
             )
             for text in row
         ]
@@ -353,7 +353,7 @@ def test_published_sizes_of_tk() -> None:
     assert shapes["feedforward_in.weight"] == (100, 300)
     assert ranker.gate.tolist() == [0.5]
     assert any(parameter is ranker.gate for parameter in ranker.parameter_groups()["kernels"])
-    assert (ranker.config.query_length, ranker.config.passage_length) == (30, 200)
+    assert (ranker.settings.query_length, ranker.settings.passage_length) == (30, 200)
     conv = ConvKNRMRanker.from_vectors(vectors)
     assert [tuple(layer.weight.shape) for layer in conv.contextualisation] == [(128, 300, n) for n in (1, 2, 3)]
 
@@ -475,8 +475,8 @@ def test_folder(tmp_path: Path) -> None:
         "vocabulary.txt",
     }
     loaded = TKRanker.load(tmp_path / "m")
-    assert loaded.config == ranker.config
-    assert type(loaded.config) is TKConfig
+    assert loaded.settings == ranker.settings
+    assert type(loaded.settings) is TKConfig
     with pytest.raises(InputError, match="expected a ranker of kind knrm, found 'tk'"):
         KNRMRanker.load(tmp_path / "m")
 
@@ -529,7 +529,7 @@ def test_settings_out_of_range() -> None:
             TKConfig(**settings)  # type: ignore[arg-type]
     with pytest.raises(EvenrankError, match="knrm: expected some of query_length, passage_length, found 'heads'"):
         KNRMRanker.from_vectors(factories.vectors(), {"heads": 3})
-    assert KNRMRanker.from_vectors(factories.vectors(), {"query_length": 3}).config == KNRMConfig(query_length=3)
+    assert KNRMRanker.from_vectors(factories.vectors(), {"query_length": 3}).settings == KNRMConfig(query_length=3)
     assert ConvKNRMConfig(longest=2).filters == 128
     with pytest.raises(EvenrankError, match="none belongs to a single word"):
         KNRMRanker.from_vectors(Vectors(("a b",), np.ones((1, 2), np.float32)))

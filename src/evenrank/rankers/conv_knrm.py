@@ -46,7 +46,7 @@ class ConvKNRMRanker(WordRanker):
 
     def represent(self, projected: tuple[Tensor, ...], mask: Tensor, *, passage: bool) -> Tensor:
         """The n-grams' vectors [N, widths · L, filters], one width after the other."""
-        parts = iter(torch.split(projected[0], self.config.filters, dim=-1))
+        parts = iter(torch.split(projected[0], self.settings.filters, dim=-1))
         grams = []
         for width, layer in enumerate(self._layers(), 1):
             assert layer.bias is not None
@@ -58,7 +58,7 @@ class ConvKNRMRanker(WordRanker):
         return torch.cat(grams, dim=1)
 
     def match(self, cosines: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
-        widths = self.config.longest
+        widths = self.settings.longest
         pairs, rows, columns = cosines.shape
         # [N, query n-gram, passage n-gram, Q, D]
         split = cosines.view(pairs, widths, rows // widths, widths, columns // widths).transpose(2, 3)

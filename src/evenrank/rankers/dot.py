@@ -1,6 +1,6 @@
 """The bi-encoder: query and passage apart, each to a vector.
 
-Karpukhin et al. 2020 (DPR); Bigdeli et al., "Position bias" [POS], eq. 3.
+Karpukhin et al. 2020 (DPR); Hofstätter et al., ECIR 2021 [POS], eq. 3.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class MatchPyramidRanker(WordRanker):
 
     def match(self, cosines: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
         image = (cosines * query_mask[:, :, None] * passage_mask[:, None, :])[:, None]
-        size = self.config.query_length, self.config.passage_length
+        size = self.settings.query_length, self.settings.passage_length
         zeros = image.new_zeros(1, 1, *size)
         for convolution, pool in zip(self.convolutions, POOLS, strict=True):
             padded = functional.pad(zeros, (0, _KERNEL - 1, 0, _KERNEL - 1))

@@ -139,7 +139,7 @@ class TKRanker(WordRanker):
         return self.gate * embedded + (1 - self.gate) * vectors
 
     def match(self, cosines: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
-        centres = EVEN_CENTRES if self.config.kernels == "even" else PUBLISHED_CENTRES
+        centres = EVEN_CENTRES if self.settings.kernels == "even" else PUBLISHED_CENTRES
         pooled = kernel_pool(cosines, query_mask, passage_mask, centres, (WIDTH,) * len(centres))
         scores: Tensor = self.kernels(pooled)[:, 0]
         return scores

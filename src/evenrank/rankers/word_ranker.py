@@ -54,13 +54,14 @@ class WordRanker(Ranker):
     """
 
     config_class: ClassVar[type[WordConfig]]
-    config: WordConfig
+    settings: WordConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: WordConfig) -> None:
         """``matrix`` [V, d] float32: the vector of each number of ``vocabulary``, row 0 (padding) all zero."""
         super().__init__()
         self.vocabulary = vocabulary
-        self.config = config
+        # Not "config": transformers' Trainer takes that for one of its own and writes into it.
+        self.settings = config
         self.embeddings = nn.Embedding(len(vocabulary), matrix.shape[1], padding_idx=0, _weight=matrix)
         self.cut = {"queries": 0, "passages": 0}
 
@@ -132,7 +133,7 @@ class WordRanker(Ranker):
 
     def _numbers(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
         """The words kept of N texts, as numbers [N, L], and which texts [N] are longer; these are counted."""
-        length = self.config.query_length if what == "queries" else self.config.passage_length
+        length = self.settings.query_length if what == "queries" else self.settings.passage_length
         rows = [self.vocabulary.numbers(text) for text in texts]
         cut = [len(row) > length for row in rows]
         self.cut[what] += sum(cut)
@@ -223,7 +224,7 @@ class WordRanker(Ranker):
         from safetensors.torch import save_file
 
         weights = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
-        content = {"kind": self.kind, "config": asdict(self.config)}
+        content = {"kind": self.kind, "config": asdict(self.settings)}
         with saving(folder) as part:
             save_file(weights, Path(part) / _WEIGHTS)
             self.vocabulary.save(Path(part) / _VOCABULARY)

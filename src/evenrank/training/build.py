@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenrank.io import EvenrankError
+from evenrank.io import EvenrankError, read_queries
 from evenrank.rankers.protocol import Ranker, config_file, ranker_class
 
 from .recipes import Recipe
@@ -45,14 +45,16 @@ def build_ranker(recipe: Recipe) -> Ranker:
 
 
 def _from_vectors(recipe: Recipe) -> Ranker:
-    from evenrank.embeddings.vectors import read_vectors, train_vectors
-    from evenrank.groups import tokenize
+    from evenrank.embeddings.vectors import read_vectors
+    from evenrank.rankers.vocabulary import collection_vectors, collection_words
 
     wanted, seed = recipe.ranker, recipe.training.seed
     if wanted.vectors == "train":
-        vectors = train_vectors(recipe.data.collection, tokenize, dimensions=wanted.vector_size, seed=seed)
+        vectors = collection_vectors(recipe.data.collection, dimensions=wanted.vector_size, seed=seed)
     else:
-        vectors = read_vectors(wanted.vectors)
+        # The words of the collection and of the questions, not the millions that a public file holds.
+        known = {*collection_words(recipe.data.collection), *collection_words(read_queries(recipe.data.queries))}
+        vectors = read_vectors(wanted.vectors, keep=known)
     form = ranker_class(wanted.kind)
     settings = {"query_length": wanted.query_length, "passage_length": wanted.passage_length, **wanted.settings}
     return form.from_vectors(vectors, settings, seed)  # type: ignore[attr-defined,no-any-return]

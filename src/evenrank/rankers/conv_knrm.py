@@ -30,7 +30,7 @@ class ConvKNRMRanker(WordRanker):
 
     kind = "conv-knrm"
     config_class = ConvKNRMConfig
-    config: ConvKNRMConfig
+    settings: ConvKNRMConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: ConvKNRMConfig) -> None:
         super().__init__(vocabulary, matrix, config)

@@ -44,9 +44,8 @@ def check_backend(backend: str, int8: bool, precision: Precision) -> None:
     """
     if backend not in BACKENDS:
         raise EvenrankError(f"backend: expected torch, onnx or openvino, found {shown(backend)}")
-    # OpenVINO runs what ONNX Runtime quantises more slowly than float32.
-    if int8 and backend != "onnx":
-        raise EvenrankError(f"int8 needs the backend onnx, found {backend}")
+    if int8 and backend == "torch":
+        raise EvenrankError("int8 needs the backend onnx or openvino")
     if precision == "bfloat16" and backend == "onnx":
         raise EvenrankError("precision: the backend onnx has no bfloat16")
     if backend != "torch":
@@ -58,8 +57,9 @@ def use_backend(
 ) -> str:
     """Has ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another back end from now on.
 
-    ``int8``: weights in eight bits, one scale a channel, activations quantised as they come. ``precision`` "bfloat16"
-    lets OpenVINO compute in it; else float32 is pinned. The exported files are made once, in ``.evenrank/`` beside the
+    ``int8``: the weights of linear layers in eight bits, one scale a channel; activations are quantised as they come,
+    by OpenVINO 32 numbers at a time, by ONNX Runtime a whole batch at once, which is coarser and lets a score depend
+    a little on its batch. ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. The exported files are made once, in ``.evenrank/`` beside the
     model or, where that cannot be written, in the user's cache (``XDG_CACHE_HOME``), and used again while the weights,
     the settings and the versions of the libraries are the same. Threads: as many as PyTorch would use.
 
@@ -79,21 +79,21 @@ def use_backend(
         place = _built(folder, f"{backend}{'-int8' if int8 else ''}-", fingerprint[:16], towers, files, int8)
     for name, tower in towers.items():
         names = _names(tower)
-        run = _session(place / files[name], names, backend, precision)
+        run = _session(place / files[name], names, backend, precision, int8)
         tower.model = _Exported(tower.model, names, _output(tower), run)
     return f"{fingerprint} {precision}"
 
 
 def _fingerprint(folder: ModelFolder, backend: Backend, int8: bool) -> str:
     libraries = {name: version(name) for name in ("torch", "transformers", "sentence-transformers", *_NEEDED[backend])}
-    settings = [folder.digest(), folder.kind, backend, int8, _reduced(int8), _OPSET, _FORM, libraries]
+    settings = [folder.digest(), folder.kind, backend, int8, int8 and _reduced(), _OPSET, _FORM, libraries]
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
-def _reduced(int8: bool) -> bool:
-    """Whether weights keep to seven bits: without VNNI, sums of products of eight bits overflow on x86."""
+def _reduced() -> bool:
+    """Whether ONNX Runtime's weights keep to seven bits: without VNNI, products of eight bits overflow on x86."""
     found = torch.cpu.get_capabilities()
-    return int8 and found.get("architecture") == "x86_64" and not (found.get("avx512_vnni") or found.get("avx_vnni"))
+    return found.get("architecture") == "x86_64" and not (found.get("avx512_vnni") or found.get("avx_vnni"))
 
 
 def _homes(folder: ModelFolder) -> list[Path]:
@@ -190,20 +190,41 @@ def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
         raise InputError(folder.path, f"the model cannot be exported ({type(error).__name__}: {reason})") from None
     finally:
         tower.model.set_attn_implementation(before)
-    if target.suffix == ".xml":
+    backend: Backend = "openvino" if target.suffix == ".xml" else "onnx"
+    _compare(folder, tower, _session(plain, names, backend, "float32"), pair)
+    if backend == "openvino":
         import openvino
 
-        openvino.save_model(openvino.convert_model(str(plain)), str(target), compress_to_fp16=False)
-        _compare(folder, tower, _session(target, names, "openvino", "float32"), pair)
+        converted = openvino.convert_model(str(plain))
+        if int8:
+            _compress(converted)
+        openvino.save_model(converted, str(target), compress_to_fp16=False)
         for file in target.parent.glob(f"{plain.name}*"):
             file.unlink()
-        return
-    _compare(folder, tower, _session(plain, names, "onnx", "float32"), pair)
-    if int8:
+    elif int8:
         _quantise(plain, target)
         plain.unlink()
     else:
         plain.replace(target)
+
+
+def _compress(model: Any) -> None:
+    """Has an OpenVINO model keep the weights of its linear layers [out, in] as int8 × scale [out, 1]."""
+    from openvino import opset13 as operators
+
+    for node in model.get_ordered_ops():
+        constant = node.input_value(1).get_node() if node.get_type_name() == "MatMul" else None
+        if constant is None or constant.get_type_name() != "Constant":
+            continue
+        flags = node.get_attributes()
+        weights = constant.data if flags["transpose_b"] else constant.data.T
+        scale = np.maximum(np.abs(weights).max(1, keepdims=True), 1e-12).astype(np.float32) / 127
+        kept = operators.constant(np.round(weights / scale).astype(np.int8))
+        product = operators.multiply(operators.convert(kept, "f32"), operators.constant(scale))
+        linear = operators.matmul(node.input_value(0), product, flags["transpose_a"], True)
+        linear.set_friendly_name(node.get_friendly_name())
+        for user in node.output(0).get_target_inputs():
+            user.replace_source_output(linear.output(0))
 
 
 def _quantise(source: Path, target: Path) -> None:
@@ -215,7 +236,12 @@ def _quantise(source: Path, target: Path) -> None:
     logging.disable(logging.WARNING)
     try:
         quantize_dynamic(
-            str(source), str(target), weight_type=QuantType.QInt8, per_channel=True, reduce_range=_reduced(True)
+            str(source),
+            str(target),
+            op_types_to_quantize=["MatMul"],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            reduce_range=_reduced(),
         )
     finally:
         logging.disable(logging.NOTSET)
@@ -236,7 +262,7 @@ def _compare(folder: ModelFolder, tower: Any, run: Run, pair: bool) -> None:
         raise InputError(folder.path, "the exported model computes something else: use the backend torch")
 
 
-def _session(file: Path, names: list[str], backend: Backend, precision: Precision) -> Run:
+def _session(file: Path, names: list[str], backend: Backend, precision: Precision, int8: bool = False) -> Run:
     if backend == "openvino":
         import openvino
 
@@ -244,6 +270,7 @@ def _session(file: Path, names: list[str], backend: Backend, precision: Precisio
             "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
             "PERFORMANCE_HINT": "LATENCY",
+            **({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 32} if int8 else {}),
         }
         request = openvino.Core().compile_model(str(file), "CPU", settings).create_infer_request()
         return lambda values: request.infer(dict(zip(names, values, strict=True)), share_inputs=True)[0]

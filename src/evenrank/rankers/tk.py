@@ -91,7 +91,7 @@ class TKRanker(WordRanker):
 
     kind = "tk"
     config_class = TKConfig
-    config: TKConfig
+    settings: TKConfig
 
     def __init__(self, vocabulary: Vocabulary, matrix: Tensor, config: TKConfig) -> None:
         super().__init__(vocabulary, matrix, config)

@@ -1,0 +1,5 @@
+"""``python -m evenrank``: the command."""
+
+from evenrank.cli import main
+
+main()

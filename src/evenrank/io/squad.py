@@ -1,0 +1,60 @@
+"""Questions with answer spans in SQuAD's JSON form."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from .errors import InputError, shown
+from .files import open_binary, read_bytes
+
+_SCHEMA = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "answer": pl.String,
+    "answer_start": pl.Int64,
+    "answer_end": pl.Int64,
+}
+
+
+def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """The answers of a SQuAD file: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end``.
+
+    One row an answer; characters of the passage, counted from 0, the end excluded. A question's ``id`` is its query id,
+    a paragraph's number in the file its document id, unless they carry ``query_id`` and ``doc_id`` of their own.
+    Unanswerable questions have no row. Raises InputError for what is not SQuAD, and for an answer that does not stand
+    where its span says.
+    """
+    with open_binary(path) as stream:
+        content = read_bytes(path, stream, -1)
+    try:
+        data = json.loads(content)
+    except ValueError as error:
+        raise InputError(path, f"no valid JSON ({error})") from None
+    try:
+        rows = list(_rows(data))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {error}") from None
+    for number, (query, _, answer, start, end, context) in enumerate(rows):
+        if context[start:end] != answer:
+            found = shown(context[start:end])
+            raise InputError(path, f"answer {number + 1}, question {query}: expected {shown(answer)}, found {found}")
+    return pl.DataFrame([row[:5] for row in rows], _SCHEMA, orient="row")
+
+
+def _rows(data: dict[str, Any]) -> Iterator[tuple[str, str, str, int, int, str]]:
+    number = 0
+    for article in data["data"]:
+        for paragraph in article["paragraphs"]:
+            context = paragraph["context"]
+            doc_id = str(paragraph.get("doc_id", number))
+            number += 1
+            for question in paragraph["qas"]:
+                query_id = str(question.get("query_id", question["id"]))
+                for answer in question["answers"]:
+                    text, start = answer["text"], int(answer["answer_start"])
+                    yield query_id, doc_id, text, start, start + len(text), context

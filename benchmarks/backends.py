@@ -12,9 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from .measure import Row
 
 PAIRS, ROUNDS = 384, 3

@@ -21,9 +21,11 @@ _T95 = 4.303  # two-sided, two degrees of freedom
 # Steps that take at most three minutes on two cores; learning rates chosen on the validation queries.
 SETTINGS: dict[str, dict[str, Any]] = {
     "knrm": {"training": {"batch": 32, "max_steps": 900, "learning_rates": {"kernels": 0.2, "embeddings": 1e-3}}},
-    "conv-knrm": {"training": {"batch": 32, "max_steps": 200, "learning_rate": 1e-3}},
+    "conv-knrm": {
+        "training": {"batch": 16, "max_steps": 150, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.2}}
+    },
     "match-pyramid": {"training": {"batch": 32, "max_steps": 400, "learning_rate": 1e-3}},
-    "tk": {"training": {"batch": 32, "max_steps": 150, "learning_rates": {"kernels": 1e-2}, "learning_rate": 1e-3}},
+    "tk": {"training": {"batch": 8, "max_steps": 240, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.05}}},
     "cat": {"training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
     "dot": {"ranker": {"pooling": "mean"}, "training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tiny_models import WORDS
+from tiny_models import WORDS, tiny_bert
 
 if TYPE_CHECKING:
     from evenrank.embeddings import Vectors
@@ -72,10 +77,51 @@ def match_pyramid(seed: int = 0) -> Ranker:
     return MatchPyramidRanker.from_vectors(vectors(), None, seed)
 
 
+@functools.cache
+def _checkpoint(head: bool) -> str:
+    """A tiny checkpoint, kept for the length of the tests."""
+    folder = Path(tempfile.mkdtemp(prefix="evenrank-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(tiny_bert(folder, head=head))
+
+
+def cat(seed: int = 0) -> Ranker:
+    """[CLS], a query of two words, [SEP], twenty words, [SEP]."""
+    from evenrank.rankers.cat import CatRanker
+
+    return CatRanker.from_pretrained(_checkpoint(False), layers=2, max_length=25, seed=seed)
+
+
+def dot(seed: int = 0) -> Ranker:
+    """One encoder for both, projected."""
+    from evenrank.rankers.dot import DotRanker
+
+    return DotRanker.from_pretrained(_checkpoint(False), projection=8, query_length=8, passage_length=22, seed=seed)
+
+
+def dot_towers(seed: int = 0) -> Ranker:
+    """Two encoders, the mean over the tokens, the cosine."""
+    from evenrank.rankers.dot import DotRanker
+
+    return DotRanker.from_pretrained(
+        _checkpoint(False),
+        shared=False,
+        pooling="mean",
+        projection=8,
+        similarity="cosine",
+        query_length=8,
+        passage_length=22,
+        seed=seed,
+    )
+
+
 CASES: dict[str, Case] = {
     "tk": Case(tk, 20, 6),
     "tk-even": Case(tk_even, 200, 30),
     "knrm": Case(knrm, 20, 6, 0.2),
     "conv-knrm": Case(conv_knrm, 20, 6),
     "match-pyramid": Case(match_pyramid, 200, 30),
+    "cat": Case(cat, 20, None, 1e-3),
+    "dot": Case(dot, 20, 6),
+    "dot-towers": Case(dot_towers, 20, 6),
 }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import json
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -18,6 +16,7 @@ import pytest
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, read_run, write_run
 from evenrank.rankers.rerank import rerank
+from ranker_factories import knrm
 from tiny_models import texts, tiny_bert
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -30,7 +29,6 @@ from evenrank.rankers import export, protocol  # noqa: E402
 from evenrank.rankers.cat import CatRanker  # noqa: E402
 from evenrank.rankers.dot import DotRanker  # noqa: E402
 from evenrank.rankers.models import find_model  # noqa: E402
-from evenrank.rankers.protocol import Inputs, QueryGroups, Ranker  # noqa: E402
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 
@@ -223,50 +221,12 @@ def test_the_command(data: Data, models: dict[str, Path], tmp_path: Path, evenra
     assert not (tmp_path / "x.run").exists()
 
 
-class Counting(Ranker):
-    """A kernel ranker that needs no training: the share of the passage's words that the query has."""
-
-    kind = "tk"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.tensor(2.0))
-
-    def encode(self, groups: QueryGroups) -> Inputs:
-        counts = torch.zeros(groups.mask.shape)
-        for row, query in enumerate(groups.queries):
-            for column, text in enumerate(groups.passages[row]):
-                counts[row, column] = np.mean([word in query.split() for word in text.split()])
-        return {"counts": counts, "mask": groups.mask}
-
-    def forward(self, **inputs: Any) -> Any:
-        return self.weight * inputs["counts"]
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        from safetensors.torch import save_file
-
-        Path(folder).mkdir()
-        save_file(self.state_dict(), Path(folder) / "model.safetensors")
-        protocol.config_file(folder).write_text(json.dumps({"kind": self.kind}))
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Counting:
-        from safetensors.torch import load_file
-
-        ranker = cls()
-        ranker.load_state_dict(load_file(Path(folder) / "model.safetensors"))
-        return ranker
-
-
-def test_kernel_rankers(data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranker = Counting()
-    with torch.no_grad():
-        ranker.weight.fill_(3.0)
-    ranker.save(tmp_path / "counting")
-    found = find_model(str(tmp_path / "counting"))
-    assert (found.kind, found.name) == ("kernel", "counting")
-    monkeypatch.setattr(protocol, "ranker_class", lambda kind: {"tk": Counting}[kind])
-    result = scores(data, tmp_path / "counting", out=tmp_path / "out.run")
+def test_kernel_rankers(data: Data, tmp_path: Path) -> None:
+    ranker = knrm(seed=1)
+    ranker.save(tmp_path / "knrm")
+    found = find_model(str(tmp_path / "knrm"))
+    assert (found.kind, found.name) == ("kernel", "knrm")
+    result = scores(data, tmp_path / "knrm", out=tmp_path / "out.run")
     run, collection, queries = data
     joined = run.table.join(queries.rename({"text": "query"}), on="query_id").join(collection, on="doc_id")
     joined = joined.sort("query_id", "doc_id")
@@ -274,17 +234,15 @@ def test_kernel_rankers(data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(result, expected, atol=1e-6)
     assert result.std() > 0
     for settings in ({"backend": "onnx"}, {"precision": "bfloat16"}):
-        with pytest.raises(
-            EvenrankError, match=r"counting: a kernel ranker computes with the backend torch, in float32$"
-        ):
-            scores(data, tmp_path / "counting", **settings)
-    with pytest.raises(InputError, match=r"counting: this is a ranker of this library \(evenrank.json\)"):
-        scores(data, tmp_path / "counting", kind="cross")
-    file = protocol.config_file(tmp_path / "counting")
+        with pytest.raises(EvenrankError, match=r"knrm: a kernel ranker computes with the backend torch, in float32$"):
+            scores(data, tmp_path / "knrm", **settings)
+    with pytest.raises(InputError, match=r"knrm: this is a ranker of this library \(evenrank.json\)"):
+        scores(data, tmp_path / "knrm", kind="cross")
+    file = protocol.config_file(tmp_path / "knrm")
     for content in ('{"kind": "dot"}', '{"kind": "bert"}', "{}"):
         file.write_text(content)
         with pytest.raises(InputError, match=r"evenrank.json: expected the kind of a kernel ranker, found "):
-            scores(data, tmp_path / "counting")
+            scores(data, tmp_path / "knrm")
 
 
 def test_nothing_but_torch_is_imported_for_torch(data: Data, models: dict[str, Path]) -> None:

@@ -263,7 +263,7 @@ for shared in (True, False):
     for part in groups:  # what averaging over the processes gives
         (loss(alone(**alone.encode(part))) / 2).backward()
     ranker = DotRanker.from_pretrained(sys.argv[1], shared=shared)
-    wrapped = torch.nn.parallel.DistributedDataParallel(ranker, find_unused_parameters=True)
+    wrapped = torch.nn.parallel.DistributedDataParallel(ranker)
     inputs = ranker.encode(groups[rank])
     for step in range(2):
         ranker.zero_grad()

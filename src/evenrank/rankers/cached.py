@@ -35,8 +35,7 @@ def cached_backward(
        back through it. No more than ``chunk`` texts of a side are ever in a graph.
 
     ``ranker``: a :class:`DotRanker`, or a wrapper that keeps it as ``module`` and passes calls on (DDP). Under DDP only
-    the last chunk, which holds texts of both sides, synchronises: gradients of all chunks, once. As in plain training,
-    parameters that no score depends on (BERT's pooler) need ``find_unused_parameters=True``. ``loss_fn`` is called
+    the last chunk, which holds texts of both sides, synchronises: gradients of all chunks, once. ``loss_fn`` is called
     once, so it may gather across processes.
     ``inputs``: what :meth:`DotRanker.encode` gave, on the ranker's device. Call it under autocast as a forward pass.
     Raises ValueError for a chunk below 1 and TypeError for a ranker that has no vectors to cache.

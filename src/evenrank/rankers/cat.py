@@ -6,6 +6,7 @@ Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from evenrank.io import InputError
 
-from .encoders import saving, seeded, start_encoder, tokenise
+from .encoders import reads_to, saving, seeded, start_encoder, tokenise
 from .models import find_model, load
 from .protocol import Inputs, QueryGroups, Ranker
 
@@ -69,6 +70,11 @@ class CatRanker(Ranker):
         pairs = [[query, text] for query, row in zip(groups.queries, groups.passages, strict=True) for text in row]
         prompt = self.model.prompts.get(self.model.default_prompt_name)
         return {**tokenise(self.model, pairs, prompt), "mask": groups.mask}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] are read; a long query leaves less room for its passage."""
+        prompt = self.model.prompts.get(self.model.default_prompt_name)
+        return reads_to(self.model, [[q, p] for q, p in zip(queries, passages, strict=True)], prompt)
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Scores [B, K], float32."""

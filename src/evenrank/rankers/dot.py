@@ -15,7 +15,7 @@ from torch import Tensor
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
 
-from .encoders import saving, seeded, start_encoder, tokenise
+from .encoders import reads_to, saving, seeded, start_encoder, tokenise
 from .models import find_model, load
 from .protocol import Inputs, QueryGroups, Ranker
 
@@ -58,6 +58,10 @@ class DotRanker(Ranker):
         }
         if any(self.prompts.values()) and not all(getattr(part, "include_prompt", True) for part in model.modules()):
             raise EvenrankError("a model that leaves its prompt out of the mean is not supported")
+        for name, parameter in model.named_parameters():
+            # BERT has a pooler for another task, on which no vector depends.
+            if ".pooler." in name:
+                parameter.requires_grad_(False)
         self.eval()
 
     @classmethod
@@ -115,6 +119,10 @@ class DotRanker(Ranker):
             for name, value in self._tokenise(side, side_texts).items()
         }
         return {**inputs, "mask": groups.mask}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] are read."""
+        return reads_to(self.model, passages, self.prompts[_PASSAGE], task=_TASKS[_PASSAGE])
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Scores [B, K], float32; without ``mask``, the vectors [B + ΣK_b, d] of whatever texts are given.

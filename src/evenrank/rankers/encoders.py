@@ -20,6 +20,7 @@ from .models import find_folder, hushed, loading_problem
 if TYPE_CHECKING:
     from sentence_transformers.base.modules import Transformer
 
+_BATCH = 256
 Task = Literal["sequence-classification", "feature-extraction"]
 
 
@@ -94,6 +95,21 @@ def tokenise(model: Any, texts: Sequence[Any], prompt: str | None = None, **sett
         cut = [longest and bool(row.overflowing) for longest, row in zip(full, encodings, strict=True)]
         tensors["cut"] = torch.tensor(cut)
     return tensors
+
+
+def reads_to(model: Any, texts: Sequence[Any], prompt: str | None = None, **settings: Any) -> list[int]:
+    """How many characters of each of n texts (of the second of each pair) ``model`` reads before it cuts."""
+    ends = []
+    for start in range(0, len(texts), _BATCH):
+        features = model.preprocess(list(texts[start : start + _BATCH]), prompt=prompt or None, **settings)
+        for text, row in zip(texts[start : start + _BATCH], features.encodings, strict=True):
+            pair = not isinstance(text, str)
+            last = max(
+                (e for (_, e), s in zip(row.offsets, row.sequence_ids, strict=True) if s == int(pair)), default=0
+            )
+            # The prompt stands before a single text; a pair's stands before its query.
+            ends.append(last if pair else max(0, last - len(prompt or "")))
+    return ends
 
 
 @contextmanager

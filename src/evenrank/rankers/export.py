@@ -59,9 +59,10 @@ def use_backend(
 
     ``int8``: the weights of linear layers in eight bits, one scale a channel; activations are quantised as they come,
     by OpenVINO 32 numbers at a time, by ONNX Runtime a whole batch at once, which is coarser and lets a score depend
-    a little on its batch. ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. The exported files are made once, in ``.evenrank/`` beside the
-    model or, where that cannot be written, in the user's cache (``XDG_CACHE_HOME``), and used again while the weights,
-    the settings and the versions of the libraries are the same. Threads: as many as PyTorch would use.
+    a little on its batch. ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. The exported
+    files are made once, in ``.evenrank/`` beside the model or, where that cannot be written, in the user's cache
+    (``XDG_CACHE_HOME``), and used again while the weights, the settings and the versions of the libraries are the same.
+    Threads: as many as PyTorch would use.
 
     Returns what the scores depend on beside the model. Raises as :func:`check_backend`, and InputError for an
     architecture that cannot be exported.

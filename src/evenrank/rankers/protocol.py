@@ -61,6 +61,14 @@ class Ranker(nn.Module, ABC):
     def load(cls, folder: str | os.PathLike[str]) -> Ranker:
         """The ranker that :meth:`save` wrote, with the same scores. Raises InputError for a folder without weights."""
 
+    @abstractmethod
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] the ranker reads before it cuts; all of one that is not cut."""
+
+    def lost_spans(self, queries: Sequence[str], passages: Sequence[str], ends: Sequence[int]) -> int:
+        """How many answer spans, given by where they end in each passage [pairs], fall off the end of what is read."""
+        return sum(end > read for end, read in zip(ends, self.reads_to(queries, passages), strict=True))
+
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Parameters by the name under which a recipe sets their learning rate; all of them, each once."""
         return {"all": list(self.parameters())}

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evenrank.embeddings import Vectors
+from evenrank.groups.tokens import word_spans
 from evenrank.io import EvenrankError, InputError, write_text
 from evenrank.io.errors import shown
 
@@ -211,6 +212,12 @@ class WordRanker(Ranker):
         rows: dict[str, int] = {}
         row = torch.tensor([rows.setdefault(text, len(rows)) for text in texts])
         return row, self._numbers(list(rows), what)[0]
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] are read: to the end of the last word that is kept."""
+        kept = self.settings.passage_length
+        spans = [word_spans(text) for text in passages]
+        return [len(t) if len(s) <= kept else s[kept - 1][1] for t, s in zip(passages, spans, strict=True)]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``embeddings``, ``contextualisation`` (where the ranker has it) and ``kernels``: the rest."""

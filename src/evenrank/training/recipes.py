@@ -72,6 +72,7 @@ class ValidationRecipe(_Part):
     collection: str | None = Field(None, description="that of the training data where it is left out")
     measure: str = "nDCG@10"
     depth: int = Field(100, ge=1)
+    answers: str | None = Field(None, description="SQuAD file: how many answers fall off the end of what is read")
     depths: tuple[int, ...] = Field((), description="re-ranking depths to choose from; none: depth alone")
 
 

@@ -128,7 +128,7 @@ def _finish(
     run = validation.reranked(scores, depth, recipe.name)
     ranker.save(folder / "model")
     write_run(run, folder / "validation.run")
-    result = {
+    result: dict[str, Any] = {
         "measure": validation.measure,
         "first_stage": before,
         "value": value,
@@ -137,5 +137,23 @@ def _finish(
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
         "groups": counts,
     }
+    result["cut"] = _cut(recipe, ranker, validation)
     write_text(folder / "result.json", json.dumps(result, indent=1))
     write_card(recipe, folder, result, validation, run)
+
+
+def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:
+    """How many of the validation passages are longer than the ranker reads, and how many answers it loses by that."""
+    pairs = validation.pairs.select("query_id", "doc_id", "query", "text")
+    passages = pairs["text"].to_list()
+    read = ranker.reads_to(pairs["query"].to_list(), passages)
+    counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
+    if recipe.validation.answers is not None:
+        from evenrank.io.squad import read_answers
+
+        spans = pairs.join(read_answers(recipe.validation.answers), on=["query_id", "doc_id"], how="inner")
+        counts["answers"] = spans.height
+        counts["answers_lost"] = ranker.lost_spans(
+            spans["query"].to_list(), spans["text"].to_list(), spans["answer_end"].to_list()
+        )
+    return counts

@@ -4,7 +4,8 @@ import sys
 import types
 from typing import Any
 
-from .compute import audit, named_runs, run_name
+from .compute import audit
+from .inputs import named_runs, run_name
 from .result import AuditResult, Comparison, Figure, RunAudit
 
 __all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "named_runs", "run_name"]

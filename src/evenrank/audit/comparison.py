@@ -1,0 +1,155 @@
+"""Figures with their intervals, and every run's comparison with the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from ir_measures import Measure
+
+from evenrank.measures import is_bias
+from evenrank.measures import statistics as st
+from evenrank.measures.pairwise import delta_aprf
+
+from .figures import Measured, mean_of
+from .result import RANDOM, REFERENCES, Comparison, Figure, RunAudit
+
+Array = np.ndarray[Any, Any]
+_NEAR_ZERO = 1e-6
+
+
+def with_statistics(
+    measured: list[Measured], measures: list[Measure], baseline: str | None, seed: int
+) -> list[RunAudit]:
+    figures: list[dict[str, Figure]] = [{} for _ in measured]
+    base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
+    keys = [str(measure) for measure in measures]
+    plain = [key for key, measure in zip(keys, measures, strict=True) if key not in measured[0].poles]
+    # One set of bootstrap draws for all runs and measures, so that differences are paired.
+    stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
+    draws = st.bootstrap_means(stacked, seed)
+    for m, (key, measure) in enumerate(zip(keys, measures, strict=True)):
+        if key in measured[0].poles:
+            run_draws = _delta_draws([run.poles[key] for run in measured], seed)
+            means: list[float | None] = [delta_aprf(*run.poles[key]) for run in measured]
+            counts = [int((~np.isnan(np.stack(run.poles[key]))).any(axis=0).sum()) for run in measured]
+        else:
+            run_draws = [draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured))]
+            means = [mean_of(run.values[key]) for run in measured]
+            counts = [int((~np.isnan(run.values[key])).sum()) for run in measured]
+        if measure.NAME.startswith("|"):
+            run_draws = [np.abs(d) for d in run_draws]
+            means = [None if mean is None else abs(mean) for mean in means]
+        # A figure that was drawn has no interval over queries.
+        run_draws = [np.array([np.nan]) if key in run.means else d for run, d in zip(measured, run_draws, strict=True)]
+        means = [run.means.get(key, mean) for run, mean in zip(measured, means, strict=True)]
+        compared = _compare(measured, measure, base, seed + m)
+        for r, run in enumerate(measured):
+            mean = means[r]
+            mean = None if mean is None or np.isnan(mean) else mean
+            tie_mean, tie_range = run.ties[key]
+            if run.name == RANDOM and mean is not None:
+                tie_mean, tie_range = mean, (mean, mean)
+            figures[r][key] = Figure(
+                measure,
+                mean,
+                counts[r],
+                run.undefined[key],
+                st.interval(run_draws[r]),
+                tie_mean,
+                tie_range,
+                run.values[key],
+                compared[r],
+            )
+    return [RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth) for r, run in enumerate(measured)]
+
+
+def _delta_draws(poles: list[tuple[Array, Array]], seed: int) -> list[Array]:
+    """Bootstrap draws of ΔA-PRF for each run, stratified by group, the same queries for all runs."""
+    draws = []
+    for p in (0, 1):
+        values = np.stack([pair[p] for pair in poles], axis=1)
+        values = values[(~np.isnan(values)).any(axis=1)]
+        draws.append(st.bootstrap_means(values, seed + p) if len(values) else np.full((1, len(poles)), np.nan))
+    return [draws[0][:, r] - draws[1][:, r] for r in range(len(poles))]
+
+
+def _compare(measured: list[Measured], measure: Measure, base: int | None, seed: int) -> list[Comparison | None]:
+    """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
+    if base is None:
+        return [None] * len(measured)
+    whole = bool(getattr(measure, "whole_run", False))
+    form = _compare_whole if whole else _compare_queries
+    compared = [None if r == base else form(run, measured[base], measure, seed) for r, run in enumerate(measured)]
+    given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
+    corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
+    for r, p in zip(given, corrected, strict=True):
+        comparison = compared[r]
+        assert comparison is not None
+        compared[r] = replace(comparison, holm_p=p)
+    return compared
+
+
+def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    key = str(measure)
+    values, baseline = run.values[key], base.values[key]
+    paired = st.paired_tests(values, baseline)
+    both = ~np.isnan(values - baseline)
+    if getattr(measure, "better", "higher") == "nearer zero":
+        gain = np.abs(baseline[both]) - np.abs(values[both])
+    else:
+        gain = values[both] - baseline[both]
+    better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
+    tied = None
+    if key in run.expected and key in base.expected:
+        tied = st.paired_tests(run.expected[key], base.expected[key])
+    return Comparison(
+        paired.difference,
+        _relative(paired.difference, float(baseline[both].mean()) if both.any() else None),
+        better,
+        int(both.sum()) - better - worse,
+        worse,
+        paired.t_p,
+        paired.wilcoxon_p,
+        non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
+        tie_difference=tied.difference if tied else None,
+        tie_p=tied.t_p if tied else None,
+    )
+
+
+def _relative(difference: float | None, baseline: float | None) -> float | None:
+    if difference is None or baseline is None or abs(baseline) <= _NEAR_ZERO:
+        return None
+    return difference / baseline
+
+
+def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    """A figure of the whole run, on the queries (for ΔA-PRF those of each pole) where both runs have a value."""
+    key = str(measure)
+    if key in run.poles:
+        parts = [_common(run.poles[key][pole], base.poles[key][pole]) for pole in (0, 1)]
+        # Under the null hypothesis the change of a query's PRF does not depend on its group.
+        changes = [part[:, 0] - part[:, 1] for part in parts]
+        p = st.permuted_group_p(changes[0], changes[1], seed)
+    else:
+        parts = [_common(run.values[key], base.values[key])]
+        p = st.permuted_runs_p(parts[0][:, 0], parts[0][:, 1], seed)
+    if any(not len(part) for part in parts):
+        return Comparison(None)
+    means = parts[0].mean(axis=0) - (parts[1].mean(axis=0) if len(parts) > 1 else 0.0)
+    draws = st.bootstrap_means(parts[0], seed)
+    if len(parts) > 1:
+        draws = draws - st.bootstrap_means(parts[1], seed + 1)
+    if measure.NAME.startswith("|"):
+        means, draws = np.abs(means), np.abs(draws)
+    difference = float(means[0] - means[1])
+    return Comparison(
+        difference, _relative(difference, float(means[1])), ci95=st.interval(draws[:, 0] - draws[:, 1]), p=p
+    )
+
+
+def _common(values: Array, baseline: Array) -> Array:
+    """Both runs' values [Q, 2] of the queries where both have one."""
+    both = ~np.isnan(values - baseline)
+    return np.stack([values[both], baseline[both]], axis=1)

@@ -22,6 +22,7 @@ _NEAR_ZERO = 1e-6
 def with_statistics(
     measured: list[Measured], measures: list[Measure], baseline: str | None, seed: int
 ) -> list[RunAudit]:
+    """Every run with its figures: intervals from shared bootstrap draws, comparisons with the baseline."""
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
     keys = [str(measure) for measure in measures]

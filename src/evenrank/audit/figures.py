@@ -57,6 +57,7 @@ def _place(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
 def measure_run(
     evaluation: Evaluation, name: str, measures: list[Measure], axis: pl.Series, *, random: bool = False
 ) -> Measured:
+    """A run's values on all measures; with ``random``, the expectation over random orders of its candidates."""
     values: dict[str, Array] = {}
     undefined: dict[str, int] = {}
     ties: dict[str, tuple[float | None, Interval | None]] = {}
@@ -108,6 +109,7 @@ def _random_absolute(evaluation: Evaluation, measure: Measure) -> float:
 
 
 def mean_of(values: Array) -> float | None:
+    """Mean of the values that are defined; None where none is."""
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
 
 

@@ -26,6 +26,7 @@ PAIRWISE = "DeltaAPRF"
 
 
 def load_runs(runs: Mapping[str, PathLike | Run | pl.DataFrame] | Sequence[PathLike], order: Order) -> list[Run]:
+    """The runs to audit. Raises EvenrankError where there is none or a name stands twice, InputError for a bad file."""
     if not isinstance(runs, Mapping):
         runs = named_runs([runs] if isinstance(runs, str | os.PathLike) else runs)
     if not runs:
@@ -55,6 +56,7 @@ def named_runs(arguments: Sequence[PathLike]) -> dict[str, PathLike | Run | pl.D
 
 
 def load_run(run: PathLike | Run | pl.DataFrame, name: str, order: Order) -> Run:
+    """One run from a file, a table or a :class:`Run`, under its name."""
     if isinstance(run, pl.DataFrame):
         return Run.from_table(run, name, order=order)
     if isinstance(run, Run):
@@ -63,6 +65,7 @@ def load_run(run: PathLike | Run | pl.DataFrame, name: str, order: Order) -> Run
 
 
 def check_options(names: list[str], baseline: str | None, depth: int, missing: str, order: str, seed: int) -> None:
+    """Raises EvenrankError, naming the option, for a value that is not allowed."""
     reserved = [name for name in names if name in REFERENCES]
     if reserved:
         raise EvenrankError(f"the name {shown(reserved[0])} is kept for a reference ranking: name the run otherwise")
@@ -99,6 +102,7 @@ def choose_measures(measures: str | Sequence[str | Measure] | None, judged: bool
 
 
 def load_background(background: PathLike | Run | None, runs: list[Run], baseline: str | None, order: Order) -> Run:
+    """The run that normalises NFaiRR: the one given, else the baseline, else the first."""
     if background is None:
         return next((run for run in runs if run.name == baseline), runs[0])
     if isinstance(background, Run):
@@ -109,6 +113,7 @@ def load_background(background: PathLike | Run | None, runs: list[Run], baseline
 
 
 def check_queries(queries: PathLike | pl.DataFrame, runs: list[Run]) -> None:
+    """Raises InputError where a query of a run has no text."""
     known = queries if isinstance(queries, pl.DataFrame) else read_queries(queries)
     for run in runs:
         lacking = run.queries.filter(~run.queries.is_in(known["query_id"].implode()))

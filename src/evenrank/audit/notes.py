@@ -22,6 +22,7 @@ def make_notes(
     measures: list[Measure],
     results: list[RunAudit],
 ) -> list[str]:
+    """Background, missing documents, documents outside the background, ties, and queries left out."""
     notes = [
         f"Background of NFaiRR and candidates of the reference rankings: {background.name}, first {background.depth}"
         " per query (references: all)."

@@ -31,9 +31,11 @@ class Layout:
 
     @property
     def kept(self) -> list[str]:
+        """The fields that become columns."""
         return [name for name in self.fields if not name.startswith("_")]
 
     def expected(self) -> str:
+        """The fields, for a message."""
         return f"expected {len(self.fields)} fields ({', '.join(name.lstrip('_') for name in self.fields)})"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from evenrank.io import EvenrankError, read_queries
 from evenrank.rankers.protocol import Ranker, config_file, ranker_class
 
@@ -11,20 +13,24 @@ from .recipes import Recipe
 def build_ranker(recipe: Recipe) -> Ranker:
     """The ranker that a recipe starts from, the same weights for the same seed.
 
-    A folder saved by evenrank in ``ranker.model`` is gone on with (transfer); else ``cat`` and ``dot`` start from its
-    encoder, kernel rankers from word vectors. Raises InputError for a folder without weights.
+    A training run's ``model`` folder in ``ranker.model`` is gone on with, as it is (transfer); else ``cat`` and ``dot``
+    start from its encoder, kernel rankers from word vectors. Raises InputError for a folder without weights.
     """
     wanted, seed = recipe.ranker, recipe.training.seed
     if wanted.kind == "cat":
         from evenrank.rankers.cat import CatRanker
 
-        length = wanted.query_length + wanted.passage_length
         assert wanted.model is not None
+        if _ours(wanted.model):
+            return CatRanker.load(wanted.model)
+        length = wanted.query_length + wanted.passage_length
         return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
     if wanted.kind == "dot":
         from evenrank.rankers.dot import DotRanker
 
         assert wanted.model is not None
+        if _ours(wanted.model):
+            return DotRanker.load(wanted.model)
         return DotRanker.from_pretrained(
             wanted.model,
             shared=wanted.towers == "shared",
@@ -42,6 +48,11 @@ def build_ranker(recipe: Recipe) -> Ranker:
             raise EvenrankError(f"ranker.model: {wanted.model} holds no {wanted.kind} ranker of evenrank")
         return form.load(wanted.model)
     return _from_vectors(recipe)
+
+
+def _ours(model: str) -> bool:
+    """Whether a folder is a training run's result rather than a checkpoint to start from."""
+    return (Path(model).parent / "result.json").is_file()
 
 
 def _from_vectors(recipe: Recipe) -> Ranker:

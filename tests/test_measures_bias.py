@@ -300,3 +300,16 @@ def test_ties_of_the_public_run(shared_data: Path):
     assert round(float(found.values(measure).mean()), 3) == -0.069
     assert round(float(found.tie_values(measure).mean()), 3) == -0.039
     assert round(found.lists.tie_share(10), 2) == 0.71
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5))
+def test_falling_order_equals_sorting_each_list(codes):
+    offsets = np.cumsum([0, *map(len, codes)])
+    flat = np.array([code for row in codes for code in row], dtype=np.int64)
+    found = RankedLists(offsets, np.zeros(len(flat))).falling(flat)
+    expected = [
+        start + i
+        for start, row in zip(offsets, codes, strict=False)
+        for i in sorted(range(len(row)), key=lambda i, row=row: -row[i])
+    ]
+    assert found.tolist() == expected

@@ -151,7 +151,7 @@ def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
         kinds["magnitude"] = evaluation.magnitude("tf")
     for name, values in kinds.items():
         top = values.first(lists, depth)
-        running = lists.means(values)[:, None] * counts if random else np.cumsum(top, axis=1)
+        running = values.means(lists)[:, None] * counts if random else np.cumsum(top, axis=1)
         columns[name] = np.nanmean(
             np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0
         )

@@ -54,12 +54,16 @@ def make_notes(
 
 
 def _outside(name: str, evaluation: Evaluation, background: Background, cutoff: int) -> list[str]:
-    top = evaluation.first(cutoff).select("query_id", "doc_id")
-    outside = top.join(background.table, on=["query_id", "doc_id"], how="anti").height
+    if evaluation.run is background.run:
+        ranks = evaluation.own_ranks(cutoff)
+        outside, total = int((ranks > background.depth).sum()), len(ranks)
+    else:
+        top = evaluation.first(cutoff).select("query_id", "doc_id")
+        outside, total = top.join(background.table, on=["query_id", "doc_id"], how="anti").height, top.height
     if not outside:
         return []
     return [
-        f"{name}: {outside} of {top.height} documents in the first {cutoff} ranks are outside the background;"
+        f"{name}: {outside} of {total} documents in the first {cutoff} ranks are outside the background;"
         " its NFaiRR can exceed 1."
     ]
 

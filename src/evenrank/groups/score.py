@@ -131,8 +131,12 @@ def score_collection(
             for table in score_batches(scan_collection(collection), scoring):
                 arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
                 if writer is None:
+                    # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
+                    whole = [name for name in arrow.column_names if name == "tokens" or name.startswith("count_")]
                     metadata = {METADATA_KEY: json.dumps(scoring.describe()).encode()}
-                    writer = pq.ParquetWriter(part, arrow.schema.with_metadata(metadata), compression="zstd")
+                    writer = pq.ParquetWriter(
+                        part, arrow.schema.with_metadata(metadata), compression="zstd", use_dictionary=whole
+                    )
                 writer.write_table(arrow.cast(writer.schema))
                 rows += table.height
                 advance(table.height)

@@ -15,6 +15,7 @@ from .errors import InputError, shown
 from .files import Block
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
+_PIECE = 1 << 20
 _NUMBERS = (pl.Float64, pl.Int64)
 
 
@@ -167,6 +168,11 @@ class IdIndex:
 
     def places(self, ids: pl.Series) -> np.ndarray[Any, np.dtype[np.int32]]:
         """The first place [N] in the list of each of ``ids``, −1 where it is not in it."""
+        # In pieces: the numbers on the way take several times the memory of the result.
+        pieces = [self._places(ids[start : start + _PIECE]) for start in range(0, len(ids), _PIECE)]
+        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
+
+    def _places(self, ids: pl.Series) -> np.ndarray[Any, np.dtype[np.int32]]:
         hashes = ids.hash().to_numpy()
         place: np.ndarray[Any, np.dtype[np.int32]] = self._slots[hashes & self._mask]
         if not len(self._hashes):

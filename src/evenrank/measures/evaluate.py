@@ -76,6 +76,7 @@ class Column:
         self._document = document
         self._missing = missing
         self._first: Array | None = None
+        self._means: Array | None = None
         self._complete = not len(document) or int(document.min()) >= 0
 
     def __len__(self) -> int:
@@ -87,6 +88,12 @@ class Column:
             deepest = max(depth, min(_KEPT_DEPTH, int(lists.lengths.max(initial=1))))
             self._first = lists.top(self, deepest)
         return self._first[:, :depth]
+
+    def means(self, lists: RankedLists) -> Array:
+        """The mean of each list [Q], kept for the next measure."""
+        if self._means is None:
+            self._means = lists.means(self)
+        return self._means
 
     def __getitem__(self, rows: Array | slice) -> Array:
         document = self._document[rows]
@@ -132,13 +139,15 @@ class Evaluation:
     def neutral_first(self) -> Evaluation:
         """The same candidates by falling neutrality, then in the run's own order: a reference ranking."""
         lists = self.scored_lists
-        first = np.repeat(lists.offsets[:-1], lists.lengths)
-        order = np.lexsort((-self.neutrality[:], first))
+        # Neutralities as their rank among all, worked out once a document rather than once a row; 1 for one unknown.
+        _, code = np.unique(np.append(self._scores.table["neutrality"].to_numpy(), 1.0), return_inverse=True)
+        order = lists.falling(code[self._kept_documents])
         other = Evaluation(
             self.run, self.scores, self.qrels, missing=self.missing, background=self.background, seed=self.seed
         )
         other.rows = self.kept[order].astype(np.int32)
-        other.lists = RankedLists(lists.offsets, -(np.arange(len(order)) - first).astype(np.float64))
+        first = np.repeat(lists.offsets[:-1], lists.lengths)
+        other.lists = RankedLists(lists.offsets, (first - np.arange(len(order))).astype(np.float64))
         other.document = self.document[other.rows]
         if self.qrels is not None:
             place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
@@ -146,6 +155,12 @@ class Evaluation:
             graded = self._graded_rows.with_columns(pl.Series("row", place_of_row[self._graded_rows["row"].to_numpy()]))
             other._graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
         return other
+
+    def own_ranks(self, depth: int) -> Array:
+        """The rank in the run of each of the first ``depth`` documents of each list."""
+        places, _ = expand(self.lists.offsets[:-1], np.minimum(self.lists.lengths, depth))
+        ranks: Array = self.run.table["rank"].to_numpy()[places if self.rows is None else self.rows[places]]
+        return ranks
 
     def first(self, depth: int) -> pl.DataFrame:
         """The first ``depth`` documents of each list: ``query_id``, ``doc_id``, ``score``, ``rank`` and ``tied``."""
@@ -356,7 +371,7 @@ class Evaluation:
             lists = self.scored_lists
             if random:
                 # Every rank's expectation is the mean of the list.
-                averaged: Array = weights.sum(axis=1) * lists.means(values) * scale
+                averaged: Array = weights.sum(axis=1) * values.means(lists) * scale
             else:
                 averaged = _sums(weights, lists.tie_average(values, weights.shape[1])) * scale
             return averaged

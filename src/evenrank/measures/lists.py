@@ -67,6 +67,24 @@ class RankedLists:
         totals = np.add.reduceat(np.append(values[:], 0.0), self.offsets[:-1])
         return np.where(self.lengths > 0, totals / np.maximum(self.lengths, 1), 0.0)
 
+    def falling(self, code: Array) -> Array:
+        """The order [N] that sorts each list by falling ``code`` [N] (whole, from 0), equal ones as they stood."""
+        longest, largest = int(self.lengths.max(initial=1)), int(code.max(initial=0))
+        bits = [max(1, int(size - 1).bit_length()) for size in (len(self.lengths), largest + 1, longest)]
+        start = np.repeat(self.offsets[:-1], self.lengths)
+        if sum(bits) > 62:
+            return np.lexsort((largest - code, start))
+        # List, code and place in one number: sorting numbers takes a fifth of sorting by several keys.
+        key = np.repeat(np.arange(len(self.lengths)), self.lengths) << bits[1]
+        key |= largest - code
+        key <<= bits[2]
+        key |= np.arange(len(code)) - start
+        key.sort()
+        key &= (1 << bits[2]) - 1
+        key += start
+        order: Array = key
+        return order
+
     def top(self, values: Values, depth: int) -> Array:
         """The ``values`` [N] of the first ``depth`` documents of each list, [Q, depth], 0 where a list is shorter."""
         places = np.arange(depth)

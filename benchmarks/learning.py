@@ -26,8 +26,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "match-pyramid": {"training": {"batch": 32, "max_steps": 400, "learning_rate": 1e-3}},
     "tk": {"training": {"batch": 8, "max_steps": 240, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.05}}},
-    "cat": {"training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
-    "dot": {"ranker": {"pooling": "mean"}, "training": {"batch": 16, "max_steps": 100, "learning_rate": 1e-4}},
+    "cat": {"training": {"batch": 16, "max_steps": 75, "learning_rate": 2e-4}},
+    "dot": {"ranker": {"pooling": "mean"}, "training": {"batch": 16, "max_steps": 45, "learning_rate": 1e-4}},
 }
 
 

@@ -104,3 +104,15 @@ def test_help_imports_nothing_heavy() -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_an_output_that_cannot_be_written_is_said_before_the_work(tmp_path, evenrank):
+    out = tmp_path / "no" / "k.run"
+    for arguments in (
+        ("retrieve", tmp_path / "absent.tsv", tmp_path / "absent.tsv", "--out", out),
+        ("score", tmp_path / "absent.tsv", "--out", out),
+        ("rerank", tmp_path / "absent.run", "--model", "m", "--collection", "c", "--queries", "q", "--out", out),
+    ):
+        ended = evenrank(*arguments)
+        assert ended.status == 2
+        assert ended.err == f"evenrank: {out}: cannot be written: No such file or directory\n"

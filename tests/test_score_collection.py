@@ -252,3 +252,32 @@ def test_options_that_do_not_exist(
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == f"evenrank: {message}\n"
     assert os.listdir(tmp_path) == ["c.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("neutrality", [1.0, None], "the document 'b' has no finite number in neutrality"),
+        ("neutrality", [float("nan"), 1.0], "the document 'a' has no finite number in neutrality"),
+        ("count_f", [1, None], "the document 'b' has no finite number in count_f"),
+        ("count_m", ["one", "two"], "expected numbers in count_m, found String"),
+        ("doc_id", [None, "b"], "row 1: the doc_id is missing"),
+    ],
+)
+def test_a_score_table_with_holes_is_refused(tmp_path: Path, column: str, values: list, message: str) -> None:
+    table = {"doc_id": ["a", "b"], "count_f": [1, 0], "count_m": [0, 1], "neutrality": [1.0, 1.0]}
+    pl.DataFrame(table | {column: values}).write_parquet(tmp_path / "s.parquet")
+    with pytest.raises(InputError) as error:
+        read_scores(tmp_path / "s.parquet")
+    assert str(error.value) == f"{tmp_path / 's.parquet'}: {message}"
+
+
+@pytest.mark.parametrize("stored", [b"{", b"[1]"])
+def test_damaged_settings_are_refused(tmp_path: Path, stored: bytes) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"doc_id": ["a"], "count_f": [1], "count_m": [0], "neutrality": [1.0]})
+    pq.write_table(table.replace_schema_metadata({b"evenrank": stored}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match="damaged: its settings are no JSON object"):
+        read_scores(tmp_path / "s.parquet")

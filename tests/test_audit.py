@@ -352,7 +352,8 @@ def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
         EvenrankError, match="--tokens: whitespace was asked for, but the scores were made with tokens word"
     ):
         evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="whitespace")
-    assert evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="word").lexicon is not None
+    found = evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="word")
+    assert found.lexicon.name == "gender-en"
 
 
 def test_neutral_first_above_one_is_explained():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -22,4 +23,6 @@ def command(
     from evenrank.training.run import train
 
     folder = train(load_recipe(recipe, settings or ()), resume=resume, say=lambda text: typer.echo(text, err=True))
-    typer.echo(str(folder / "model"))
+    # One of several processes says it for all.
+    if os.environ.get("RANK", "0") == "0":
+        typer.echo(str(folder / "model"))

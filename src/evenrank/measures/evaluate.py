@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +15,8 @@ from evenrank.io.runs import Run
 from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
 from evenrank.io.tables import IdIndex, pick
 
-from . import exposure, neutrality, pairwise, registry, utility
+from . import exposure, native, neutrality, pairwise, registry, utility
+from .column import Column
 from .lists import Array, RankedLists, expand
 
 Missing = Literal["error", "skip", "neutral"]
@@ -62,47 +62,6 @@ class Background:
             )
         ideal: Array = neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
         return ideal
-
-
-class Column:
-    """A value of the documents of ranked lists [N], worked out only where it is asked for.
-
-    ``document`` [N]: rows of the score table, whose values ``values`` gives, or −1 for a document without a row, which
-    counts as ``missing``.
-    """
-
-    def __init__(self, values: Callable[[Array], Array], document: Array, missing: float) -> None:
-        self._values = values
-        self._document = document
-        self._missing = missing
-        self._first: Array | None = None
-        self._means: Array | None = None
-        self._complete = not len(document) or int(document.min()) >= 0
-
-    def __len__(self) -> int:
-        return len(self._document)
-
-    def first(self, lists: RankedLists, depth: int) -> Array:
-        """The values of the first ``depth`` documents of each list [Q, depth], kept for the next measure."""
-        if self._first is None or self._first.shape[1] < depth:
-            deepest = max(depth, min(_KEPT_DEPTH, int(lists.lengths.max(initial=1))))
-            self._first = lists.top(self, deepest)
-        return self._first[:, :depth]
-
-    def means(self, lists: RankedLists) -> Array:
-        """The mean of each list [Q], kept for the next measure."""
-        if self._means is None:
-            self._means = lists.means(self)
-        return self._means
-
-    def __getitem__(self, rows: Array | slice) -> Array:
-        document = self._document[rows]
-        if self._complete:
-            return self._values(document)
-        known = document >= 0
-        found: Array = np.full(document.shape, self._missing)
-        found[known] = self._values(document[known])
-        return found
 
 
 class Evaluation:
@@ -309,8 +268,8 @@ class Evaluation:
         if measure.NAME in DELTA:
             first, second = self.poles_prf(measure)
             return first - second
-        exact = _exact_utility(measure)
-        return exact(self) if exact else self._passed_through(measure, self.lists.scores)
+        exact = native.in_run_order(measure)
+        return exact(self.hits) if exact else self._passed_through(measure, self.lists.scores)
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
@@ -380,7 +339,7 @@ class Evaluation:
             if random:
                 first, second = np.where(np.isnan(first), first, 0.5), np.where(np.isnan(second), second, 0.5)
             return first if measure.NAME == "APRF" else first - second
-        expectation = _expected_utility(measure)
+        expectation = native.expected(measure)
         if expectation is None:
             return self._passed_through_mean(measure, random=random)
         return expectation(self._all_tied_hits if random else self.hits)
@@ -436,7 +395,7 @@ class Evaluation:
         if measure.NAME in DELTA:
             lose, win = self.poles_prf(measure, (0.0, 1.0)), self.poles_prf(measure, (1.0, 0.0))
             return lose[0] - lose[1], win[0] - win[1]
-        exact = _plain_utility(measure)
+        exact = native.of_order(measure)
         if exact is not None:
             return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
         return self._passed_through_bounds(measure)
@@ -512,7 +471,6 @@ def _sums(weights: Array, values: Array) -> Array:
     return sums
 
 
-_KEPT_DEPTH = 100
 _MANY_ROWS = 100_000
 _LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
 DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})
@@ -524,58 +482,3 @@ def _pair(poles: str | None) -> tuple[str, str] | None:
         return None
     first, _, second = (part.strip() for part in poles.partition(","))
     return first, second
-
-
-def _plain_utility(measure: Measure) -> Callable[[utility.Hits], Array] | None:
-    """The measure on hits, where it is one of those computed here."""
-    return _utility(measure, expected=False)
-
-
-def _expected_utility(measure: Measure) -> Callable[[utility.Hits], Array] | None:
-    """The measure's expectation over orders of tied documents, on hits."""
-    return _utility(measure, expected=True)
-
-
-def _exact_utility(measure: Measure) -> Callable[[Evaluation], Array] | None:
-    plain = _plain_utility(measure)
-    if plain is None:
-        return None
-    if measure.NAME == "RR" and "cutoff" in measure.params:
-        # ir_measures takes RR with a cutoff from MS MARCO's program, which puts tied documents in rising order of id,
-        # where all else has falling order; the figure must be theirs.
-        return lambda evaluation: plain(_rising_ties(evaluation.hits))
-    return lambda evaluation: plain(evaluation.hits)
-
-
-def _rising_ties(hits: utility.Hits) -> utility.Hits:
-    return replace(hits, rank=2 * hits.before + hits.size + 1 - hits.rank)
-
-
-_BY_RELEVANCE = {
-    "P": (utility.precision, utility.expected_precision),
-    "R": (utility.recall, utility.expected_recall),
-    "Success": (utility.success, utility.expected_success),
-    "RR": (utility.reciprocal_rank, utility.expected_rr),
-    "AP": (utility.average_precision, utility.expected_ap),
-}
-_BY_GRADE = {
-    "nDCG": (utility.ndcg, utility.expected_ndcg),
-    "ERR": (utility.expected_reciprocal_rank, utility.expected_err),
-}
-
-
-def _utility(measure: Measure, *, expected: bool) -> Callable[[utility.Hits], Array] | None:
-    params = dict(measure.params)
-    cutoff = params.pop("cutoff", None)
-    if measure.NAME in _BY_RELEVANCE:
-        relevance = params.pop("rel", 1)
-        function = _BY_RELEVANCE[measure.NAME][expected]
-        if params or (cutoff is None and measure.NAME in ("P", "R", "Success")) or relevance < 1:
-            return None
-        return lambda hits: function(hits.at_least(relevance), cutoff)
-    if measure.NAME in _BY_GRADE:
-        graded = _BY_GRADE[measure.NAME][expected]
-        if params or (cutoff is None and measure.NAME == "ERR"):
-            return None
-        return lambda hits: graded(hits, cutoff)
-    return None

@@ -47,7 +47,8 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     # With several processes one makes the folder, and the others read it.
     state.wait_for_everyone()
     counts = _groups(recipe, folder / "groups")
-    say(f"{counts['queries']} queries ({counts['without_positive']} without a relevant passage left out)")
+    if state.is_main_process:
+        say(f"{counts['queries']} queries ({counts['without_positive']} without a relevant passage left out)")
     groups = QueryGroupSet(
         folder / "groups",
         negatives=recipe.data.negatives,
@@ -62,6 +63,8 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     if trainer.is_world_process_zero():
         _finish(recipe, folder, ranker, validation, trainer, counts)
+    # No process says that it is done before the model is there.
+    state.wait_for_everyone()
     return folder
 
 

@@ -6,7 +6,7 @@ Importing this package makes our measures known to ir_measures.
 from .evaluate import Background, Evaluation, Missing
 from .lists import RankedLists
 from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
-from .pairwise import nprf, pairwise_wins, prf
+from .pairwise import delta_aprf, nprf, pairwise_wins, prf
 from .provider import set_scores, using_scores
 from .registry import (
     APRF,
@@ -42,6 +42,7 @@ __all__ = [
     "NFaiRR",
     "RaB",
     "RankedLists",
+    "delta_aprf",
     "describe",
     "is_bias",
     "nprf",

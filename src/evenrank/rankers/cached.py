@@ -46,14 +46,7 @@ def cached_backward(
     if not isinstance(inner, DotRanker):
         raise TypeError(f"expected a DotRanker, found {type(inner).__name__}: its gradients cannot be cached")
     pieces = _pieces(inputs, chunk)
-    vectors: list[Tensor] = []
-    states = []
-    with torch.no_grad():
-        for piece in pieces:
-            states.append(_RandomState(inputs["mask"].device))
-            vectors.append(inner(**_texts(inputs, piece)))
-    # A weight that autocast has cast without a graph would be taken again, and have no gradient.
-    torch.clear_autocast_cache()
+    vectors, states = _encode(inner, inputs, pieces)
     leaves = [part.requires_grad_() for part in vectors]
 
     with torch.enable_grad(), _unsynchronised(ranker):
@@ -70,6 +63,29 @@ def cached_backward(
             torch.autograd.backward(again, gradient)
         torch.clear_autocast_cache()
     return loss.detach()
+
+
+def cached_scores(ranker: DotRanker, inputs: Inputs, *, chunk: int = 256) -> Tensor:
+    """Scores [B, K] without a graph, in chunks; draws the random numbers that :func:`cached_backward` would draw."""
+    pieces = _pieces(inputs, chunk)
+    vectors, _ = _encode(ranker, inputs, pieces)
+    queries, passages = (_in_order(vectors, pieces, side) for side in (0, 1))
+    return ranker.scores(queries, passages, inputs["mask"])
+
+
+def _encode(
+    ranker: DotRanker, inputs: Inputs, pieces: list[tuple[Rows, Rows]]
+) -> tuple[list[Tensor], list[RandomState]]:
+    """The vectors of each piece without a graph, and the random state before it."""
+    vectors: list[Tensor] = []
+    states = []
+    with torch.no_grad():
+        for piece in pieces:
+            states.append(RandomState(inputs["mask"].device))
+            vectors.append(ranker(**_texts(inputs, piece)))
+    # A weight that autocast has cast without a graph would be taken again, and have no gradient.
+    torch.clear_autocast_cache()
+    return vectors, states
 
 
 def _pieces(inputs: Inputs, chunk: int) -> list[tuple[Rows, Rows]]:
@@ -107,7 +123,7 @@ def _in_order(vectors: list[Tensor], pieces: list[tuple[Rows, Rows]], side: int)
     return torch.cat(parts)[torch.cat(places).argsort()]
 
 
-class _RandomState:
+class RandomState:
     """The state of the random numbers of the CPU and of a device, to draw the same ones again."""
 
     def __init__(self, device: torch.device) -> None:

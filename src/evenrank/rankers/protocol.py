@@ -20,7 +20,8 @@ class QueryGroups:
     """B queries, each with its own passages: the one unit of training. Lists may be ragged; K is the longest.
 
     ``queries`` [B] and ``passages`` [B][K_b] are texts; ``labels`` [B, K] float: relevance grades (or a teacher's
-    scores), 0 where there is no passage; ``groups`` [B, K] int8: bias labels +1, −1 and 0.
+    scores), 0 where there is no passage; ``groups`` [A, B, K] int8: bias labels +1, −1 and 0 for each of A attributes
+    (gender, …).
     """
 
     queries: Sequence[str]

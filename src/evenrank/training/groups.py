@@ -1,7 +1,8 @@
 """Query groups on disk: built once from a run, judgements and texts, then read where they lie.
 
-A folder holds ``texts.arrow`` (every passage once) and ``groups.arrow`` (per query its text, the rows of its positives
-and of its negatives). Both are memory-mapped, so that training needs no more memory than a batch, whatever their size.
+A folder holds ``texts.arrow`` (every passage once, with its bias labels where asked for) and ``groups.arrow`` (per
+query its text, the rows of its positives and of its negatives). Both are memory-mapped, so that training needs no more
+memory than a batch, whatever their size.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import polars as pl
 import pyarrow as pa
 import torch
 
-from evenrank.io import EvenrankError, InputError, Run, atomic_path, read_texts, write_text
+from evenrank.groups import Scoring, score_texts
+from evenrank.io import EvenrankError, InputError, Run, Scores, atomic_path, bias_labels, read_texts, write_text
 from evenrank.io.errors import shown
 from evenrank.rankers.protocol import QueryGroups
 
@@ -35,12 +37,13 @@ def build_groups(
     folder: str | os.PathLike[str],
     *,
     depth: int = 1000,
+    attributes: Sequence[Scoring] = (),
 ) -> dict[str, int]:
     """Writes the query groups of a run: a query's judged relevant passages against the rest of its first ``depth``.
 
-    Relevant passages need not be in the run. Returns counts: ``queries`` written, ``without_positive`` and
-    ``without_negative`` left out. Raises EvenrankError for a query or a passage without a text, and where no group is
-    left.
+    Relevant passages need not be in the run. ``attributes``: what each passage gets a bias label for (its lexicon needs
+    poles). Returns counts: ``queries`` written, ``without_positive`` and ``without_negative`` left out. Raises
+    EvenrankError for a query or a passage without a text, and where no group is left.
     """
     candidates = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
     graded = qrels.join(run.queries.to_frame(), on="query_id", how="semi")
@@ -59,7 +62,7 @@ def build_groups(
     if not table.height:
         raise EvenrankError(f"run {run.name}: no query has both a relevant passage and another one")
     counts["queries"] = table.height
-    _write(table, collection, queries, Path(folder), counts)
+    _write(table, collection, queries, Path(folder), counts, attributes)
     return counts
 
 
@@ -102,8 +105,10 @@ def build_from_file(
     collection: str | os.PathLike[str] | pl.DataFrame,
     queries: pl.DataFrame,
     folder: str | os.PathLike[str],
+    *,
+    attributes: Sequence[Scoring] = (),
 ) -> dict[str, int]:
-    """Writes the query groups of a file (see :func:`read_group_file`)."""
+    """Writes the query groups of a file (see :func:`read_group_file`); ``attributes`` as in :func:`build_groups`."""
     flat = read_group_file(path).with_row_index("group").explode("doc_id", "label")
     positive = pl.col("label") >= 1
     table = flat.group_by("group", maintain_order=True).agg(
@@ -113,7 +118,7 @@ def build_from_file(
         pl.col("doc_id").filter(~positive).alias("negatives"),
     )
     counts = {"queries": table.height, "without_positive": 0, "without_negative": 0}
-    _write(table.drop("group"), collection, queries, Path(folder), counts)
+    _write(table.drop("group"), collection, queries, Path(folder), counts, attributes)
     return counts
 
 
@@ -123,6 +128,7 @@ def _write(
     queries: pl.DataFrame,
     folder: Path,
     counts: dict[str, int],
+    attributes: Sequence[Scoring],
 ) -> None:
     wanted = pl.concat([table["positives"].explode(), table["negatives"].explode()]).unique(maintain_order=True)
     if isinstance(collection, pl.DataFrame):
@@ -149,11 +155,22 @@ def _write(
         table = table.with_columns(rows["row"].alias(name))
     folder.mkdir(parents=True, exist_ok=True)
     columns = ["query_id", "query", "positives", "grades", "negatives"]
-    _write_arrow(texts.select("text"), folder / "texts.arrow")
+    _write_arrow(texts.select("text", *_signs(texts, attributes)), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
     )
     write_text(folder / "counts.json", json.dumps(counts))
+
+
+def _signs(texts: pl.DataFrame, attributes: Sequence[Scoring]) -> list[pl.Series]:
+    """The column ``signs``: each text's bias labels, one an attribute [IBBR §2.2]."""
+    if not attributes:
+        return []
+    labels = []
+    for scoring in attributes:
+        scores = Scores.of(score_texts(texts, scoring), scoring.describe())
+        labels.append(bias_labels(scores.signed_magnitude("tf")))
+    return [pl.Series("signs", np.stack(labels, axis=1).tolist(), dtype=pl.List(pl.Int8))]
 
 
 def _write_arrow(table: pl.DataFrame, path: Path) -> None:
@@ -171,6 +188,8 @@ class Group:
     query: str
     passages: list[str]
     labels: list[float]
+    signs: list[list[int]] | None = None
+    """Each passage's bias labels, one an attribute."""
 
 
 class QueryGroupSet(torch.utils.data.Dataset[Group]):
@@ -197,6 +216,7 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
     def _open(self) -> None:
         self._groups = _batches(self.folder / "groups.arrow")
         self._texts = _batches(self.folder / "texts.arrow")
+        self._signed = "signs" in self._texts[0].schema.names
 
     def __getstate__(self) -> dict[str, Any]:
         # The maps are opened anew in a data-loading process.
@@ -223,16 +243,18 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
             chosen = negatives[np.sort(rng.choice(len(negatives), self.negatives, replace=False))]
         place = int(self._positive[index])
         grade = float(_list(batch, "grades", row)[place])
-        texts = [self._text(int(number)) for number in (positives[place], *chosen)]
-        return Group(index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen))
+        rows = [int(number) for number in (positives[place], *chosen)]
+        texts = [str(self._value("text", number)) for number in rows]
+        signs = [self._value("signs", number) for number in rows] if self._signed else None
+        return Group(index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen), signs)
 
     def query_id(self, index: int) -> str:
         """The query of an item, for messages."""
         query = int(self._query[index])
         return str(self._groups[query // _ROWS].column("query_id")[query % _ROWS].as_py())
 
-    def _text(self, number: int) -> str:
-        return str(self._texts[number // _ROWS].column("text")[number % _ROWS].as_py())
+    def _value(self, column: str, number: int) -> Any:
+        return self._texts[number // _ROWS].column(column)[number % _ROWS].as_py()
 
 
 def _batches(path: Path) -> list[pa.RecordBatch]:
@@ -255,7 +277,11 @@ def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
 
 
 def collate(groups: Sequence[Group]) -> QueryGroups:
-    """Items as one batch of query groups, labels padded with 0."""
+    """Items as one batch of query groups, labels and bias labels padded with 0."""
     longest = max(len(group.passages) for group in groups)
     labels = torch.tensor([group.labels + [0.0] * (longest - len(group.labels)) for group in groups])
-    return QueryGroups([group.query for group in groups], [group.passages for group in groups], labels)
+    signs = None
+    if groups[0].signs is not None:
+        lists = [torch.tensor(group.signs, dtype=torch.int8) for group in groups]
+        signs = torch.nn.utils.rnn.pad_sequence(lists, batch_first=True).permute(2, 0, 1)
+    return QueryGroups([group.query for group in groups], [group.passages for group in groups], labels, signs)

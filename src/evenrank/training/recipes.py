@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -55,6 +55,7 @@ class DataRecipe(_Part):
     negatives: int = Field(20, ge=1)
     sampling: Literal["random", "first"] = "random"
     depth: int = Field(1000, ge=1)
+    blind: str | None = Field(None, description="a lexicon whose words are masked, in validation too")
 
     @model_validator(mode="after")
     def _one_source(self) -> DataRecipe:
@@ -80,6 +81,49 @@ class LossRecipe(_Part):
     """The ranking loss."""
 
     name: Literal["nll", "hinge", "bce", "ranknet", "margin-mse"] = "nll"
+
+
+class AttributeRecipe(_Part):
+    """What to balance: two groups of a lexicon."""
+
+    name: str = Field("gender", pattern="^[A-Za-z][A-Za-z0-9_]*$")
+    lexicon: str = "gender-en"
+    poles: str | None = Field(None, description='"a,b": the two groups; those of the lexicon where it is left out')
+    tokens: Literal["word", "whitespace"] = "word"
+
+
+class FairnessRecipe(_Part):
+    """The term that in-batch balancing regularization adds to the loss."""
+
+    name: Literal["ibbr-pd", "ibbr-ts"] = "ibbr-ts"
+    form: Literal["squared", "printed"] = Field("squared", description="ibbr-ts: as the paper's text says, or printed")
+    score: Literal["softmax", "sigmoid", "identity"] = Field("sigmoid", description="R in nPRF")
+    weight: float | Literal["auto", "dual"] | tuple[float, ...] = Field(
+        0.1, description="a number, auto, dual, or several numbers of which validation chooses"
+    )
+    target: float = Field(0.01, ge=0, description="dual: the |ΔA-PRF| to stay below")
+    rate: float | None = Field(None, gt=0, description="auto, dual: how fast the weight changes")
+    attributes: tuple[AttributeRecipe, ...] = Field((AttributeRecipe.model_validate({}),), min_length=1)
+
+    @model_validator(mode="after")
+    def _weights(self) -> FairnessRecipe:
+        numbers = self.weight if isinstance(self.weight, tuple) else (self.weight,)
+        if not numbers or any(isinstance(number, float) and not number >= 0 for number in numbers):
+            raise ValueError("weight: expected 0 or more, auto, dual, or a list of numbers")
+        names = [attribute.name for attribute in self.attributes]
+        if len(set(names)) < len(names):
+            raise ValueError("attributes: two have the same name")
+        return self
+
+
+class AdversaryRecipe(_Part):
+    """An adversary that AdvBert trains against (cat, dot)."""
+
+    label: Literal["neutrality", "any"] = "neutrality"
+    lexicon: str = "gender-en"
+    factor: float = Field(1.0, ge=0, description="of the reversed gradient")
+    weight: float = Field(1.0, ge=0, description="of the adversary's loss")
+    attack: bool = Field(True, description="measure what a fresh adversary finds before and after")
 
 
 class TrainingRecipe(_Part):
@@ -115,6 +159,16 @@ class Recipe(_Part):
     validation: ValidationRecipe
     loss: LossRecipe = Field(default_factory=lambda: LossRecipe.model_validate({}))
     training: TrainingRecipe = Field(default_factory=lambda: TrainingRecipe.model_validate({}))
+    fairness: FairnessRecipe | None = Field(None, description="none: the ranking loss alone")
+    adversary: AdversaryRecipe | None = None
+
+    @model_validator(mode="after")
+    def _adversary_has_an_encoder(self) -> Recipe:
+        if self.adversary is not None and self.ranker.kind not in ("cat", "dot"):
+            raise ValueError(f"adversary: a {self.ranker.kind} ranker has no encoder to train it on (cat and dot have)")
+        if self.adversary is not None and self.fairness is not None:
+            raise ValueError("fairness or adversary, not both")
+        return self
 
     @property
     def folder(self) -> Path:
@@ -191,10 +245,16 @@ def _explain(error: ValidationError) -> str:
 def _allowed(location: tuple[int | str, ...]) -> list[str]:
     model: type[BaseModel] = Recipe
     for part in location[:-1]:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        if str(part) in model.model_fields:
+            model = _model_of(model.model_fields[str(part)].annotation) or model
     return list(model.model_fields)
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    """The table that a key holds, itself or inside a union or a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_of(part))), None)
 
 
 def to_toml(recipe: Recipe) -> str:

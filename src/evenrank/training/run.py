@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import shutil
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -16,10 +17,13 @@ import torch
 from accelerate import PartialState
 
 from evenrank import __version__
+from evenrank.groups import Scoring
 from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
+from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
 
 from .build import build_ranker
+from .fairness import scoring
 from .groups import QueryGroupSet, build_from_file, build_groups
 from .recipes import Recipe, load_recipe, to_toml
 from .trainer import RankingTrainer
@@ -35,7 +39,58 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     ``model/`` (the best one by validation), ``validation.run``, ``result.json`` and ``model/README.md``, the model card
     with an audit of the validation run. ``resume`` goes on from the last checkpoint of an interrupted run.
     Raises EvenrankError for a run that is there already, or that another recipe made.
+
+    With several numbers as ``fairness.weight``, each is trained in a folder of its own, beside one ``without``, and the
+    best by :func:`best_weight` (on the validation measure and the largest |ΔA-PRF|) becomes the run's model;
+    ``grid.json`` holds the figures of all.
     """
+    if recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
+        return _train_grid(recipe, recipe.fairness.weight, resume=resume, say=say)
+    return _train_one(recipe, resume=resume, say=say)
+
+
+def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
+    assert recipe.fairness is not None
+    folder = recipe.folder
+    _check_folder(recipe, folder, resume)
+    state = PartialState(cpu=not torch.cuda.is_available())
+    if state.is_main_process:
+        _prepare(recipe, folder)
+    state.wait_for_everyone()
+    rows: list[dict[str, Any]] = []
+    for weight in (0.0, *weights):
+        name = f"weight-{weight:g}" if weight else "without"
+        fairness = recipe.fairness.model_copy(update={"weight": weight})
+        one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": fairness})
+        say(f"{recipe.name}: {name}")
+        if not (one.folder / "result.json").is_file():
+            _train_one(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
+        result = json.loads((one.folder / "result.json").read_text(encoding="utf-8"))
+        bias = max(abs(value) for value in result["delta_aprf"].values())
+        rows.append({"name": name, "weight": weight, "value": result["value"], "abs_delta_aprf": bias})
+    best = best_weight(
+        [row["value"] for row in rows[1:]], [row["abs_delta_aprf"] for row in rows[1:]], rows[0]["value"]
+    )
+    chosen = rows[0] if best is None else rows[best + 1]
+    say(f"{recipe.name}: best is {chosen['name']} of {', '.join(row['name'] for row in rows)}")
+    if state.is_main_process:
+        for file in ("model", "validation.run", "audit.json"):
+            _copy(folder / chosen["name"] / file, folder / file)
+        result = json.loads((folder / chosen["name"] / "result.json").read_text(encoding="utf-8"))
+        write_text(folder / "grid.json", json.dumps({"best": chosen["name"], "weights": rows}, indent=1))
+        write_text(folder / "result.json", json.dumps(result | {"best": chosen["name"]}, indent=1))
+    state.wait_for_everyone()
+    return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(source, target)
+
+
+def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> Path:
     folder = recipe.folder
     _check_folder(recipe, folder, resume)
     # The ranker before the folder: a model that cannot be used leaves none behind.
@@ -58,6 +113,8 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     validation = _validation(recipe)
     trainer = RankingTrainer(ranker, recipe, groups, validation)
     last = _last_checkpoint(folder) if resume else None
+    if last is not None:
+        trainer.restore(last)
     # The progress bar writes the log beside itself, on standard output.
     with contextlib.redirect_stdout(sys.stderr):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
@@ -95,11 +152,20 @@ def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
         return counts
     data = recipe.data
     queries = read_queries(data.queries)
+    attributes = list(_attributes(recipe).values())
     if data.groups is not None:
-        return build_from_file(data.groups, data.collection, queries, folder)
+        return build_from_file(data.groups, data.collection, queries, folder, attributes=attributes)
     assert data.run is not None
     assert data.qrels is not None
-    return build_groups(read_run(data.run), read_qrels(data.qrels), data.collection, queries, folder, depth=data.depth)
+    return build_groups(
+        read_run(data.run),
+        read_qrels(data.qrels),
+        data.collection,
+        queries,
+        folder,
+        depth=data.depth,
+        attributes=attributes,
+    )
 
 
 def _validation(recipe: Recipe) -> Validation:
@@ -109,8 +175,19 @@ def _validation(recipe: Recipe) -> Validation:
     shown = run.table.filter(pl.col("rank") <= depth)["doc_id"]
     texts = read_texts(wanted.collection or recipe.data.collection, shown)
     return Validation.of(
-        run, read_qrels(wanted.qrels), read_queries(wanted.queries), texts, measure=wanted.measure, depth=depth
+        run,
+        read_qrels(wanted.qrels),
+        read_queries(wanted.queries),
+        texts,
+        measure=wanted.measure,
+        depth=depth,
+        attributes=_attributes(recipe),
     )
+
+
+def _attributes(recipe: Recipe) -> dict[str, Scoring]:
+    fairness = recipe.fairness
+    return {attribute.name: scoring(attribute) for attribute in fairness.attributes} if fairness else {}
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
@@ -140,6 +217,9 @@ def _finish(
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
         "groups": counts,
     }
+    if recipe.fairness is not None:
+        result["delta_aprf"] = validation.delta_aprf(run)
+        result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
     result["cut"] = _cut(recipe, ranker, validation)
     write_text(folder / "result.json", json.dumps(result, indent=1))
     write_card(recipe, folder, result, validation, run)

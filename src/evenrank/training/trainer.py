@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,19 @@ import torch
 from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from evenrank.io import EvenrankError
+from evenrank.io import EvenrankError, write_text
+from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.protocol import Ranker
 
+from .fairness import FairTerm
 from .groups import Group, QueryGroupSet, collate
 from .losses import LOSSES
 from .recipes import Recipe
 from .validation import Validation
 
 METRIC = "eval_validation"
-_OWN = ("labels", "index")
+_WEIGHT = "fair_weight.json"
+_OWN = ("labels", "groups", "index")
 
 
 class TrainingError(EvenrankError):
@@ -32,7 +36,7 @@ class TrainingError(EvenrankError):
 
 
 class Collator:
-    """Items → the ranker's tensors, with ``labels`` [B, K] and each item's ``index`` [B]."""
+    """Items → the ranker's tensors, with ``labels`` [B, K], ``groups`` [A, B, K] and each item's ``index`` [B]."""
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
@@ -40,8 +44,10 @@ class Collator:
     def __call__(self, items: Sequence[Group]) -> dict[str, Tensor]:
         groups = collate(items)
         assert groups.labels is not None
-        inputs = self.ranker.encode(groups)
-        return {**inputs, "labels": groups.labels, "index": torch.tensor([item.index for item in items])}
+        inputs = {**self.ranker.encode(groups), "labels": groups.labels}
+        if groups.groups is not None:
+            inputs["groups"] = groups.groups
+        return {**inputs, "index": torch.tensor([item.index for item in items])}
 
 
 class RankingTrainer(Trainer):
@@ -68,6 +74,9 @@ class RankingTrainer(Trainer):
         self.remove_callback(PrinterCallback)
         # The loss is a mean over the batch already, whatever the number of passages.
         self.model_accepts_loss_kwargs = False
+        self.fair = None if recipe.fairness is None else FairTerm(recipe.fairness, self.accelerator)
+        self._pieces: list[dict[str, Any]] = []
+        self._states: list[RandomState] = []
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
         return EpochSampler(self.groups, self.recipe.training.seed)
@@ -75,34 +84,87 @@ class RankingTrainer(Trainer):
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The ranking loss of a batch. Raises TrainingError where it is no number."""
-        scores = model(**{name: value for name, value in inputs.items() if name not in _OWN})
-        loss = self.loss(scores.float(), inputs["labels"], inputs["mask"])
+        """The loss of a batch. Raises TrainingError where it is no number."""
+        scores = model(**_texts(inputs))
+        loss = self._loss(scores, inputs)
         self._check(loss, inputs)
         return (loss, scores) if return_outputs else loss
 
+    def _loss(self, scores: Tensor, inputs: dict[str, Any]) -> Tensor:
+        """The ranking loss, and the fair term of the whole step where the recipe has one."""
+        rank = self.loss(scores.float(), inputs["labels"], inputs["mask"])
+        return rank if self.fair is None else self.fair.total(rank, scores, inputs)
+
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> Any:
+        """The pieces of a step's batch; the fair term needs all of them before the first is learnt from."""
+        found = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._pieces = list(found[0]) if self.fair is not None and len(found[0]) > 1 else []
+        return found
+
+    def _begin_step(self) -> None:
+        """Scores all pieces without a graph for the fair term, and keeps the random states to score them so again."""
+        assert self.fair is not None
+        found = []
+        for piece in self._pieces:
+            inputs = self._prepare_inputs(piece)
+            self._states.append(RandomState(inputs["mask"].device))
+            with torch.no_grad(), self.compute_loss_context_manager():
+                found.append(self.fair.pairwise(self._scores(inputs), inputs))
+        torch.clear_autocast_cache()
+        self._pieces = []
+        self.fair.begin(found)
+
+    def _scores(self, inputs: dict[str, Any]) -> Tensor:
+        chunk = self.recipe.training.cached
+        if chunk is None:
+            scores: Tensor = self.ranker(**_texts(inputs))
+            return scores
+        from evenrank.rankers.dot import DotRanker
+
+        assert isinstance(self.ranker, DotRanker)
+        return cached_scores(self.ranker, _texts(inputs), chunk=chunk)
+
     def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         """A step, with cached gradients where the recipe asks for them."""
-        if self.recipe.training.cached is None:
+        model.train()
+        if self._pieces:
+            self._begin_step()
+        with self._states.pop(0).replayed() if self._states else nullcontext():
+            if self.recipe.training.cached is not None:
+                return self._cached_step(model, inputs, self.recipe.training.cached)
             step: Tensor = super().training_step(model, inputs, num_items_in_batch)
             return step
-        from evenrank.rankers.cached import cached_backward
 
-        model.train()
+    def _cached_step(self, model: nn.Module, inputs: dict[str, Any], chunk: int) -> Tensor:
         inputs = self._prepare_inputs(inputs)
-        labels, mask = inputs["labels"], inputs["mask"]
         share = self.current_gradient_accumulation_steps
 
         def loss(scores: Tensor) -> Tensor:
-            return self.loss(scores.float(), labels, mask) / share
+            return self._loss(scores, inputs) / share
 
-        own = {name: value for name, value in inputs.items() if name not in _OWN}
         with self.compute_loss_context_manager():
-            value = cached_backward(
-                model, own, loss, chunk=self.recipe.training.cached, backward=self.accelerator.backward
-            )
+            value = cached_backward(model, _texts(inputs), loss, chunk=chunk, backward=self.accelerator.backward)
         self._check(value, inputs)
         return value.detach()
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """Logs the parts of the loss apart."""
+        if self.fair is not None and "loss" in logs:
+            logs = {**logs, **self.fair.report()}
+        super().log(logs, *args, **kwargs)
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        if self.fair is not None and self.is_world_process_zero():
+            # Before the trainer's own state, whose file says that the checkpoint is whole.
+            folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(folder / _WEIGHT, json.dumps(self.fair.weight.state()))
+        super()._save_checkpoint(model, trial)
+
+    def restore(self, checkpoint: Path) -> None:
+        """What the fair term needs to go on from a checkpoint; the rest is the trainer's own."""
+        if self.fair is not None:
+            self.fair.weight.restore(json.loads((checkpoint / _WEIGHT).read_text(encoding="utf-8")))
 
     def _check(self, loss: Tensor, inputs: dict[str, Any]) -> None:
         if torch.isfinite(loss):
@@ -118,6 +180,7 @@ class RankingTrainer(Trainer):
         scores = self.validation.scores(self.ranker)
         run = self.validation.reranked(scores, self.recipe.validation.depth, "validation")
         metrics = {METRIC: self.validation.value(run)}
+        metrics |= {f"eval_delta_aprf_{name}": value for name, value in self.validation.delta_aprf(run).items()}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -140,6 +203,11 @@ class RankingTrainer(Trainer):
             self.optimizer = form(parts, lr=training.learning_rate, weight_decay=training.weight_decay)
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
+
+
+def _texts(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The ranker's own part of a batch."""
+    return {name: value for name, value in inputs.items() if name not in _OWN}
 
 
 class EpochSampler(torch.utils.data.Sampler[int]):

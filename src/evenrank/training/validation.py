@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, Run
+from evenrank.groups import Scoring, score_texts
+from evenrank.io import EvenrankError, Run, Scores
 from evenrank.io.errors import shown
-from evenrank.measures import Evaluation, parse_measure
+from evenrank.measures import Evaluation, delta_aprf, parse_measure
 from evenrank.rankers.protocol import Ranker
 
 
@@ -23,10 +24,20 @@ class Validation:
     pairs: pl.DataFrame
     """``query_id``, ``doc_id``, ``rank``, ``query`` and ``text`` of each pair to score."""
     measure: str
+    attributes: Mapping[str, Scores] = field(default_factory=dict)
+    """The score table of the passages for each attribute whose ΔA-PRF is watched."""
 
     @classmethod
     def of(
-        cls, run: Run, qrels: pl.DataFrame, queries: pl.DataFrame, texts: pl.DataFrame, *, measure: str, depth: int
+        cls,
+        run: Run,
+        qrels: pl.DataFrame,
+        queries: pl.DataFrame,
+        texts: pl.DataFrame,
+        *,
+        measure: str,
+        depth: int,
+        attributes: Mapping[str, Scoring] | None = None,
     ) -> Validation:
         """Raises EvenrankError where a query or a passage has no text, or no query of the run is judged."""
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
@@ -43,7 +54,11 @@ class Validation:
                 raise EvenrankError(
                     f"validation: no text for {len(lacking)} of {noun}: {', '.join(map(shown, lacking[:5]))}"
                 )
-        return cls(Run.from_table(judged, run.name), qrels, pairs, measure)
+        scored = {
+            name: Scores.of(score_texts(texts, scoring), scoring.describe())
+            for name, scoring in (attributes or {}).items()
+        }
+        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored)
 
     def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:
         """The ranker's scores [pairs]."""
@@ -68,6 +83,15 @@ class Validation:
         """The validation measure of a run, mean over its judged queries."""
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         return float(np.nanmean(Evaluation(run, qrels=judged).values(parse_measure(self.measure))))
+
+    def delta_aprf(self, run: Run) -> dict[str, float]:
+        """ΔA-PRF of a run for each attribute (NaN where a pole has no clicked passage)."""
+        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
+        found = {}
+        for name, scores in self.attributes.items():
+            evaluation = Evaluation(run, scores, judged, missing="neutral")
+            found[name] = delta_aprf(*evaluation.poles_prf(parse_measure("DeltaAPRF")))
+        return found
 
     def best_depth(self, scores: np.ndarray, depths: Sequence[int]) -> tuple[int, float]:
         """The re-ranking depth with the highest measure (the smallest of several), and that measure."""

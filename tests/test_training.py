@@ -297,3 +297,138 @@ def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
     # What the recipe says of a new ranker does not matter: the folder says it.
     further = train(recipe(home, tmp_path / "t", *settings, "ranker.dimensions=4"))
     assert_same(done, further, tolerance=1e-6)
+
+
+# --- the fair term ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gendered(still: Path, home: Path) -> Path:
+    """The task with gendered passages: every third relevant one male, every third female, the others as they fall."""
+    rows = (home / "c.tsv").read_text(encoding="utf-8").splitlines()
+    words = (" he his", " she her", "")
+    (home / "g.tsv").write_text("".join(f"{row}{words[i % 3]}\n" for i, row in enumerate(rows)), encoding="utf-8")
+    toml = still.read_text(encoding="utf-8").replace(str(home / "c.tsv"), str(home / "g.tsv"))
+    # The tiny model's inner products are large: their sigmoid has no gradient.
+    toml += '[fairness]\nname = "ibbr-ts"\nscore = "softmax"\nweight = 0.5\n'
+    (home / "gendered.toml").write_text(toml, encoding="utf-8")
+    return home / "gendered.toml"
+
+
+def fair(recipe: Path, out: Path, *settings: str) -> Path:
+    return train(load_recipe(recipe, [f'out="{out}"', *settings]))
+
+
+def logged(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("term", ["ibbr-ts", "ibbr-pd"])
+def test_the_fair_term_does_not_depend_on_how_the_batch_is_split(gendered, tmp_path, term):
+    ways = {
+        "whole": ["training.batch=8"],
+        "pieces": ["training.batch=2", "training.accumulation=4"],
+        "cached": ["training.batch=8", "training.cached=5"],
+        "both": ["training.batch=4", "training.accumulation=2", "training.cached=5"],
+        "none": ["training.batch=8", "fairness.weight=0"],
+    }
+    common = [f"fairness.name={term}", "training.max_steps=4"]
+    runs = {name: fair(gendered, tmp_path / name, *common, *way) for name, way in ways.items()}
+    for name in ("pieces", "cached", "both"):
+        assert_same(runs["whole"], runs[name], tolerance=2e-5)
+    with pytest.raises(AssertionError):
+        assert_same(runs["whole"], runs["none"], tolerance=2e-5)
+    first, pieces = (logged(runs[name])[0] for name in ("whole", "pieces"))
+    assert first["loss"] == pytest.approx(first["rank_loss"] + 0.5 * first["fair_loss_gender"], abs=1e-4)
+    for key in ("loss", "rank_loss", "fair_loss_gender", "delta_aprf_gender", "lacking_a_group_gender"):
+        assert first[key] == pytest.approx(pieces[key], abs=2e-4), key
+
+
+def test_dropout_is_drawn_again_for_accumulated_pieces(home, gendered, tmp_path):
+    # The same numbers in the pass that finds the term's gradient and in the one that learns: the loss is the sum.
+    settings = [f'ranker.model="{home / "model"}"', "training.batch=4", "training.accumulation=2"]
+    found = logged(fair(gendered, tmp_path / "d", "training.max_steps=2", *settings))[0]
+    assert found["loss"] == pytest.approx(found["rank_loss"] + 0.5 * found["fair_loss_gender"], abs=1e-4)
+
+
+def test_a_batch_that_lacks_a_group_is_counted(gendered, tmp_path):
+    found = logged(fair(gendered, tmp_path / "l", "training.batch=1", "training.max_steps=3"))
+    assert sum(line.get("lacking_a_group_gender", 0) for line in found) == 3
+    assert all(line["fair_loss_gender"] == 0 for line in found if "fair_loss_gender" in line)
+
+
+def test_several_attributes_are_summed(gendered, home, tmp_path):
+    (home / "number.toml").write_text(
+        'groups = ["a", "b"]\n[words]\na = ["he", "his"]\nb = ["she", "her"]\n', encoding="utf-8"
+    )
+    second = f'fairness.attributes=[{{}}, {{name = "other", lexicon = "{home / "number.toml"}", poles = "a,b"}}]'
+    settings = ["training.batch=8", "training.max_steps=2"]
+    one = fair(gendered, tmp_path / "1", *settings, "fairness.weight=1")
+    both = fair(gendered, tmp_path / "2", *settings, second)
+    line = logged(both)[0]
+    assert line["fair_loss_gender"] == line["fair_loss_other"] > 0
+    # The same groups twice at half the weight are once at the whole.
+    assert_same(one, both, tolerance=2e-5)
+    assert set(json.loads((both / "result.json").read_text())["delta_aprf"]) == {"gender", "other"}
+    settings = [f'fairness.attributes=[{{lexicon = "{home / "number.toml"}"}}]']
+    with pytest.raises(EvenrankError, match="the lexicon number has the groups a, b: poles says which two to balance"):
+        fair(gendered, tmp_path / "3", *settings)
+
+
+@pytest.mark.parametrize("kind", ["knrm", "cat"])
+def test_the_fair_term_works_with_any_ranker(gendered, tmp_path, kind):
+    lines = gendered.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if kind == "cat" or not line.startswith("model = ")]
+    (tmp_path / "r.toml").write_text("\n".join(kept), encoding="utf-8")
+    settings = [f"ranker.kind={kind}", "ranker.vector_size=8", "training.batch=8", "training.max_steps=6"]
+    settings += ["training.learning_rate=0.05", "fairness.score=identity"]
+    runs = [fair(tmp_path / "r.toml", tmp_path / w, *settings, f"fairness.weight={w}") for w in ("10", "0")]
+    first, second = ([line["rank_loss"] for line in logged(run) if "rank_loss" in line] for run in runs)
+    assert first[0] == pytest.approx(second[0])
+    assert first[-1] != second[-1]
+
+
+@pytest.mark.parametrize("weight", ["auto", "dual"])
+def test_a_weight_that_changes_goes_on_after_a_kill(gendered, tmp_path, weight):
+    settings = [f"fairness.weight={weight}", "training.batch=8", "fairness.rate=0.1"]
+    done = fair(gendered, tmp_path / "d", *settings)
+    changing = [line["fair_weight_gender"] for line in logged(done) if "fair_weight_gender" in line]
+    assert len(set(changing)) > 2
+    script = KILLED.replace('sys.argv[2]}"', f'sys.argv[2]}}"\', *{settings!r}, \'name="tiny"')
+    command = [sys.executable, "-c", script, str(gendered), str(tmp_path / "k")]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    resumed = train(load_recipe(gendered, [f'out="{tmp_path / "k"}"', *settings]), resume=True)
+    assert_same(done, resumed)
+    last = {line["step"]: line["fair_weight_gender"] for line in logged(resumed) if "fair_weight_gender" in line}
+    assert last[12] == changing[-1]
+
+
+def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path):
+    settings = ["fairness.weight=[0.1, 5]", "training.batch=8", "training.max_steps=4"]
+    folder = fair(gendered, tmp_path / "grid", *settings)
+    grid = json.loads((folder / "grid.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in grid["weights"]] == ["without", "weight-0.1", "weight-5"]
+    allowed = [row for row in grid["weights"][1:] if row["value"] >= 0.95 * grid["weights"][0]["value"]]
+    expected = min(allowed, key=lambda row: row["abs_delta_aprf"])["name"] if allowed else "without"
+    assert grid["best"] == expected
+    assert_same(folder, folder / expected)
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["best"] == expected
+    # Resuming does nothing again.
+    before = (folder / "weight-5" / "log.jsonl").stat().st_mtime_ns
+    train(load_recipe(gendered, [f'out="{folder}"', *settings]), resume=True)
+    assert (folder / "weight-5" / "log.jsonl").stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_the_fair_term_over_two_processes(gendered, tmp_path):
+    (tmp_path / "world.py").write_text(WORLD.replace("batch=2", "batch=4"), encoding="utf-8")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
+        "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(gendered), str(tmp_path / "two"),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    one = fair(gendered, tmp_path / "one", "training.batch=8")
+    assert_same(one, tmp_path / "two", tolerance=2e-5)

@@ -24,7 +24,7 @@ def scoring(attribute: AttributeRecipe) -> Scoring:
             f"fairness.attributes: the lexicon {lexicon.name} has the groups {', '.join(lexicon.groups)}: poles says"
             ' which two to balance, as in poles = "a,b"'
         )
-    return Scoring(lexicon, tokens=attribute.tokens, magnitudes=("tf",))
+    return Scoring(lexicon, tokens=attribute.tokens, magnitudes=("tf_words",))
 
 
 def _weight(recipe: FairnessRecipe) -> FixedWeight:

@@ -169,7 +169,7 @@ def _signs(texts: pl.DataFrame, attributes: Sequence[Scoring]) -> list[pl.Series
     labels = []
     for scoring in attributes:
         scores = Scores.of(score_texts(texts, scoring), scoring.describe())
-        labels.append(bias_labels(scores.signed_magnitude("tf")))
+        labels.append(bias_labels(scores.signed_magnitude("tf_words")))
     return [pl.Series("signs", np.stack(labels, axis=1).tolist(), dtype=pl.List(pl.Int8))]
 
 

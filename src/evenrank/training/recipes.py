@@ -276,7 +276,11 @@ def _toml(value: Any) -> str:
     import json
 
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)

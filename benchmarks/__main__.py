@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .measure import Row, show
 
-NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends")
+NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing")
 
 
 def main(arguments: list[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .measure import Row, show
 
-NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing")
+NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing", "negatives")
 
 
 def main(arguments: list[str]) -> None:

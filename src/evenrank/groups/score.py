@@ -17,7 +17,7 @@ import polars as pl
 from evenrank.io.errors import EvenrankError
 from evenrank.io.files import atomic_path
 from evenrank.io.progress import progress
-from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, magnitude_of_count
+from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
 from evenrank.io.texts import scan_collection
 
 from .lexicon import Lexicon
@@ -76,6 +76,18 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
             columns[f"magnitude_{kind}_{group}"] = np.ascontiguousarray(column)
     columns["neutrality"] = neutrality(count, scoring.lexicon.shares, scoring.threshold)
     return pl.DataFrame(columns)
+
+
+def label_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
+    """The bias label of each text [N] int8: +1, −1 or 0 by its signed ``tf_words`` magnitude [IBBR §2.2].
+
+    Raises EvenrankError for a lexicon without poles.
+    """
+    table = pl.DataFrame(
+        {"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": pl.Series(texts, dtype=pl.String)}
+    )
+    by_words = Scoring(scoring.lexicon, scoring.tokens, ("tf_words",))
+    return bias_labels(Scores.of(score_texts(table, by_words), scoring.describe()).signed_magnitude("tf_words"))
 
 
 def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> Array:

@@ -26,8 +26,8 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 from transformers import TrainerCallback
 
-from evenrank.groups import Lexicon, Scoring, load_lexicon, score_in_memory, score_texts
-from evenrank.io import MAGNITUDES, EvenrankError, Run, Scores, bias_labels, write_text
+from evenrank.groups import Lexicon, Scoring, label_texts, load_lexicon, score_in_memory
+from evenrank.io import MAGNITUDES, EvenrankError, Run, Scores, write_text
 from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
 from evenrank.measures import Background, Evaluation, is_bias, parse_measure, parse_measures
@@ -80,15 +80,6 @@ def _scorings(lexicon: Attributes) -> dict[str, Scoring]:
     return found
 
 
-def _labels_of(texts: Sequence[str], scoring: Scoring) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """Bias labels (+1, −1, 0) of texts [N], by ``tf_words`` [IBBR §2.2]."""
-    table = pl.DataFrame(
-        {"doc_id": pl.Series(range(len(texts))).cast(pl.String), "text": pl.Series(texts, dtype=pl.String)}
-    )
-    scores = Scores.of(score_texts(table, scoring), scoring.describe())
-    return bias_labels(scores.signed_magnitude("tf_words"))
-
-
 def with_group_labels(dataset: Any, lexicon: Attributes = "gender-en") -> Any:
     """A dataset (query, positive, negative_1 … negative_n) with the column ``label`` that :class:`IBBRLoss` reads.
 
@@ -110,7 +101,7 @@ def with_group_labels(dataset: Any, lexicon: Attributes = "gender-en") -> Any:
 
     def label(batch: Mapping[str, list[str]]) -> dict[str, list[Any]]:
         texts = [text for name in columns[1:] for text in batch[name]]
-        labels = [_labels_of(texts, one).reshape(len(columns) - 1, -1).T for one in scorings.values()]
+        labels = [label_texts(texts, one).reshape(len(columns) - 1, -1).T for one in scorings.values()]
         table = np.stack(labels, axis=1) if isinstance(lexicon, Mapping) else labels[0]
         return {"label": table.tolist()}
 
@@ -147,34 +138,24 @@ class _BalancedLoss(nn.Module):
     def weighed(self, scores: Tensor, labels: Tensor, groups: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """``rank`` and ``fair`` of score matrices [B, K]; ``groups`` [A, B, K].
 
-        The term is no mean over queries, so it needs those of all processes at once: they are gathered without a graph,
-        the gradient g = ∂L/∂v is taken there, and Σ v·g over this process's queries has the exact gradient. It is
-        multiplied by the number of processes, over which the trainer averages.
+        The nPRF of all processes are gathered (see :class:`evenrank.mitigation.ibbr.Whole`). A piece's share of the
+        gradient is multiplied by the number of processes, over which the trainer averages.
         """
         scores = scores.float()
         found = [self.ibbr.pairwise(scores, labels, signs, mask) for signs in groups]
-        # [B, A, 2, 3]: queries first, as they are gathered.
-        local = torch.stack([torch.stack([one.nprf.detach(), one.prf, one.defined], -1) for one in found])
-        whole, start, processes = _gathered(local.permute(2, 0, 1, 3))
-        nprf, defined = whole[..., 0].clone().requires_grad_(), whole[..., 2] > 0
-        attributes = range(len(self.parts))
-        with torch.enable_grad():
-            terms = [self.ibbr.loss(nprf[:, a].T, defined[:, a].T) for a in attributes]
-            gradient = torch.autograd.grad(torch.stack(terms).sum(), nprf)[0][start : start + len(scores)]
-        rank = LOSSES[self.rank_loss](scores, labels, mask)
+        local = ibbr.stacked(found)
+        values, start, processes = _gathered(local)
         rank_weight, weights = self.weight.weights(len(self.parts))
+        whole = ibbr.Whole.of(self.ibbr, values, weights)
+        gradient = processes * whole.gradient[start : start + len(local)]
+        rank = LOSSES[self.rank_loss](scores, labels, mask)
         parts = {"rank": rank_weight * rank}
         for a, name in enumerate(self.parts):
-            share = processes * (found[a].nprf * gradient[:, a].T).sum()
-            parts[name] = weights[a] * (terms[a].detach() + share - share.detach())
+            share = (found[a].nprf * gradient[:, a].T).sum()
+            parts[name] = weights[a] * (whole.terms[a] or 0.0) + share - share.detach()
         # Evaluation has no gradient, and must not move the weight.
         if torch.is_grad_enabled() and self.model.training:
-            there = [self.ibbr.counts(defined[:, a].T) for a in attributes]
-            self.weight.update(
-                _mean_of_processes(rank),
-                [float(value.detach()) if ok else None for value, ok in zip(terms, there, strict=True)],
-                [ibbr.delta_aprf(whole[:, a, :, 1].T, defined[:, a].T) for a in attributes],
-            )
+            self.weight.update(_mean_of_processes(rank), whole.terms, whole.delta)
         return parts
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -333,7 +314,7 @@ class CrossEncoderIBBRLoss(_BalancedLoss):
         """Group labels [A, pairs]."""
         if given is None:
             texts = [text for row in documents for text in row]
-            return torch.from_numpy(np.stack([_labels_of(texts, one) for one in self.scorings.values()]))
+            return torch.from_numpy(np.stack([label_texts(texts, one) for one in self.scorings.values()]))
         rows = [np.asarray(row if self.several else [row]) for row in given]
         if [row.shape for row in rows] != [(len(self.parts), len(row)) for row in documents]:
             raise ValueError("the third column: expected a group label for each passage (and each attribute)")

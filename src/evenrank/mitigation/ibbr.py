@@ -146,6 +146,44 @@ def delta_aprf(prf: Tensor, defined: Tensor) -> float:
     return float(sums[0] / counts[0] - sums[1] / counts[1]) if bool((counts > 0).all()) else float("nan")
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The terms of a batch that came in pieces, one an attribute.
+
+    A term is no mean over queries, so each piece's loss cannot be had from that piece alone. The pieces' nPRF are
+    gathered without a graph, the gradient g = ∂L/∂v is taken there, and each piece adds Σ v·g to its own loss, whose
+    gradient is the exact one.
+
+    ``terms`` [A]: the value of each, None where a group is lacking; ``delta`` [A]: ΔA-PRF; ``gradient`` [B, A, 2]: of
+    Σ_a weight_a · term_a with respect to the nPRF of both poles.
+    """
+
+    terms: list[float | None]
+    delta: list[float]
+    gradient: Tensor
+
+    @classmethod
+    def of(cls, ibbr: IBBR, values: Tensor, weights: Sequence[float]) -> Whole:
+        """The terms of ``values`` [B, A, 2, 3], rows of :func:`stacked` of all pieces; a row of 0 is no query."""
+        attributes = range(values.shape[1])
+        nprf, defined = values[..., 0].detach().clone().requires_grad_(), values[..., 2] > 0
+        with torch.enable_grad():
+            losses = [ibbr.loss(nprf[:, a].T, defined[:, a].T) for a in attributes]
+            total = torch.stack([weight * loss for weight, loss in zip(weights, losses, strict=True)]).sum()
+            gradient = torch.autograd.grad(total, nprf)[0]
+        return cls(
+            [float(loss.detach()) if ibbr.counts(defined[:, a].T) else None for a, loss in enumerate(losses)],
+            [delta_aprf(values[:, a, :, 1].T, defined[:, a].T) for a in attributes],
+            gradient,
+        )
+
+
+def stacked(pairwise: Sequence[Pairwise]) -> Tensor:
+    """nPRF, PRF and whether they are defined of each attribute's poles: [B, A, 2, 3] without a graph, queries first."""
+    parts = [torch.stack([one.nprf.detach(), one.prf, one.defined], -1) for one in pairwise]
+    return torch.stack(parts).permute(2, 0, 1, 3).contiguous()
+
+
 # --- the weight of the term -----------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.mitigation.ibbr import IBBR, AutoWeight, DualWeight, FixedWeight, Pairwise, delta_aprf
+from evenrank.mitigation.ibbr import IBBR, AutoWeight, DualWeight, FixedWeight, Pairwise, Whole, stacked
 
 from .recipes import AttributeRecipe, FairnessRecipe
 
@@ -39,9 +39,8 @@ def _weight(recipe: FairnessRecipe) -> FixedWeight:
 class FairTerm:
     """Adds w_rank L_rank + Σ_a w_a L_fair,a to each piece of a step's batch, with the gradient of the whole batch.
 
-    The term of a batch is no mean over its pieces. :meth:`begin` is given every piece's nPRF without a graph, gathers
-    those of all processes, and takes the term's gradient g = ∂L/∂v there; each piece then adds Σ v·g to its loss, whose
-    gradient is the exact one. With one piece a step, :meth:`total` begins by itself.
+    :meth:`begin` is given every piece's nPRF without a graph and gathers those of all processes (see :class:`Whole`).
+    With one piece a step, :meth:`total` begins by itself.
     """
 
     def __init__(self, recipe: FairnessRecipe, accelerator: Accelerator) -> None:
@@ -61,26 +60,17 @@ class FairTerm:
 
     def begin(self, pieces: list[list[Pairwise]]) -> None:
         """Starts a step whose batch is in ``pieces`` on this process."""
-        stacked = [torch.stack([torch.stack([p.nprf.detach(), p.prf, p.defined], -1) for p in one]) for one in pieces]
-        # [B, A, 2, 3]: queries first, as processes gather them.
-        local = torch.cat([one.permute(2, 0, 1, 3) for one in stacked]).contiguous()
+        rows = [stacked(piece) for piece in pieces]
+        local = torch.cat(rows)
         whole, start = self._gathered(local)
-        nprf = whole[..., 0].clone().requires_grad_()
-        defined = whole[..., 2] > 0
-        attributes = range(len(self.names))
         _, weights = self.weight.weights(len(self.names))
-        with torch.enable_grad():
-            losses = [self.ibbr.loss(nprf[:, a].T, defined[:, a].T) for a in attributes]
-            total = torch.stack([weight * loss for weight, loss in zip(weights, losses, strict=True)]).sum()
-            gradient = torch.autograd.grad(total, nprf)[0][start : start + len(local)]
+        self._whole = Whole.of(self.ibbr, whole, weights)
         # The trainer averages over pieces and processes; a sum over queries is wanted.
         scale = len(pieces) * self.accelerator.num_processes
-        self._gradients = list((gradient * scale).split([one.shape[2] for one in stacked]))
+        gradient = scale * self._whole.gradient[start : start + len(local)]
+        self._gradients = list(gradient.split([len(row) for row in rows]))
         self._pieces = len(pieces)
-        self._value = total.detach()
-        there = [self.ibbr.counts(defined[:, a].T) for a in attributes]
-        self._fair = [float(loss) if ok else None for loss, ok in zip(losses, there, strict=True)]
-        self._delta = [delta_aprf(whole[:, a, :, 1].T, defined[:, a].T) for a in attributes]
+        self._value = sum(weight * (term or 0.0) for weight, term in zip(weights, self._whole.terms, strict=True))
         self._rank = []
 
     def total(self, rank: Tensor, scores: Tensor, inputs: dict[str, Any]) -> Tensor:
@@ -92,7 +82,7 @@ class FairTerm:
         nprf = torch.stack([one.nprf for one in found]).permute(2, 0, 1)
         share = (nprf * gradient).sum()
         rank_weight, weights = self.weight.weights(len(self.names))
-        loss = rank_weight * rank + share + (self._value + self.weight.offset() - share).detach()
+        loss = rank_weight * rank + share + (self._value + self.weight.offset() - share.detach())
         self._rank.append(rank.detach())
         if len(self._rank) == self._pieces:
             self._finish(weights)
@@ -100,10 +90,11 @@ class FairTerm:
 
     def _finish(self, weights: list[float]) -> None:
         rank = float(self.accelerator.gather(torch.stack(self._rank)).mean())
-        self.weight.update(rank, self._fair, self._delta)
+        terms, deltas = self._whole.terms, self._whole.delta
+        self.weight.update(rank, terms, deltas)
         self._steps += 1
         parts = {"rank_loss": rank}
-        for name, fair, weight, delta in zip(self.names, self._fair, weights, self._delta, strict=True):
+        for name, fair, weight, delta in zip(self.names, terms, weights, deltas, strict=True):
             parts |= {f"fair_loss_{name}": fair or 0.0, f"fair_weight_{name}": weight}
             parts |= {f"lacking_a_group_{name}": float(fair is None)}
             if delta == delta:

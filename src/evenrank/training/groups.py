@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 import torch
 
-from evenrank.groups import Scoring, score_texts
-from evenrank.io import EvenrankError, InputError, Run, Scores, atomic_path, bias_labels, read_texts, write_text
+from evenrank.groups import Scoring, label_texts
+from evenrank.io import EvenrankError, InputError, Run, atomic_path, read_texts, write_text
 from evenrank.io.errors import shown
 from evenrank.rankers.protocol import QueryGroups
 
@@ -166,11 +166,8 @@ def _signs(texts: pl.DataFrame, attributes: Sequence[Scoring]) -> list[pl.Series
     """The column ``signs``: each text's bias labels, one an attribute [IBBR §2.2]."""
     if not attributes:
         return []
-    labels = []
-    for scoring in attributes:
-        scores = Scores.of(score_texts(texts, scoring), scoring.describe())
-        labels.append(bias_labels(scores.signed_magnitude("tf_words")))
-    return [pl.Series("signs", np.stack(labels, axis=1).tolist(), dtype=pl.List(pl.Int8))]
+    labels = [label_texts(texts["text"], scoring) for scoring in attributes]
+    return [pl.Series("signs", np.stack(labels, axis=1)).cast(pl.List(pl.Int8))]
 
 
 def _write_arrow(table: pl.DataFrame, path: Path) -> None:

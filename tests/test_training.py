@@ -268,6 +268,13 @@ def test_training_stops_when_validation_no_longer_improves(home, tmp_path):
 def test_learning_rates_by_parameter_group(home, tmp_path):
     with pytest.raises(EvenrankError, match=r"training\.learning_rates: no parameter group kernels"):
         train(recipe(home, tmp_path / "g", "training.learning_rates.kernels=0.1"))
+    made = train(recipe(home, tmp_path / "f", "training.learning_rates={embeddings = 0.0, encoder = 0.01}"))
+    before, after = load_file(home / "model" / "model.safetensors"), weights(made)
+    frozen = [name for name in before if name in after and torch.equal(before[name], after[name])]
+    changed = [name for name in before if name in after and name not in frozen]
+    assert frozen
+    assert all(".embeddings." in f".{name}" or "pooler" in name for name in frozen)
+    assert any(".layer." in name for name in changed)
 
 
 def test_resuming_needs_the_same_recipe(home, done, tmp_path):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from evenrank.io import InputError
 
-from .encoders import reads_to, saving, seeded, start_encoder, tokenise
+from .encoders import encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
 from .models import find_model, load
 from .protocol import Inputs, QueryGroups, Ranker
 
@@ -85,6 +85,10 @@ class CatRanker(Ranker):
             return scores
         # Pairs stand query by query, as the True of the mask do.
         return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
+
+    def parameter_groups(self) -> dict[str, list[torch.nn.Parameter]]:
+        """``embeddings``, ``encoder`` and ``head``."""
+        return encoder_groups(self.model)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes a folder that ``CrossEncoder`` loads and scores the same with.

@@ -15,7 +15,7 @@ from torch import Tensor
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
 
-from .encoders import reads_to, saving, seeded, start_encoder, tokenise
+from .encoders import encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
 from .models import find_model, load
 from .protocol import Inputs, QueryGroups, Ranker
 
@@ -182,6 +182,10 @@ class DotRanker(Ranker):
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         trimmed = {name: value[:, :length] for name, value in own.items()}
         return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
+
+    def parameter_groups(self) -> dict[str, list[torch.nn.Parameter]]:
+        """``embeddings``, ``encoder`` and ``head``."""
+        return encoder_groups(self.model)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes a ``SentenceTransformer``; ``encode_query`` and ``encode_document`` give the vectors.

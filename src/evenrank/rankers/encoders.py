@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
 
@@ -110,6 +110,16 @@ def reads_to(model: Any, texts: Sequence[Any], prompt: str | None = None, **sett
             # The prompt stands before a single text; a pair's stands before its query.
             ends.append(last if pair else max(0, last - len(prompt or "")))
     return ends
+
+
+def encoder_groups(module: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """A transformer's parameters: ``embeddings``, ``encoder`` (its layers) and ``head`` (pooler, classifier,
+    projection), those that there are."""
+    groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
+    for name, parameter in module.named_parameters():
+        part = "embeddings" if ".embed" in name else "encoder" if ".layer" in name or ".encoder." in name else "head"
+        groups[part].append(parameter)
+    return {name: parameters for name, parameters in groups.items() if parameters}
 
 
 @contextmanager

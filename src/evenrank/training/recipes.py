@@ -135,7 +135,9 @@ class TrainingRecipe(_Part):
     accumulation: int = Field(1, ge=1)
     cached: int | None = Field(None, ge=1, description="dot: cached gradients, so many passages in a graph at once")
     learning_rate: float = Field(7e-6, gt=0)
-    learning_rates: dict[str, float] = Field(default_factory=dict, description="by parameter group of the ranker")
+    learning_rates: dict[str, float] = Field(
+        default_factory=dict, description="by parameter group of the ranker; 0: frozen"
+    )
     optimizer: Literal["adamw", "adam"] = "adamw"
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["linear", "constant"] = "linear"

@@ -61,6 +61,7 @@ class RankingTrainer(Trainer):
         self.groups = groups
         self.validation = validation
         self.loss = LOSSES[recipe.loss.name]
+        _freeze(ranker, recipe.training.learning_rates)
         super().__init__(
             model=ranker,
             args=_arguments(recipe, len(groups)),
@@ -189,20 +190,28 @@ class RankingTrainer(Trainer):
         """Adam or AdamW with a learning rate for each of the ranker's parameter groups."""
         if self.optimizer is None:
             training = self.recipe.training
-            groups = self.ranker.parameter_groups()
-            unknown = sorted(set(training.learning_rates) - set(groups))
-            if unknown:
-                raise EvenrankError(
-                    f"training.learning_rates: no parameter group {unknown[0]} (this ranker has {', '.join(groups)})"
-                )
             parts = [
                 {"params": parameters, "lr": training.learning_rates.get(name, training.learning_rate)}
-                for name, parameters in groups.items()
+                for name, parameters in self.ranker.parameter_groups().items()
+                if training.learning_rates.get(name) != 0
             ]
             form = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
             self.optimizer = form(parts, lr=training.learning_rate, weight_decay=training.weight_decay)
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
+
+
+def _freeze(ranker: Ranker, rates: dict[str, float]) -> None:
+    """Parameter groups with a learning rate of 0 have no gradient. Raises EvenrankError for an unknown group."""
+    groups = ranker.parameter_groups()
+    for name, rate in rates.items():
+        if name not in groups:
+            raise EvenrankError(
+                f"training.learning_rates: no parameter group {name} (this ranker has {', '.join(groups)})"
+            )
+        if rate == 0:
+            for parameter in groups[name]:
+                parameter.requires_grad_(False)
 
 
 def _texts(inputs: dict[str, Any]) -> dict[str, Any]:

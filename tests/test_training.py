@@ -439,3 +439,18 @@ def test_the_fair_term_over_two_processes(gendered, tmp_path):
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
     one = fair(gendered, tmp_path / "one", "training.batch=8")
     assert_same(one, tmp_path / "two", tolerance=2e-5)
+
+
+def test_blind_training_sees_no_group_word(gendered, tmp_path):
+    from evenrank.training.groups import QueryGroupSet
+
+    made = fair(gendered, tmp_path / "b", "data.blind=gender-en", "training.max_steps=2")
+    items = QueryGroupSet(made / "groups", negatives=3)
+    shown = [text for i in range(len(items)) for text in (items[i].query, *items[i].passages)]
+    assert any("[MASK]" in text for text in shown)
+    assert not {"he", "his", "she", "her"} & {word for text in shown for word in text.split()}
+    # The labels are those of the texts as they were.
+    assert {sign for i in range(len(items)) for row in items[i].signs for sign in row} == {-1, 0, 1}
+    # So is the audit of the card.
+    audit = json.loads((made / "audit.json").read_text(encoding="utf-8"))
+    assert audit["runs"]["tiny"]["measures"]["NFaiRR@10"]["mean"] < 1

@@ -22,6 +22,7 @@ import torch
 from evenrank.groups import Scoring, label_texts
 from evenrank.io import EvenrankError, InputError, Run, atomic_path, read_texts, write_text
 from evenrank.io.errors import shown
+from evenrank.mitigation.blind import blind, mask_texts
 from evenrank.rankers.protocol import QueryGroups
 
 Array = np.ndarray[Any, Any]
@@ -38,12 +39,14 @@ def build_groups(
     *,
     depth: int = 1000,
     attributes: Sequence[Scoring] = (),
+    masked: Scoring | None = None,
 ) -> dict[str, int]:
     """Writes the query groups of a run: a query's judged relevant passages against the rest of its first ``depth``.
 
     Relevant passages need not be in the run. ``attributes``: what each passage gets a bias label for (its lexicon needs
-    poles). Returns counts: ``queries`` written, ``without_positive`` and ``without_negative`` left out. Raises
-    EvenrankError for a query or a passage without a text, and where no group is left.
+    poles); ``masked``: whose words are masked in queries and passages. Returns counts: ``queries`` written,
+    ``without_positive`` and ``without_negative`` left out. Raises EvenrankError for a query or a passage without a
+    text, and where no group is left.
     """
     candidates = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
     graded = qrels.join(run.queries.to_frame(), on="query_id", how="semi")
@@ -62,7 +65,7 @@ def build_groups(
     if not table.height:
         raise EvenrankError(f"run {run.name}: no query has both a relevant passage and another one")
     counts["queries"] = table.height
-    _write(table, collection, queries, Path(folder), counts, attributes)
+    _write(table, collection, queries, Path(folder), counts, attributes, masked)
     return counts
 
 
@@ -107,8 +110,9 @@ def build_from_file(
     folder: str | os.PathLike[str],
     *,
     attributes: Sequence[Scoring] = (),
+    masked: Scoring | None = None,
 ) -> dict[str, int]:
-    """Writes the query groups of a file (see :func:`read_group_file`); ``attributes`` as in :func:`build_groups`."""
+    """Writes the query groups of a file (see :func:`read_group_file`); the rest as in :func:`build_groups`."""
     flat = read_group_file(path).with_row_index("group").explode("doc_id", "label")
     positive = pl.col("label") >= 1
     table = flat.group_by("group", maintain_order=True).agg(
@@ -118,7 +122,7 @@ def build_from_file(
         pl.col("doc_id").filter(~positive).alias("negatives"),
     )
     counts = {"queries": table.height, "without_positive": 0, "without_negative": 0}
-    _write(table.drop("group"), collection, queries, Path(folder), counts, attributes)
+    _write(table.drop("group"), collection, queries, Path(folder), counts, attributes, masked)
     return counts
 
 
@@ -129,6 +133,7 @@ def _write(
     folder: Path,
     counts: dict[str, int],
     attributes: Sequence[Scoring],
+    masked: Scoring | None,
 ) -> None:
     wanted = pl.concat([table["positives"].explode(), table["negatives"].explode()]).unique(maintain_order=True)
     if isinstance(collection, pl.DataFrame):
@@ -155,7 +160,11 @@ def _write(
         table = table.with_columns(rows["row"].alias(name))
     folder.mkdir(parents=True, exist_ok=True)
     columns = ["query_id", "query", "positives", "grades", "negatives"]
-    _write_arrow(texts.select("text", *_signs(texts, attributes)), folder / "texts.arrow")
+    signs = _signs(texts, attributes)
+    if masked is not None:
+        texts = blind(texts, masked)
+        table = table.with_columns(mask_texts(table["query"], masked))
+    _write_arrow(texts.select("text", *signs), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
     )

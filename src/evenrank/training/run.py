@@ -17,7 +17,7 @@ import torch
 from accelerate import PartialState
 
 from evenrank import __version__
-from evenrank.groups import Scoring
+from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
@@ -154,7 +154,9 @@ def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
     queries = read_queries(data.queries)
     attributes = list(_attributes(recipe).values())
     if data.groups is not None:
-        return build_from_file(data.groups, data.collection, queries, folder, attributes=attributes)
+        return build_from_file(
+            data.groups, data.collection, queries, folder, attributes=attributes, masked=_masked(recipe)
+        )
     assert data.run is not None
     assert data.qrels is not None
     return build_groups(
@@ -165,6 +167,7 @@ def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
         folder,
         depth=data.depth,
         attributes=attributes,
+        masked=_masked(recipe),
     )
 
 
@@ -182,7 +185,12 @@ def _validation(recipe: Recipe) -> Validation:
         measure=wanted.measure,
         depth=depth,
         attributes=_attributes(recipe),
+        masked=_masked(recipe),
     )
+
+
+def _masked(recipe: Recipe) -> Scoring | None:
+    return None if recipe.data.blind is None else Scoring(load_lexicon(recipe.data.blind))
 
 
 def _attributes(recipe: Recipe) -> dict[str, Scoring]:
@@ -227,14 +235,13 @@ def _finish(
 
 def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:
     """How many of the validation passages are longer than the ranker reads, and how many answers it loses by that."""
-    pairs = validation.pairs.select("query_id", "doc_id", "query", "text")
-    passages = pairs["text"].to_list()
-    read = ranker.reads_to(pairs["query"].to_list(), passages)
+    queries, passages = validation.read
+    read = ranker.reads_to(queries, passages)
     counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
     if recipe.validation.answers is not None:
         from evenrank.io.squad import read_answers
 
-        spans = pairs.join(read_answers(recipe.validation.answers), on=["query_id", "doc_id"], how="inner")
+        spans = validation.pairs.join(read_answers(recipe.validation.answers), on=["query_id", "doc_id"], how="inner")
         counts["answers"] = spans.height
         counts["answers_lost"] = ranker.lost_spans(
             spans["query"].to_list(), spans["text"].to_list(), spans["answer_end"].to_list()

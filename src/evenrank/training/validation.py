@@ -12,6 +12,7 @@ from evenrank.groups import Scoring, score_texts
 from evenrank.io import EvenrankError, Run, Scores
 from evenrank.io.errors import shown
 from evenrank.measures import Evaluation, delta_aprf, parse_measure
+from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker
 
 
@@ -26,6 +27,8 @@ class Validation:
     measure: str
     attributes: Mapping[str, Scores] = field(default_factory=dict)
     """The score table of the passages for each attribute whose ΔA-PRF is watched."""
+    masked: Scoring | None = None
+    """Whose words the ranker does not see."""
 
     @classmethod
     def of(
@@ -38,6 +41,7 @@ class Validation:
         measure: str,
         depth: int,
         attributes: Mapping[str, Scoring] | None = None,
+        masked: Scoring | None = None,
     ) -> Validation:
         """Raises EvenrankError where a query or a passage has no text, or no query of the run is judged."""
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
@@ -58,12 +62,18 @@ class Validation:
             name: Scores.of(score_texts(texts, scoring), scoring.describe())
             for name, scoring in (attributes or {}).items()
         }
-        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored)
+        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored, masked)
+
+    @property
+    def read(self) -> tuple[list[str], list[str]]:
+        """The queries and the passages [pairs] as the ranker reads them."""
+        texts = self.pairs["query"], self.pairs["text"]
+        queries, passages = texts if self.masked is None else (mask_texts(text, self.masked) for text in texts)
+        return queries.to_list(), passages.to_list()
 
     def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:
         """The ranker's scores [pairs]."""
-        scores = ranker.score(self.pairs["query"].to_list(), self.pairs["text"].to_list(), batch_size)
-        return scores.double().numpy()
+        return ranker.score(*self.read, batch_size).double().numpy()
 
     def reranked(self, scores: np.ndarray, depth: int, name: str) -> Run:
         """The run with its first ``depth`` passages in the order of the scores [pairs], the others behind them."""

@@ -1,0 +1,57 @@
+"""Blind: every group word masked, in queries and passages, in training and in scoring.
+
+The cheapest mitigation, and the yardstick of the others: a method is worth its name where it lies beyond the straight
+line from none to blind in the plane of effectiveness and bias.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from evenrank.groups import Scoring, gendered_spans, score_texts
+from evenrank.groups.tokens import tokenize
+from evenrank.io import EvenrankError
+from evenrank.io.errors import shown
+
+MASK = "[MASK]"
+"""One special token to BERT's tokenizers, and the same word, whichever was masked, to any other ranker."""
+
+
+def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Series:
+    """The texts [N] with ``mask`` for each lexicon entry that counting finds; all else stays as it is.
+
+    An entry of several words becomes one mask. A text that holds no entry is returned as it is, so masking twice is
+    masking once. Raises EvenrankError for a mask that the lexicon counts.
+    """
+    counted = score_texts(_table(pl.Series([mask])), scoring)
+    if any(counted[f"count_{group}"].sum() for group in scoring.lexicon.groups):
+        raise EvenrankError(f"mask: {shown(mask)} is counted by the lexicon {scoring.lexicon.name} itself")
+    scores = score_texts(_table(texts), scoring)
+    found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
+    # Only texts that hold an entry are gone through word by word.
+    rows = np.flatnonzero(found.to_numpy() > 0)
+    if not len(rows):
+        return texts
+    masked = [_masked(text, scoring, mask) for text in texts.gather(rows)]
+    return texts.scatter(rows, masked)
+
+
+def blind(table: pl.DataFrame, scoring: Scoring, *, mask: str = MASK) -> pl.DataFrame:
+    """A table of queries or passages with its column ``text`` masked (see :func:`mask_texts`)."""
+    return table.with_columns(mask_texts(table["text"], scoring, mask=mask).alias("text"))
+
+
+def _table(texts: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
+
+
+def _masked(text: str, scoring: Scoring, mask: str) -> str:
+    if scoring.tokens == "whitespace":
+        entries = scoring.lexicon.entries("whitespace")
+        return " ".join(mask if tuple(tokenize(word, "whitespace")) in entries else word for word in text.split(" "))
+    parts, end = [], 0
+    for start, stop, _ in gendered_spans(text, scoring.lexicon):
+        parts += [text[end:start], mask]
+        end = stop
+    return "".join([*parts, text[end:]])

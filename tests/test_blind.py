@@ -1,0 +1,69 @@
+"""Masking group words: by hand, and that counting finds none afterwards."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenrank.groups import Scoring, load_lexicon, score_texts
+from evenrank.io import EvenrankError
+from evenrank.mitigation.blind import blind, mask_texts
+
+GENDER = Scoring(load_lexicon("gender-en"))
+
+
+def one(text: str, scoring: Scoring = GENDER, **settings: str) -> str:
+    return mask_texts(pl.Series([text]), scoring, **settings)[0]
+
+
+def test_by_hand():
+    assert one("She, the woman's friend: HE is\there.") == "[MASK], the [MASK]'s friend: [MASK] is\there."
+    assert one("she'll call her") == "[MASK]'ll call [MASK]"
+    assert one("nothing to hide") == "nothing to hide"
+    assert one("he-man", mask="someone") == "someone-someone"
+    assert one("") == ""
+
+
+def test_phrases_are_one_mask(tmp_path):
+    (tmp_path / "age.toml").write_text(
+        'groups = ["young", "old"]\n[words]\nyoung = ["young people", "teen"]\nold = ["old"]\n', encoding="utf-8"
+    )
+    age = Scoring(load_lexicon(tmp_path / "age.toml"))
+    assert one("Young  people and old people, young and teen", age) == "[MASK] and [MASK] people, young and [MASK]"
+
+
+def test_whitespace_tokens():
+    scoring = Scoring(load_lexicon("gender-en"), tokens="whitespace")
+    assert one("She is  here, she, HE", scoring) == "[MASK] is  here, she, [MASK]"
+
+
+def test_a_table_keeps_its_other_columns():
+    table = pl.DataFrame({"doc_id": ["1", "2"], "text": ["he", "it"], "url": ["a", "b"]})
+    assert blind(table, GENDER).to_dicts() == [
+        {"doc_id": "1", "text": "[MASK]", "url": "a"},
+        {"doc_id": "2", "text": "it", "url": "b"},
+    ]
+
+
+def test_a_mask_that_would_be_counted_is_refused():
+    with pytest.raises(EvenrankError, match="mask: 'he' is counted by the lexicon gender-en itself"):
+        one("she", mask="he")
+
+
+_WORDS = st.sampled_from(["he", "She", "WOMAN", "king", "it", "don't", "man's", "girl’s", "x", "Straße", "women"])
+_BREAKS = st.sampled_from([" ", ", ", "-", "_", "'", "’", "\n", " 's ", "."])
+
+
+@given(st.lists(st.tuples(_WORDS, _BREAKS), max_size=12), st.sampled_from(["word", "whitespace"]))
+@settings(max_examples=150, deadline=None)
+def test_nothing_is_counted_afterwards_and_masking_twice_is_masking_once(parts, tokens):
+    scoring = Scoring(GENDER.lexicon, tokens=tokens)
+    text = "".join(word + gap for word, gap in parts)
+    masked = one(text, scoring)
+    table = score_texts(pl.DataFrame({"doc_id": ["0"], "text": [masked]}), scoring)
+    assert table["count_m"].item() == table["count_f"].item() == 0
+    assert one(masked, scoring) == masked
+    before = score_texts(pl.DataFrame({"doc_id": ["0"], "text": [text]}), scoring)
+    assert masked.count("[MASK]") == before["count_m"].item() + before["count_f"].item()

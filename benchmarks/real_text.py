@@ -45,7 +45,9 @@ def split(number: int, folder: Path) -> None:
         _part(queries.filter(pl.Series(wanted)), first, name, folder)
     train = queries.filter(pl.Series((fold != number) & (fold != (number + 1) % SPLITS)))
     _part(train, first, "train", folder)
-    gender = pl.DataFrame({"query_id": train["query_id"], "content_gender": ["MMMMF"[i % 5] for i in range(train.height)]})
+    gender = pl.DataFrame(
+        {"query_id": train["query_id"], "content_gender": ["MMMMF"[i % 5] for i in range(train.height)]}
+    )
     clicks = documents.filter(pl.col("relevance") == 1).join(gender, on=["query_id", "content_gender"], how="semi")
     clicks.select(pl.format("{} 0 {} 1", "query_id", "doc_id")).write_csv(folder / "clicks.txt", include_header=False)
     write_run(first, folder / "bm25.run")

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, write_run
+from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, read_run, write_run
 from evenrank.rankers import parts
 from evenrank.rankers.models import find_model
 from evenrank.rankers.parts import Parts
@@ -484,3 +484,25 @@ def test_bad_input_gives_status_2(files: list[str], cross: str, tmp_path: Path, 
         assert run_command(monkeypatch, "rerank", *files, *extra, "--out", out) == 2
         assert capsys.readouterr().err == f"evenrank: {message}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_blind_scores_are_those_of_masked_texts(
+    files: list[str],
+    data: tuple[Run, pl.DataFrame, pl.DataFrame],
+    cross: str,
+    tmp_path: Path,
+    monkeypatch: Any,
+    capsys: Any,
+) -> None:
+    run, collection, queries = data
+    out = tmp_path / "out.run"
+    command = ["rerank", *files, "--model", cross, "--out", str(out)]
+    assert run_command(monkeypatch, *command, "--blind", "gender-en") == 0
+    masked = [
+        table.with_columns(pl.col("text").str.replace_all(r"\b(she|he)\b", "[MASK]")) for table in (collection, queries)
+    ]
+    expected = rerank(run, cross, *masked, batch_size=32).table
+    assert read_run(out).table.select("query_id", "doc_id").equals(expected.select("query_id", "doc_id"))
+    assert not rerank(run, cross, collection, queries).table["doc_id"].equals(expected["doc_id"])
+    assert run_command(monkeypatch, *command, "--blind", "nowhere") == 2
+    assert "--lexicon: no file and no built-in lexicon 'nowhere'" in capsys.readouterr().err

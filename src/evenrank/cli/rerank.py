@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -32,6 +33,10 @@ def command(
         Literal["auto", "float32", "bfloat16"],
         typer.Option(help="auto: bfloat16 with torch on a GPU that computes in it, else float32."),
     ] = "auto",
+    blind: Annotated[
+        str | None,
+        typer.Option(metavar="LEXICON", help="Mask a lexicon's words in queries and passages: gender-en, or a file."),
+    ] = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
@@ -39,6 +44,12 @@ def command(
     from evenrank.rankers.rerank import rerank
 
     check_writable(out)
+    transform = None
+    if blind is not None:
+        from evenrank.groups import Scoring, load_lexicon
+        from evenrank.mitigation.blind import mask_texts
+
+        transform = partial(mask_texts, scoring=Scoring(load_lexicon(blind)))
     result = rerank(
         read_run(run),
         model,
@@ -50,6 +61,7 @@ def command(
         backend=backend,
         int8=int8,
         precision=precision,
+        transform=transform,
         out=out,
         quiet=quiet,
     )

@@ -43,6 +43,7 @@ def rerank(
     backend: Backend = "torch",
     int8: bool = False,
     device: str | None = None,
+    transform: Callable[[pl.Series], pl.Series] | None = None,
     out: str | os.PathLike[str] | None = None,
     quiet: bool = False,
 ) -> Run:
@@ -58,6 +59,8 @@ def rerank(
 
     ``backend``: "onnx" or "openvino" computes the encoders of sentence-transformers on the CPU, in float32 unless
     ``precision="bfloat16"`` (OpenVINO) or ``int8`` is asked; ``export.py`` says what is exported and kept where.
+
+    ``transform`` changes the texts of queries and documents, each [N], before they are scored (a mask, say).
 
     With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
     after an interruption, goes on and writes the same bytes.
@@ -80,6 +83,8 @@ def rerank(
         raise EvenrankError(f"{model}: a kernel ranker computes with the backend torch, in float32")
     table = run.table.filter(pl.col("rank") <= depth)
     pairs = _Pairs.build(run.name, table, collection, queries)
+    if transform is not None:
+        pairs = pairs.transformed(transform)
     encoder, settings = _load(folder, precision, device, backend, int8)
     parts = None if out is None else Parts(out, _fingerprint(folder, settings, pairs, batch_size))
     score = _SCORES[folder.kind](encoder, pairs, batch_size)
@@ -141,6 +146,11 @@ class _Pairs:
             collection = read_texts(collection, table["doc_id"])
         document_texts = _texts(table["doc_id"], collection, f"run {name}: {{}} of its documents not in the collection")
         return cls(_numbers(table, query_texts), _numbers(table, document_texts), query_texts, document_texts)
+
+    def transformed(self, transform: Callable[[pl.Series], pl.Series]) -> _Pairs:
+        tables = self.queries, self.documents
+        changed = (table.with_columns(transform(table["text"]).alias("text")) for table in tables)
+        return _Pairs(self.query, self.document, *changed)
 
     def windows(self, kind: Kind, size: int) -> list[Rows]:
         """The rows of each window: ``size`` pairs, or for a bi-encoder all pairs of ``size`` documents."""

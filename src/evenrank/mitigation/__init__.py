@@ -1,0 +1,1 @@
+"""What removes bias: each method one small piece, usable alone."""

@@ -1,0 +1,107 @@
+"""The draw of negatives: one pass over a table of candidates, compiled, without the interpreter lock."""
+
+# The compiler infers the types here; those of the arguments stand in the docstrings.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_OFFSET = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, inline="always")
+def _mix(value):
+    """The finalizer of SplitMix64: a bijection of 64-bit numbers in which every bit depends on every other."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit(cache=True, inline="always")
+def _hash(data, start, end):
+    value = _OFFSET
+    for place in range(start, end):
+        value = (value ^ np.uint64(data[place])) * _PRIME
+    return _mix(value)
+
+
+@njit(cache=True, nogil=True)
+def random_keys(data, offsets, query_data, query_offsets, starts, seed):
+    """A random key [M] (uint64) for each candidate, from the seed, its query's id and its own id alone.
+
+    With h(id) = mix(FNV-1a of the id's bytes): mix(mix(mix(seed + 0x9E3779B97F4A7C15) ^ h(query)) ^ h(document)),
+    where mix is the finalizer of SplitMix64. Query q has the candidates ``starts[q]`` to ``starts[q + 1]``.
+    """
+    keys = np.empty(len(offsets) - 1, dtype=np.uint64)
+    start = _mix(seed + _STEP)
+    for query in range(len(starts) - 1):
+        of_query = _mix(start ^ _hash(query_data, query_offsets[query], query_offsets[query + 1]))
+        for row in range(starts[query], starts[query + 1]):
+            keys[row] = _mix(of_query ^ _hash(data, offsets[row], offsets[row + 1]))
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def draw(starts, beta, keys, n, quota, gendered_only):
+    """The rows drawn [T], query by query, and which of them are of the biased part [T].
+
+    The biased part: up to ``quota`` rows of largest ``beta`` [M], ties by place; with ``gendered_only`` those above 0
+    alone. Then, up to ``n`` in all, the other rows of smallest ``keys`` [M].
+    """
+    total = 0
+    for query in range(len(starts) - 1):
+        total += min(n, starts[query + 1] - starts[query])
+    rows = np.empty(total, dtype=np.int64)
+    biased = np.zeros(total, dtype=np.bool_)
+    taken = np.zeros(len(beta), dtype=np.bool_)
+    first = 0
+    for query in range(len(starts) - 1):
+        start, end = starts[query], starts[query + 1]
+        wanted = min(n, end - start)
+        limit = min(quota, wanted)
+        chosen = 0
+        if limit > 0:
+            for row in range(start, end):
+                value = beta[row]
+                if gendered_only and not value > 0:
+                    continue
+                # The rows so far, by falling β: a later row passes only those of smaller β.
+                if chosen < limit:
+                    place = first + chosen
+                    chosen += 1
+                elif value > beta[rows[first + limit - 1]]:
+                    place = first + limit - 1
+                else:
+                    continue
+                while place > first and value > beta[rows[place - 1]]:
+                    rows[place] = rows[place - 1]
+                    place -= 1
+                rows[place] = row
+            for place in range(first, first + chosen):
+                biased[place] = True
+                taken[rows[place]] = True
+        first += chosen
+        limit = wanted - chosen
+        chosen = 0
+        if limit > 0:
+            for row in range(start, end):
+                if taken[row]:
+                    continue
+                key = keys[row]
+                if chosen < limit:
+                    place = first + chosen
+                    chosen += 1
+                elif key < keys[rows[first + limit - 1]]:
+                    place = first + limit - 1
+                else:
+                    continue
+                while place > first and key < keys[rows[place - 1]]:
+                    rows[place] = rows[place - 1]
+                    place -= 1
+                rows[place] = row
+        first += chosen
+    return rows, biased

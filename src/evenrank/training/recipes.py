@@ -139,12 +139,14 @@ class TrainingRecipe(_Part):
         default_factory=dict, description="by parameter group of the ranker; 0: frozen"
     )
     optimizer: Literal["adamw", "adam"] = "adamw"
+    epsilon: float = Field(1e-8, gt=0, description="of the optimizer")
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["linear", "constant"] = "linear"
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps")
     clip: float = Field(1.0, gt=0)
     evaluate_every: int = Field(500, ge=1, description="steps between validations (and checkpoints)")
-    patience: int = Field(5, ge=1, description="stop after so many validations without a better one")
+    patience: int = Field(5, ge=1, description="keep best: stop after so many validations without a better one")
+    keep: Literal["best", "last"] = Field("best", description="which checkpoint becomes the model")
     seed: int = Field(0, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     workers: int = Field(0, ge=0, description="data-loading processes")
@@ -170,6 +172,8 @@ class Recipe(_Part):
             raise ValueError(f"adversary: a {self.ranker.kind} ranker has no encoder to train it on (cat and dot have)")
         if self.adversary is not None and self.fairness is not None:
             raise ValueError("fairness or adversary, not both")
+        if self.adversary is not None and self.training.cached is not None:
+            raise ValueError("training.cached: not with an adversary")
         return self
 
     @property

@@ -111,6 +111,7 @@ def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> P
         seed=recipe.training.seed,
     )
     validation = _validation(recipe)
+    ranker, leakage = _with_adversary(recipe, ranker, validation, state.is_main_process)
     trainer = RankingTrainer(ranker, recipe, groups, validation)
     last = _last_checkpoint(folder) if resume else None
     if last is not None:
@@ -119,7 +120,7 @@ def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> P
     with contextlib.redirect_stdout(sys.stderr):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     if trainer.is_world_process_zero():
-        _finish(recipe, folder, ranker, validation, trainer, counts)
+        _finish(recipe, folder, ranker, validation, trainer, {"groups": counts} | leakage)
     # No process says that it is done before the model is there.
     state.wait_for_everyone()
     return folder
@@ -205,7 +206,7 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 
 def _finish(
-    recipe: Recipe, folder: Path, ranker: Ranker, validation: Validation, trainer: Any, counts: dict[str, int]
+    recipe: Recipe, folder: Path, ranker: Ranker, validation: Validation, trainer: Any, known: dict[str, Any]
 ) -> None:
     from .card import write_card
 
@@ -223,14 +224,38 @@ def _finish(
         "depth": depth,
         "steps": trainer.state.global_step,
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
-        "groups": counts,
+        **known,
     }
     if recipe.fairness is not None:
         result["delta_aprf"] = validation.delta_aprf(run)
         result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
+    if "leakage" in result:
+        result["leakage"]["after"] = _leakage(recipe, ranker, validation)
     result["cut"] = _cut(recipe, ranker, validation)
     write_text(folder / "result.json", json.dumps(result, indent=1))
     write_card(recipe, folder, result, validation, run)
+
+
+def _with_adversary(
+    recipe: Recipe, ranker: Ranker, validation: Validation, main: bool
+) -> tuple[Ranker, dict[str, Any]]:
+    """The ranker with the adversary that its recipe asks for, and what one finds before training."""
+    wanted = recipe.adversary
+    if wanted is None:
+        return ranker, {}
+    from evenrank.mitigation.adversarial import AdversarialRanker
+
+    scoring = Scoring(load_lexicon(wanted.lexicon))
+    both = AdversarialRanker(ranker, scoring, label=wanted.label, factor=wanted.factor, seed=recipe.training.seed)
+    return both, {"leakage": {"before": _leakage(recipe, both, validation)}} if wanted.attack and main else {}
+
+
+def _leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, Any]:
+    from evenrank.mitigation.adversarial import AdversarialRanker, attack
+
+    assert isinstance(ranker, AdversarialRanker)
+    found = attack(ranker.ranker, *validation.read, ranker.scoring, label=ranker.label, seed=recipe.training.seed)
+    return found.as_json()
 
 
 def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:

@@ -68,7 +68,10 @@ class RankingTrainer(Trainer):
             data_collator=Collator(ranker),
             train_dataset=groups,
             eval_dataset=[],
-            callbacks=[EarlyStoppingCallback(recipe.training.patience), Log(recipe.folder / "log.jsonl")],
+            callbacks=[
+                *([EarlyStoppingCallback(recipe.training.patience)] if recipe.training.keep == "best" else []),
+                Log(recipe.folder / "log.jsonl"),
+            ],
             **kwargs,
         )
         # Results go to standard output, progress to standard error: not this one's prints.
@@ -76,6 +79,8 @@ class RankingTrainer(Trainer):
         # The loss is a mean over the batch already, whatever the number of passages.
         self.model_accepts_loss_kwargs = False
         self.fair = None if recipe.fairness is None else FairTerm(recipe.fairness, self.accelerator)
+        self._adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
+        self._parts: list[tuple[float, float]] = []
         self._pieces: list[dict[str, Any]] = []
         self._states: list[RandomState] = []
 
@@ -87,7 +92,14 @@ class RankingTrainer(Trainer):
     ) -> Any:
         """The loss of a batch. Raises TrainingError where it is no number."""
         scores = model(**_texts(inputs))
-        loss = self._loss(scores, inputs)
+        if isinstance(scores, tuple):
+            # An AdversarialRanker adds its adversary's loss.
+            scores, adversary = scores
+            rank = self._loss(scores, inputs)
+            loss = rank + self._adversary_weight * adversary
+            self._parts.append((float(rank.detach()), float(adversary.detach())))
+        else:
+            loss = self._loss(scores, inputs)
         self._check(loss, inputs)
         return (loss, scores) if return_outputs else loss
 
@@ -152,6 +164,10 @@ class RankingTrainer(Trainer):
         """Logs the parts of the loss apart."""
         if self.fair is not None and "loss" in logs:
             logs = {**logs, **self.fair.report()}
+        if self._parts and "loss" in logs:
+            rank, adversary = np.mean(self._parts, axis=0).tolist()
+            logs = {**logs, "rank_loss": rank, "adversary_loss": adversary}
+            self._parts = []
         super().log(logs, *args, **kwargs)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
@@ -196,7 +212,9 @@ class RankingTrainer(Trainer):
                 if training.learning_rates.get(name) != 0
             ]
             form = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
-            self.optimizer = form(parts, lr=training.learning_rate, weight_decay=training.weight_decay)
+            self.optimizer = form(
+                parts, lr=training.learning_rate, eps=training.epsilon, weight_decay=training.weight_decay
+            )
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
 
@@ -281,7 +299,7 @@ def _arguments(recipe: Recipe, items: int) -> TrainingArguments:
         save_strategy="steps",
         save_steps=every,
         save_total_limit=2,
-        load_best_model_at_end=True,
+        load_best_model_at_end=training.keep == "best",
         metric_for_best_model=METRIC,
         greater_is_better=True,
         logging_steps=max(1, every // 10),

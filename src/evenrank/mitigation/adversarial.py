@@ -1,0 +1,262 @@
+"""AdvBert: an encoder trained so that an adversary cannot tell gendered pairs from its vectors.
+
+Rekabsaz, Kopeinik & Schedl, SIGIR 2021, "Societal biases in retrieved contents: measurement framework and adversarial
+mitigation of BERT rankers" [RKS21], §4: a relevance head and, behind gradient reversal, a head that predicts whether
+the pair is gendered. What an adversary still finds afterwards is measured by a fresh one (:func:`attack`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evenrank.groups import Scoring, score_texts
+from evenrank.io import EvenrankError
+from evenrank.rankers.cat import CatRanker
+from evenrank.rankers.dot import DotRanker
+from evenrank.rankers.encoders import seeded
+from evenrank.rankers.protocol import Inputs, QueryGroups, Ranker
+
+Label = Literal["neutrality", "any"]
+Array = np.ndarray[Any, Any]
+_DRAWS = 1000
+
+
+def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") -> Array:
+    """Whether each text [N] is gendered: neutrality below 1 (so a single group word, or balanced words, do not count,
+    as in the public program), or with ``any`` a word of any group at all."""
+    table = pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
+    scores = score_texts(table, scoring)
+    if label == "any":
+        counts = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups))
+        return counts.to_series().to_numpy() > 0
+    return scores["neutrality"].to_numpy() < 1
+
+
+class _Reversal(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, vectors: Tensor, factor: float) -> Tensor:
+        context.factor = factor
+        return vectors.view_as(vectors)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -context.factor * gradients[0], None
+
+
+def reverse_gradient(vectors: Tensor, factor: float = 1.0) -> Tensor:
+    """The vectors themselves, whose gradient is multiplied by −``factor`` (Ganin & Lempitsky 2015)."""
+    reversed_: Tensor = _Reversal.apply(vectors, factor)  # type: ignore[no-untyped-call]
+    return reversed_
+
+
+class Adversary(nn.Module):
+    """H → H, tanh → 2: whether the pair behind a vector [N, H] is gendered [RKS21 §4]."""
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        super().__init__()
+        with seeded(seed):
+            self.layers = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, 2))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Logits [N, 2]."""
+        return self.layers(vectors)  # type: ignore[no-any-return]
+
+
+def scores_and_vectors(ranker: Ranker, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """Scores [B, K], and the vector [pairs, H] of each pair, query by query.
+
+    ``cat``: the encoder's last [CLS]; ``dot``: the query's vector and the passage's, one behind the other. Raises
+    EvenrankError for a ranker without an encoder.
+    """
+    if isinstance(ranker, DotRanker):
+        queries, passages = ranker.embed_queries(**inputs), ranker.embed_passages(**inputs)
+        mask = inputs["mask"]
+        pairs = torch.cat([queries[mask.nonzero()[:, 0]], passages], dim=1)
+        return ranker.scores(queries, passages, mask), pairs
+    if not isinstance(ranker, CatRanker):
+        raise EvenrankError(f"a {ranker.kind} ranker has no encoder for an adversary (cat and dot have)")
+    found: list[Tensor] = []
+    encoder = ranker.model[0].model.base_model
+    hook = encoder.register_forward_hook(lambda _module, _inputs, output: found.append(output[0][:, 0]))
+    try:
+        scores = ranker(**inputs)
+    finally:
+        hook.remove()
+    return scores, found[0].float()
+
+
+class AdversarialRanker(Ranker):
+    """A ranker with its adversary, trained together; all but training is the ranker's own.
+
+    While training, the score matrix comes with the adversary's loss (cross-entropy over the batch's pairs), whose
+    gradient is reversed before it reaches the encoder: one backward pass of the sum trains both.
+    """
+
+    def __init__(
+        self, ranker: Ranker, scoring: Scoring, *, label: Label = "neutrality", factor: float = 1.0, seed: int = 0
+    ) -> None:
+        """Raises EvenrankError for a ranker without an encoder."""
+        super().__init__()
+        self.ranker = ranker
+        self.scoring = scoring
+        self.label = label
+        self.factor = factor
+        self.kind = ranker.kind  # type: ignore[misc]
+        self.adversary = Adversary(_vector_size(ranker), seed)
+        self.eval()
+
+    def encode(self, groups: QueryGroups) -> Inputs:
+        """What the ranker needs, and ``gendered`` [pairs] bool."""
+        query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
+        texts = pl.Series([text for row in groups.passages for text in row], dtype=pl.String)
+        passage = gendered(texts, self.scoring, self.label)
+        shown = passage | np.repeat(query, [len(row) for row in groups.passages])
+        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(shown)}
+
+    def forward(self, **inputs: Tensor) -> Any:
+        """Scores [B, K]; while training, scores and the adversary's loss."""
+        shown = inputs.pop("gendered", None)
+        if not self.training or shown is None:
+            return self.ranker(**inputs)
+        scores, vectors = scores_and_vectors(self.ranker, inputs)
+        logits = self.adversary(reverse_gradient(vectors, self.factor))
+        return scores, functional.cross_entropy(logits, shown.long())
+
+    def save(self, folder: Any) -> None:
+        """Writes the ranker alone."""
+        self.ranker.save(folder)
+
+    @classmethod
+    def load(cls, folder: Any) -> Ranker:
+        """Not possible: what is saved is the ranker alone."""
+        raise EvenrankError(f"{folder}: load the ranker itself")
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """As the ranker."""
+        return self.ranker.reads_to(queries, passages)
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
+        """As the ranker."""
+        training = self.training
+        self.eval()
+        scores = self.ranker.score(queries, passages, batch_size)
+        self.train(training)
+        return scores
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Those of the ranker, and ``adversary``."""
+        return {**self.ranker.parameter_groups(), "adversary": list(self.adversary.parameters())}
+
+
+def _vector_size(ranker: Ranker) -> int:
+    with torch.no_grad():
+        return scores_and_vectors(ranker, ranker.encode(QueryGroups(["a"], [["b"]])))[1].shape[1]
+
+
+# --- what remains -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leakage:
+    """How well an adversary tells gendered pairs: balanced accuracy (½ is chance) with its 95 % interval."""
+
+    balanced_accuracy: float
+    ci95: tuple[float, float]
+    pairs: int
+    queries: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {
+            "balanced_accuracy": self.balanced_accuracy,
+            "ci95": list(self.ci95),
+            "pairs": self.pairs,
+            "queries": self.queries,
+        }
+
+
+@torch.inference_mode()
+def pair_vectors(ranker: Ranker, queries: Sequence[str], passages: Sequence[str], batch_size: int = 64) -> Tensor:
+    """The vector [pairs, H] of each pair, the encoder as it is."""
+    training = ranker.training
+    ranker.eval()
+    device = next(ranker.parameters()).device
+    parts = []
+    for start in range(0, len(queries), batch_size):
+        rows = slice(start, start + batch_size)
+        inputs = ranker.encode(QueryGroups(queries[rows], [[passage] for passage in passages[rows]]))
+        parts.append(scores_and_vectors(ranker, {name: value.to(device) for name, value in inputs.items()})[1].cpu())
+    ranker.train(training)
+    return torch.cat(parts)
+
+
+def attack(
+    ranker: Ranker,
+    queries: Sequence[str],
+    passages: Sequence[str],
+    scoring: Scoring,
+    *,
+    label: Label = "neutrality",
+    epochs: int = 100,
+    seed: int = 0,
+) -> Leakage:
+    """Trains a fresh adversary on the vectors of a frozen ranker, and tests it on pairs of other queries.
+
+    ``queries`` and ``passages`` [pairs]. Half of the distinct queries train, half test; both classes weigh the same;
+    Adam, learning rate 1e-3, on standardised vectors. The interval is a percentile bootstrap over test queries.
+    Raises EvenrankError where a half holds pairs of one class alone.
+    """
+    names, query = np.unique(np.asarray(queries, dtype=object), return_inverse=True)
+    rng = np.random.default_rng(seed)
+    in_train = np.isin(query, rng.permutation(len(names))[: len(names) // 2])
+    found = gendered(pl.Series(queries, dtype=pl.String), scoring, label)
+    found |= gendered(pl.Series(passages, dtype=pl.String), scoring, label)
+    for half in (in_train, ~in_train):
+        if len(np.unique(found[half])) < 2:
+            raise EvenrankError("attack: a half of the queries has gendered pairs alone, or none")
+    vectors = pair_vectors(ranker, queries, passages).clone()
+    train = torch.from_numpy(in_train)
+    mean, deviation = vectors[train].mean(0), vectors[train].std(0).clamp(min=1e-6)
+    vectors = (vectors - mean) / deviation
+    adversary = Adversary(vectors.shape[1], seed)
+    target = torch.from_numpy(found).long()
+    weight = len(found[in_train]) / (2 * torch.bincount(target[train], minlength=2).float())
+    optimizer = torch.optim.Adam(adversary.parameters(), lr=1e-3)
+    rows = np.flatnonzero(in_train)
+    for _ in range(epochs):
+        for batch in np.array_split(rng.permutation(rows), max(1, len(rows) // 64)):
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(adversary(vectors[batch]), target[batch], weight=weight)
+            torch.autograd.backward(loss)
+            optimizer.step()
+    with torch.no_grad():
+        guessed = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
+    return _leakage(guessed, found[~in_train], query[~in_train], rng)
+
+
+def _leakage(guessed: Array, found: Array, query: Array, rng: np.random.Generator) -> Leakage:
+    """Balanced accuracy of guesses [N] with an interval over queries."""
+    _, query = np.unique(query, return_inverse=True)
+    count = int(query.max()) + 1
+    # Per query: gendered pairs and those found, neutral pairs and those found.
+    tables = np.stack(
+        [
+            np.bincount(query, weights=part, minlength=count)
+            for part in (found, found & guessed, ~found, ~found & ~guessed)
+        ]
+    )
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=_DRAWS) @ tables.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = (drawn[:, 1] / drawn[:, 0] + drawn[:, 3] / drawn[:, 2]) / 2
+    whole = tables.sum(1)
+    low, high = np.nanpercentile(values, [2.5, 97.5])
+    accuracy = (whole[1] / whole[0] + whole[3] / whole[2]) / 2
+    return Leakage(float(accuracy), (float(low), float(high)), len(found), count)

@@ -30,6 +30,24 @@ def test_the_recipe(tmp_path):
     assert (recipe.ranker.kind, recipe.ranker.layers, str(recipe.folder)) == ("dot", 2, "runs/my-dot")
 
 
+def test_the_fair_term(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from evenrank.training.recipes import load_recipe
+
+    parts = [next(block for block in TOML if mark in block) for mark in ("[ranker]", "[fairness]")]
+    (tmp_path / "recipe.toml").write_text("\n".join(parts), encoding="utf-8")
+    fairness = load_recipe(tmp_path / "recipe.toml").fairness
+    assert (fairness.name, fairness.weight, fairness.attributes[0].lexicon) == ("ibbr-ts", 0.1, "gender-en")
+
+
+def test_the_shipped_recipes_are_named():
+    from evenrank.training.recipes import shipped_recipes
+
+    assert shipped_recipes()
+    for name in shipped_recipes():
+        assert f"`{name}`" in README
+
+
 def test_the_measures():
     quoted = re.findall(r'--measures "([^"]+)"', README)
     assert len(quoted) >= 3

@@ -1,0 +1,1 @@
+"""The experiments of the papers: every table and figure, measured beside published."""

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import _options, audit, data, demo, negatives, rerank, retrieve, score, train
+from . import _options, audit, data, demo, experiment, negatives, rerank, retrieve, score, train
 
 app = typer.Typer(
     name="evenrank",
@@ -30,6 +30,7 @@ app.command("rerank")(rerank.command)
 app.command("train")(train.command)
 app.command("negatives")(negatives.command)
 app.add_typer(data.app, name="data")
+app.command("experiment")(experiment.command)
 app.command("demo")(demo.command)
 
 

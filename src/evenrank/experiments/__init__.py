@@ -1,1 +1,49 @@
 """The experiments of the papers: every table and figure, measured beside published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenrank.io import EvenrankError
+from evenrank.io.errors import shown
+
+if TYPE_CHECKING:
+    from .page import Page
+
+NAMES = ("ibbr", "sampling")
+SCALES = ("tiny", "full")
+
+
+def run_experiment(
+    name: str,
+    *,
+    scale: str = "tiny",
+    seeds: int | None = None,
+    folder: Path,
+    say: Callable[[str], None] = lambda _: None,
+) -> Page:
+    """Runs an experiment in ``folder`` and writes ``results.json``, a CSV for each table and ``report.html`` there.
+
+    ``seeds``: how many, from 0; None: as many as the scale has. What is finished in ``folder`` is not done again.
+    Raises EvenrankError for an unknown name or scale, and for a folder that was begun with other settings.
+    """
+    if name not in NAMES:
+        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {shown(name)}")
+    if scale not in SCALES:
+        raise EvenrankError(f"--scale: expected one of {', '.join(SCALES)}, found {shown(scale)}")
+    if seeds is not None and seeds < 1:
+        raise EvenrankError(f"--seeds: expected 1 or more, found {seeds}")
+    from dataclasses import replace
+
+    from . import ibbr, ibbr_setup, sampling, sampling_setup
+
+    if name == "ibbr":
+        wanted = ibbr_setup.tiny() if scale == "tiny" else ibbr_setup.full()
+        page = ibbr.run(wanted if seeds is None else replace(wanted, seeds=tuple(range(seeds))), folder, say)
+    else:
+        found = sampling_setup.tiny() if scale == "tiny" else sampling_setup.full()
+        page = sampling.run(found if seeds is None else replace(found, seeds=tuple(range(seeds))), folder, say)
+    page.write(folder)
+    return page

@@ -35,7 +35,7 @@ def make_encoder(texts: Iterable[str], folder: Path, size: SmallBert, seed: int)
     if (folder / "made.json").is_file():
         return folder
     import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     counts = Counter(word for text in texts for word in tokenize(text))
     words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
@@ -54,7 +54,7 @@ def make_encoder(texts: Iterable[str], folder: Path, size: SmallBert, seed: int)
         model = BertModel(config, add_pooling_layer=False)
     with torch.no_grad():
         model.embeddings.position_embeddings.weight.zero_()
-    tokenizer = BertTokenizerFast(
+    tokenizer = BertTokenizer(
         vocab={word: number for number, word in enumerate(vocabulary)}, do_lower_case=True, model_max_length=size.length
     )
     with saving(folder) as part:

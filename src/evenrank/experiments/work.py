@@ -13,8 +13,17 @@ import polars as pl
 
 from evenrank.audit import AuditResult, audit
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, Run, atomic_path, read_qrels, read_queries, read_run, read_texts, write_run
-from evenrank.io import write_text
+from evenrank.io import (
+    EvenrankError,
+    Run,
+    atomic_path,
+    read_qrels,
+    read_queries,
+    read_run,
+    read_texts,
+    write_run,
+    write_text,
+)
 from evenrank.rankers.protocol import ranker_class
 from evenrank.training.recipes import Recipe, parse_recipe
 from evenrank.training.run import train

@@ -52,11 +52,12 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
 def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
     assert recipe.fairness is not None
     folder = recipe.folder
-    _check_folder(recipe, folder, resume)
     state = PartialState(cpu=not torch.cuda.is_available())
+    _check_folder(recipe, folder, resume)
+    # No process makes the folder before all have looked.
+    state.wait_for_everyone()
     if state.is_main_process:
         _prepare(recipe, folder)
-    state.wait_for_everyone()
     rows: list[dict[str, Any]] = []
     for weight in (0.0, *weights):
         name = f"weight-{weight:g}" if weight else "without"
@@ -92,10 +93,12 @@ def _copy(source: Path, target: Path) -> None:
 
 def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> Path:
     folder = recipe.folder
+    state = PartialState(cpu=not torch.cuda.is_available())
     _check_folder(recipe, folder, resume)
     # The ranker before the folder: a model that cannot be used leaves none behind.
     ranker = build_ranker(recipe)
-    state = PartialState(cpu=not torch.cuda.is_available())
+    # No process makes the folder before all have looked.
+    state.wait_for_everyone()
     if state.is_main_process:
         _prepare(recipe, folder)
         _groups(recipe, folder / "groups")

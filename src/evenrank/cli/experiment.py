@@ -1,0 +1,36 @@
+"""``evenrank experiment``: a paper's tables and figures, measured beside published."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import _options
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="ibbr or sampling.")],
+    scale: Annotated[
+        str, typer.Option("--scale", help="tiny: the built-in collection, on a CPU; full: the published data.")
+    ] = "tiny",
+    seeds: Annotated[int | None, typer.Option("--seeds", help="How many seeds for the main rows.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="Folder (experiments/NAME-SCALE); what is finished in it is not redone."),
+    ] = None,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Run a paper's experiment: print its tables, and write JSON, CSV and a report."""
+    from evenrank.rankers.models import require_extra
+
+    require_extra()
+    from pathlib import Path
+
+    from evenrank.experiments import run_experiment
+
+    folder = Path(out or f"experiments/{name}-{scale}")
+    say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+    page = run_experiment(name, scale=scale, seeds=seeds, folder=folder, say=say)
+    typer.echo(page.text())
+    typer.echo(str(folder / "report.html"))

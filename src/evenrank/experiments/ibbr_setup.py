@@ -1,0 +1,282 @@
+"""The IBBR experiment's settings at each scale, its queries and its trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from evenrank.mitigation.ibbr import best_weight
+from evenrank.synthetic import Planted
+
+from .data import Lists, Part, Source, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
+from .encoder import SmallBert, make_encoder
+from .work import LEXICON, Trained, Work
+
+SOURCE = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
+TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
+Score = Literal["softmax", "sigmoid", "identity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that tells one scale from another; the steps are the same."""
+
+    scale: str
+    seeds: tuple[int, ...]
+    planted: Planted | None
+    """The built-in collection, made anew for each seed; None: MS MARCO."""
+    sizes: Mapping[str, int]
+    """Queries: ``dpr``, ``dpr_dev``, ``train``, ``dev`` and ``test`` (the last three: the fairness set)."""
+    listed: int
+    """Passages of a query's list, one of them clicked."""
+    depth: int
+    """BM25's first so many, from which the list is taken."""
+    encoders: Mapping[str, str]
+    """For each published model (``BERT-L2``) the checkpoint; at ``tiny`` a size of :class:`SmallBert`."""
+    ranker: Mapping[str, Any]
+    data: Mapping[str, Any]
+    base: Mapping[str, Any]
+    """[training] of the ranker itself."""
+    going_on: Mapping[str, Any]
+    """[training] on the fairness queries, over ``base``."""
+    weights: tuple[float, ...]
+    score: Score
+    """R in nPRF of the main rows."""
+    scores: Mapping[str, tuple[float, ...]]
+    """For each R the weights of TS that are compared (one seed)."""
+    baselines: Mapping[str, Mapping[str, Any]]
+    """Rankers of Table 2 by their published names: ``ranker`` and ``training``."""
+    small_bert: SmallBert = field(default_factory=SmallBert)
+    grid_every_encoder: bool = True
+
+
+def tiny() -> Settings:
+    """The built-in collection on a CPU: one encoder, five seeds for the main rows, one for the grids."""
+    kernels = {"kernels": 0.2, "embeddings": 1e-3}
+    plain = {"batch": 32, "evaluate_every": 1000, "warmup": 0.1}
+    words = {"passage_length": 64, "vector_size": 64}
+    return Settings(
+        scale="tiny",
+        seeds=(0, 1, 2, 3, 4),
+        planted=Planted(
+            passages=24_000,
+            queries=3_000,
+            sentences=3,
+            relevant=2,
+            gender_rate=0.9,
+            relevance_gender_rate=0.9,
+            click_male_share=0.75,
+        ),
+        sizes={"dpr": 1200, "dpr_dev": 100, "train": 900, "dev": 300, "test": 500},
+        listed=20,
+        depth=200,
+        encoders={"BERT-L2": "made here"},
+        ranker={"kind": "dot", "towers": "separate", "pooling": "mean", "query_length": 32, "passage_length": 64},
+        data={"negatives": 9, "sampling": "random", "depth": 1000},
+        base={
+            "batch": 128,
+            "epochs": 4,
+            "learning_rate": 6e-3,
+            "warmup": 0.1,
+            "evaluate_every": 1000,
+            "weight_decay": 0.01,
+        },
+        going_on={"learning_rate": 2e-3, "epochs": 2},
+        weights=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0),
+        score="softmax",
+        scores={"sigmoid": (0.01, 0.1, 1.0), "identity": (0.01, 0.1, 1.0)},
+        baselines={
+            "MP": {"ranker": {"kind": "match-pyramid", **words}, "training": {**plain, "max_steps": 60}},
+            "KNRM": {
+                "ranker": {"kind": "knrm", **words},
+                "training": {**plain, "max_steps": 150, "learning_rates": kernels},
+            },
+            "C-KNRM": {
+                "ranker": {"kind": "conv-knrm", **words},
+                "training": {**plain, "max_steps": 40, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.2}},
+            },
+            "TK": {
+                "ranker": {"kind": "tk", **words},
+                "training": {**plain, "max_steps": 60, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.05}},
+            },
+        },
+    )
+
+
+def full() -> Settings:
+    """The published data and settings: MS MARCO, both encoders, ten seeds. GloVe vectors: see the notes."""
+    from evenrank.training.recipes import load_recipe
+
+    recipe = load_recipe("ibbr-dot")
+    ranker = recipe.ranker.model_dump(exclude_none=True)
+    training = recipe.training.model_dump()
+    words = {"query_length": 30, "passage_length": 100}
+    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000}
+    kinds = {"MP": "match-pyramid", "KNRM": "knrm", "C-KNRM": "conv-knrm", "TK": "tk"}
+    return Settings(
+        scale="full",
+        seeds=tuple(range(10)),
+        planted=None,
+        sizes={"dpr": 510_586, "dpr_dev": 26_873, "train": 876, "dev": 250, "test": 126},
+        listed=200,
+        depth=1000,
+        encoders={"BERT-L2": str(recipe.ranker.model), "BERT-L4": "google/bert_uncased_L-4_H-256_A-4"},
+        ranker={name: value for name, value in ranker.items() if name != "model"},
+        data={"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": 1000},
+        base=training,
+        going_on={"epochs": 10.0, "evaluate_every": 5},
+        weights=(0.1, 0.5, 1.0, 5.0, 10.0),
+        score="softmax",
+        scores={"sigmoid": (0.1, 1.0, 10.0), "identity": (0.1, 1.0, 10.0)},
+        baselines={
+            name: {"ranker": {"kind": kind, **words}, "training": {**plain, "learning_rates": {}}}
+            for name, kind in kinds.items()
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One seed's parts, and the encoder of each published model."""
+
+    source: Source
+    parts: Mapping[str, Part]
+    encoders: Mapping[str, str]
+
+
+def prepare(settings: Settings, folder: Path, seed: int, say: Callable[[str], None]) -> Data:
+    """The parts of a seed; published data are the same for every seed, a built-in collection is its own."""
+    if settings.planted is None:
+        seed, home = 0, folder / "data"
+        home.mkdir(parents=True, exist_ok=True)
+        source = msmarco(home)
+        encoders = dict(settings.encoders)
+    else:
+        home = folder / f"data-{seed}"
+        source = built_in(home, replace(settings.planted, seed=seed), clicks=True)
+        made = make_encoder(all_texts(source), home / "encoder", settings.small_bert, seed)
+        encoders = {name: str(made) for name in settings.encoders}
+    say(f"first-stage lists: {home}")
+    return Data(source, split(source, settings, home, seed), encoders)
+
+
+def split(source: Source, settings: Settings, home: Path, seed: int) -> dict[str, Part]:
+    """Draws the five parts and writes their lists. The fairness set is drawn from the judged neutral queries."""
+    sizes = settings.sizes
+    queries, qrels = judged_queries(source.queries, source.qrels)
+    neutral = queries.join(neutral_queries(source.annotated).select("query_id"), on="query_id", how="semi")
+    fair = draw(neutral, {name: sizes[name] for name in ("train", "dev", "test")}, seed)
+    others = queries
+    for table in fair.values():
+        others = others.join(table, on="query_id", how="anti", maintain_order="left")
+    drawn = draw(others, {name: sizes[name] for name in ("dpr", "dpr_dev")}, seed) | fair
+    lists = Lists(source.collection, home)
+    return {
+        name: lists.part(name, table, qrels, depth=settings.depth, listed=settings.listed)
+        for name, table in drawn.items()
+    }
+
+
+def recipe(
+    settings: Settings,
+    data: Data,
+    seed: int,
+    ranker: Mapping[str, Any],
+    training: Mapping[str, Any],
+    *,
+    on: str,
+    fairness: Mapping[str, Any] | None = None,
+    blind: bool = False,
+) -> dict[str, Any]:
+    """A training on the part ``on``, validated on its own validation part."""
+    part, valid = data.parts[on], data.parts["dpr_dev" if on == "dpr" else "dev"]
+    found: dict[str, Any] = {
+        "source": SOURCE,
+        "ranker": dict(ranker),
+        "data": {
+            "collection": data.source.collection,
+            "queries": part.queries,
+            "qrels": part.qrels,
+            "run": part.run,
+            **settings.data,
+        },
+        "validation": {
+            "queries": valid.queries,
+            "qrels": valid.qrels,
+            "run": valid.run,
+            "measure": "RR",
+            "depth": settings.depth,
+        },
+        "loss": {"name": "nll"},
+        "training": {**training, "seed": seed},
+    }
+    if blind:
+        found["data"]["blind"] = LEXICON
+    if fairness is not None:
+        found["fairness"] = dict(fairness)
+    return found
+
+
+class Experiment:
+    """The trainings of one run of the experiment."""
+
+    def __init__(self, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
+        self.settings, self.folder, self.say = settings, folder, say
+        self.data: dict[int, Data] = {}
+
+    def of(self, seed: int) -> Data:
+        """The data of a seed, made once."""
+        if seed not in self.data:
+            self.data[seed] = prepare(self.settings, self.folder, seed, self.say)
+        return self.data[seed]
+
+    def work(self, seed: int) -> Work:
+        """The trainings of a seed."""
+        return Work(self.folder / f"seed-{seed}", self.of(seed).source.collection, self.say)
+
+    def base(self, seed: int, encoder: str, *, blind: bool = False) -> Trained:
+        """The ranker before the fairness queries."""
+        data, settings = self.of(seed), self.settings
+        ranker = {**settings.ranker, "model": data.encoders[encoder]}
+        name = f"{encoder}-base{'-blind' if blind else ''}"
+        return self.work(seed).train(name, recipe(settings, data, seed, ranker, settings.base, on="dpr", blind=blind))
+
+    def goes_on(
+        self, seed: int, encoder: str, fairness: Mapping[str, Any] | None, *, blind: bool = False
+    ) -> dict[str, Any]:
+        """The recipe that goes on from :meth:`base` with the fairness queries."""
+        settings = self.settings
+        ranker = {**settings.ranker, "model": self.base(seed, encoder, blind=blind).model}
+        training = {**settings.base, **settings.going_on}
+        return recipe(settings, self.of(seed), seed, ranker, training, on="train", fairness=fairness, blind=blind)
+
+    def fair(self, seed: int, encoder: str, term: str, weight: float | str, score: Score) -> Trained:
+        """With a term; weight 0 is "none"."""
+        if weight == 0:
+            term, score = "TS", self.settings.score
+        fairness = {"name": TERMS[term], "weight": weight if isinstance(weight, str) else float(weight), "score": score}
+        name = "none" if weight == 0 else f"{term}-{score}-{weight if isinstance(weight, str) else f'{weight:g}'}"
+        return self.work(seed).train(f"{encoder}-{name}", self.goes_on(seed, encoder, fairness))
+
+    def blind(self, seed: int, encoder: str) -> Trained:
+        """With group words masked throughout."""
+        return self.work(seed).train(f"{encoder}-blind", self.goes_on(seed, encoder, None, blind=True))
+
+    def best(self, encoder: str, term: str) -> tuple[float, dict[float, Trained]]:
+        """The weight that validation of the first seed chooses (0: none is), and the grid."""
+        seed = self.settings.seeds[0]
+        grid = {w: self.fair(seed, encoder, term, w, self.settings.score) for w in (0.0, *self.settings.weights)}
+        weights = self.settings.weights
+        chosen = best_weight([grid[w].value for w in weights], [grid[w].bias for w in weights], grid[0.0].value)
+        return (0.0 if chosen is None else weights[chosen]), grid
+
+    def baseline(self, name: str) -> Trained:
+        """A kernel ranker of Table 2, first seed."""
+        seed = self.settings.seeds[0]
+        wanted = self.settings.baselines[name]
+        training = {**wanted["training"], "seed": seed}
+        return self.work(seed).train(
+            name, recipe(self.settings, self.of(seed), seed, wanted["ranker"], training, on="dpr")
+        )

@@ -20,11 +20,19 @@ def command(
     stemmer: Annotated[
         str, typer.Option(metavar="NAME", help="english, another Snowball stemmer, or none.")
     ] = "english",
+    rm3: Annotated[bool, typer.Option("--rm3", help="Enrich each query with words of its first documents.")] = False,
+    fb_docs: Annotated[int, typer.Option(help="RM3: documents to take words from.")] = 10,
+    fb_terms: Annotated[int, typer.Option(help="RM3: words to take.")] = 10,
+    original_weight: Annotated[float, typer.Option(help="RM3: weight of the query's own words (0 to 1).")] = 0.5,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Words of the queries carry weights: nurse^0.3 ward^0.1.")
+    ] = False,
     quiet: _options.Quiet = False,
 ) -> None:
     """Rank a collection for each query with BM25 and write a TREC run."""
     from evenrank.io import check_writable, read_queries, write_run
     from evenrank.retrieval.bm25 import retrieve
+    from evenrank.retrieval.rm3 import RM3
 
     check_writable(out)
     run = retrieve(
@@ -35,6 +43,9 @@ def command(
         b=b,
         stopwords=None if stopwords == "none" else stopwords,
         stemmer=None if stemmer == "none" else stemmer,
+        rm3=RM3(fb_docs, fb_terms, original_weight) if rm3 else None,
+        weighted=weighted,
+        name="rm3" if rm3 else "bm25",
         quiet=quiet,
     )
     write_run(run, out)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evenrank.io import EvenrankError
@@ -35,6 +37,12 @@ class Analyzer:
     def size(self) -> int:
         """How many different terms were met."""
         return len(self._terms)
+
+    @property
+    def places(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The place of each term, by its number, among the sorted terms [terms]."""
+        terms = pl.Series(list(self._terms), dtype=pl.String)
+        return terms.rank("ordinal").to_numpy().astype(np.int64)
 
     def terms(self, texts: pl.Series, *, grow: bool) -> pl.DataFrame:
         """The terms of each text in its order: ``text`` (row of ``texts``) and ``term`` (number), both int32.

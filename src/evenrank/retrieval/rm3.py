@@ -1,0 +1,111 @@
+"""RM3: a query is enriched with the words of the first documents that it finds.
+
+Lavrenko and Croft, SIGIR 2001, "Relevance-based language models" (RM1); Abdul-Jaleel et al., TREC 2004 (RM3: mixed with
+the query's own words).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError
+
+_Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RM3:
+    """``fb_docs`` feedback documents, ``fb_terms`` terms of theirs, ``original_weight`` of the query's own terms.
+
+    Raises EvenrankError for a number out of range.
+    """
+
+    fb_docs: int = 10
+    fb_terms: int = 10
+    original_weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("fb_docs", "fb_terms"):
+            if getattr(self, name) < 1:
+                raise EvenrankError(f"{name}: expected 1 or more, found {getattr(self, name)}")
+        if not (math.isfinite(self.original_weight) and 0 <= self.original_weight <= 1):
+            raise EvenrankError(f"original_weight: expected a number from 0 to 1, found {self.original_weight}")
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The terms of every document: ``terms`` and ``tf`` [postings] by document, ``starts`` [documents + 1]."""
+
+    starts: _Ints
+    terms: _Ints
+    tf: _Ints
+
+    @classmethod
+    def of(cls, counts: list[tuple[_Ints, _Ints, _Ints]], documents: int) -> Forward:
+        """From (term, document, tf) of batches that are in document order."""
+        starts = np.zeros(documents + 1, np.int64)
+        terms, tfs = [], []
+        for term, document, tf in counts:
+            order = np.argsort(document, kind="stable")
+            terms.append(term[order])
+            tfs.append(tf[order])
+            starts[1:] += np.bincount(document, minlength=documents)
+        return cls(np.cumsum(starts), np.concatenate(terms), np.concatenate(tfs))
+
+    def rows(self, documents: _Ints) -> tuple[_Ints, _Ints, np.ndarray[Any, np.dtype[np.float64]]]:
+        """For each posting of ``documents`` [n]: which of them, the term, and tf / |d|."""
+        sizes = self.starts[documents + 1] - self.starts[documents]
+        row = np.repeat(np.arange(len(documents)), sizes)
+        place = np.arange(len(row)) + (self.starts[documents] - (np.cumsum(sizes) - sizes))[row]
+        tf = self.tf[place].astype(np.float64)
+        length = np.bincount(row, weights=tf, minlength=len(documents))
+        return row, self.terms[place], tf / length[row]
+
+
+def relevance_model(
+    queries: pl.DataFrame, feedback: pl.DataFrame, forward: Forward, order: _Ints, settings: RM3
+) -> pl.DataFrame:
+    """The enriched queries: ``query``, ``term``, ``weight``, sorted; the weights of a query sum to 1.
+
+    ``queries``: ``query``, ``term``, ``weight``, each query's weights summing to 1. ``feedback``: ``query``,
+    ``document``, ``score``, in rank order; its first ``fb_docs`` a query count. ``order`` [terms]: each term's place
+    among the sorted terms, which decides between equal weights.
+
+    p(w|R) ∝ Σ_d (tf(w,d) / |d|) · score(d) over the feedback documents, cut to the first ``fb_terms`` and renormalised;
+    p'(w) = original_weight · p(w|q) + (1 − original_weight) · p(w|R). A query without feedback stays as it is.
+    """
+    first = feedback.filter(pl.int_range(pl.len()).over("query") < settings.fb_docs)
+    row, term, share = forward.rows(first["document"].to_numpy())
+    weight = share * first["score"].to_numpy().astype(np.float64)[row]
+    found = _summed(first["query"].to_numpy()[row], term, weight)
+    found = found.with_columns(pl.Series("order", order[found["term"].to_numpy()]))
+    found = found.sort(["query", "weight", "order"], descending=[False, True, False])
+    found = found.filter(pl.int_range(pl.len()).over("query") < settings.fb_terms)
+    found = found.with_columns(pl.col("weight") / pl.col("weight").sum().over("query"))
+    alone = ~queries["query"].is_in(found["query"].unique().implode())
+    own = pl.when(alone).then(1.0).otherwise(settings.original_weight)
+    both = pl.concat(
+        [
+            queries.select("query", "term", pl.col("weight") * own),
+            found.select("query", "term", pl.col("weight") * (1 - settings.original_weight)),
+        ]
+    )
+    return _summed(both["query"].to_numpy(), both["term"].to_numpy(), both["weight"].to_numpy())
+
+
+def _summed(query: _Ints, term: _Ints, weight: np.ndarray[Any, np.dtype[np.float64]]) -> pl.DataFrame:
+    """The sum of the weights of each (query, term), added in their order, sorted."""
+    packed = (query.astype(np.int64) << 32) | term
+    order = np.argsort(packed, kind="stable")
+    packed = packed[order]
+    starts = np.flatnonzero(np.diff(packed, prepend=-1))
+    sums = np.add.reduceat(weight[order], starts) if len(starts) else np.empty(0)
+    once = packed[starts]
+    return pl.DataFrame(
+        {"query": (once >> 32).astype(np.int32), "term": (once & 0xFFFFFFFF).astype(np.int32), "weight": sums}
+    )

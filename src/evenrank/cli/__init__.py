@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import _options, audit, data, demo, experiment, negatives, rerank, retrieve, score, train
+from . import _options, audit, data, demo, experiment, fuse, negatives, rerank, retrieve, score, train
 
 app = typer.Typer(
     name="evenrank",
@@ -27,6 +27,7 @@ app.command("score")(score.command)
 app.command("audit")(audit.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
+app.command("fuse")(fuse.command)
 app.command("train")(train.command)
 app.command("negatives")(negatives.command)
 app.add_typer(data.app, name="data")

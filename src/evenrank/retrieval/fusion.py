@@ -1,0 +1,271 @@
+"""Interpolation of runs, and the weights that serve a measure best.
+
+score = Σ_r w_r · scaled score of run r, the weights summing to 1 [Gerritse & de Vries]; for two runs
+λ · first + (1 − λ) · second. Coordinate ascent: Metzler and Croft 2007, "Linear feature-based models for information
+retrieval".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, Run
+from evenrank.measures import Evaluation, is_bias, parse_measure
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Weights = tuple[float, ...]
+_STEPS = 100
+"""Weights are hundredths."""
+_COARSE, _FINE = 10, 5
+"""Hundredths between the values that a line search tries first, and how far around the best it then tries all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The documents of several runs, side by side.
+
+    ``table``: ``query_id``, ``doc_id``, those of the first run first. ``scaled`` [rows, runs]: each run's scores,
+    scaled to 0 … 1 over its list of the query; 0 where the run lacks the document, 0.5 where all of a list's scores are equal.
+    """
+
+    table: pl.DataFrame
+    scaled: Array
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Candidates:
+        """Raises EvenrankError for fewer than two runs, and for two of the same name."""
+        names = tuple(run.name for run in runs)
+        if len(runs) < 2:
+            raise EvenrankError(f"fusion: expected two runs or more, found {len(runs)}")
+        tables = [min_max(run).rename({"scaled": f"{i}"}) for i, run in enumerate(runs)]
+        keys = ["query_id", "doc_id"]
+        whole = pl.concat([table.select(keys) for table in tables]).unique(keys, maintain_order=True)
+        for table in tables:
+            whole = whole.join(table, on=keys, how="left", maintain_order="left")
+        scaled = whole.select(pl.col(f"{i}").fill_null(0.0) for i in range(len(runs))).to_numpy()
+        return cls(whole.select(keys), np.ascontiguousarray(scaled), names)
+
+    def fused(self, weights: Sequence[float] | Array, name: str = "fused") -> Run:
+        """The run of weighted sums. ``weights`` [runs], or [rows, runs] where a query has weights of its own."""
+        score = (self.scaled * np.asarray(weights, dtype=np.float64)).sum(axis=1)
+        return Run.from_table(self.table.with_columns(pl.Series("score", score)), name)
+
+
+def min_max(run: Run) -> pl.DataFrame:
+    """``query_id``, ``doc_id``, ``scaled``: (score − min) / (max − min) over the query's list; a constant list: 0.5."""
+    score = pl.col("score")
+    low, high = score.min().over("query_id"), score.max().over("query_id")
+    # Halved before they are subtracted, so that no difference of two finite scores is infinite.
+    scaled = pl.when(high > low).then((score / 2 - low / 2) / (high / 2 - low / 2)).otherwise(0.5)
+    return run.table.select("query_id", "doc_id", scaled.alias("scaled"))
+
+
+def interpolate(runs: Sequence[Run], weights: Sequence[float], name: str = "fused") -> Run:
+    """The runs fused with ``weights`` [runs], which are scaled to sum to 1.
+
+    Raises EvenrankError for weights that are negative, not finite, all 0, or not one a run.
+    """
+    if len(weights) != len(runs):
+        raise EvenrankError(f"weights: expected one for each of the {len(runs)} runs, found {len(weights)}")
+    if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not sum(weights):
+        raise EvenrankError(f"weights: expected numbers from 0, not all 0, found {', '.join(map(str, weights))}")
+    return Candidates.of(runs).fused([weight / sum(weights) for weight in weights], name)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A fold: the ``weights`` [runs] that served the other folds best, with the measure there and here."""
+
+    weights: Weights
+    queries: int
+    train: float
+    test: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"weights": list(self.weights), "queries": self.queries, "train": self.train, "test": self.test}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A cross-validated fusion: each query is ranked with weights chosen on the queries of the other folds.
+
+    ``value``: the measure's mean over all judged queries; ``alone`` [runs]: that of each run by itself.
+    """
+
+    run: Run
+    names: tuple[str, ...]
+    measure: str
+    folds: tuple[Fold, ...]
+    value: float
+    alone: tuple[float, ...]
+
+    @property
+    def mean(self) -> Weights:
+        """Mean weights over the folds [runs]."""
+        return tuple(np.mean([fold.weights for fold in self.folds], axis=0).tolist())
+
+    @property
+    def deviation(self) -> Weights:
+        """Their standard deviation over the folds (n − 1) [runs]."""
+        return tuple(np.std([fold.weights for fold in self.folds], axis=0, ddof=1).tolist())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "runs": list(self.names),
+            "measure": self.measure,
+            "value": self.value,
+            "alone": list(self.alone),
+            "weights": {"mean": list(self.mean), "deviation": list(self.deviation)},
+            "folds": [fold.to_dict() for fold in self.folds],
+        }
+
+
+class _Objective:
+    """A measure of each judged query as a function of the weights in hundredths; each point is computed once."""
+
+    def __init__(self, candidates: Candidates, qrels: pl.DataFrame, measure: Any) -> None:
+        self.candidates, self.qrels, self.measure = candidates, qrels, measure
+        self.judged = Evaluation(candidates.fused(np.ones(len(candidates.names))), qrels=qrels).judged.sort()
+        self._found: dict[tuple[int, ...], Array] = {}
+
+    def values(self, point: tuple[int, ...]) -> Array:
+        """[judged queries], in their sorted order."""
+        if point not in self._found:
+            evaluation = Evaluation(self.candidates.fused(np.array(point) / _STEPS), qrels=self.qrels)
+            order = evaluation.axis(self.measure).arg_sort().to_numpy()
+            self._found[point] = evaluation.values(self.measure)[order]
+        return self._found[point]
+
+    def mean(self, point: tuple[int, ...], chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> float:
+        """The mean over the chosen queries; undefined values are left out."""
+        values = self.values(point)[chosen]
+        values = values[~np.isnan(values)]
+        return float(values.mean()) if len(values) else -math.inf
+
+
+def tune(
+    runs: Sequence[Run],
+    qrels: pl.DataFrame,
+    measure: str = "nDCG@10",
+    *,
+    folds: int = 5,
+    restarts: int = 5,
+    seed: int = 0,
+    name: str = "fused",
+) -> Tuned:
+    """Fuses runs with weights chosen by k-fold cross-validation over the queries.
+
+    Two runs: the best of λ = 0, 0.01, … 1, ties to the larger. More: coordinate ascent over hundredths from equal
+    weights, from each run alone and from ``restarts`` seeded random starts. ``measure``: an effectiveness measure as
+    ir_measures writes it. A query's fold depends on the seed and the sorted query ids; queries without judgements are
+    ranked too, and count nowhere. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
+    measure of bias (which a ranking of nonsense would win).
+    """
+    parsed = _parse(measure)
+    candidates = Candidates.of(runs)
+    objective = _Objective(candidates, qrels, parsed)
+    judged = objective.judged
+    if folds < 2 or folds > len(judged):
+        raise EvenrankError(f"folds: expected 2 to {len(judged)}, the number of judged queries, found {folds}")
+    rng = np.random.default_rng([seed, folds])
+    fold_of_judged = rng.permutation(np.arange(len(judged)) % folds)
+    others = candidates.table["query_id"].unique().sort()
+    others = others.filter(~others.is_in(judged.implode()))
+    fold_of_others = rng.permutation(np.arange(len(others)) % folds)
+    starts = _starts(len(runs), restarts, rng)
+    found, points = [], []
+    for fold in range(folds):
+        train, test = fold_of_judged != fold, fold_of_judged == fold
+        point = _best(objective, train, starts)
+        points.append(point)
+        weights = tuple(part / _STEPS for part in point)
+        found.append(Fold(weights, int(test.sum()), objective.mean(point, train), objective.mean(point, test)))
+    number = pl.DataFrame(
+        {"query_id": pl.concat([judged, others]), "fold": np.concatenate([fold_of_judged, fold_of_others])}
+    )
+    fold_of_row = candidates.table.join(number, on="query_id", how="left", maintain_order="left")["fold"].to_numpy()
+    run = candidates.fused((np.array(points) / _STEPS)[fold_of_row], name)
+    every = np.stack([objective.values(point) for point in points])[fold_of_judged, np.arange(len(judged))]
+    alone = [tuple(_STEPS * (i == j) for j in range(len(runs))) for i in range(len(runs))]
+    whole = np.ones(len(judged), dtype=bool)
+    return Tuned(
+        run,
+        candidates.names,
+        str(parsed),
+        tuple(found),
+        float(np.nanmean(every)),
+        tuple(objective.mean(point, whole) for point in alone),
+    )
+
+
+def _parse(measure: str) -> Any:
+    parsed = parse_measure(measure)
+    if is_bias(parsed):
+        raise EvenrankError(f"measure: expected one of effectiveness, found {measure}")
+    return parsed
+
+
+def _starts(runs: int, restarts: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    equal = _hundredths(np.ones(runs))
+    single = [tuple(_STEPS * (i == j) for j in range(runs)) for i in range(runs)]
+    drawn = [_hundredths(weights) for weights in rng.dirichlet(np.ones(runs), restarts)]
+    return [equal, *single, *drawn]
+
+
+def _hundredths(weights: Array) -> tuple[int, ...]:
+    """Whole hundredths that sum to one, by largest remainder."""
+    exact = weights / weights.sum() * _STEPS
+    whole = np.floor(exact + 1e-9).astype(int)
+    for i in np.argsort(-(exact - whole), kind="stable")[: _STEPS - whole.sum()]:
+        whole[i] += 1
+    return tuple(whole.tolist())
+
+
+def _best(
+    objective: _Objective, train: np.ndarray[Any, np.dtype[np.bool_]], starts: list[tuple[int, ...]]
+) -> tuple[int, ...]:
+    if len(starts[0]) == 2:
+        grid = [(part, _STEPS - part) for part in range(_STEPS, -1, -1)]
+        return max(grid, key=lambda point: objective.mean(point, train))
+    ends = [_ascend(objective, train, start) for start in starts]
+    return max(ends, key=lambda point: objective.mean(point, train))
+
+
+def _ascend(
+    objective: _Objective, train: np.ndarray[Any, np.dtype[np.bool_]], point: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Moves one weight at a time, the others keeping their proportions, for as long as that helps."""
+    best, improved = objective.mean(point, train), True
+    while improved:
+        improved = False
+        for i in range(len(point)):
+            for spread in (range(0, _STEPS + 1, _COARSE), None):
+                values = spread if spread is not None else range(point[i] - _FINE, point[i] + _FINE + 1)
+                for part in values:
+                    moved = _moved(point, i, part)
+                    value = objective.mean(moved, train)
+                    if value > best + 1e-12:
+                        point, best, improved = moved, value, True
+    return point
+
+
+def _moved(point: tuple[int, ...], i: int, part: int) -> tuple[int, ...]:
+    part = min(max(part, 0), _STEPS)
+    rest = np.array([0.0 if j == i else value for j, value in enumerate(point)])
+    if not rest.sum():
+        rest = np.array([float(j != i) for j in range(len(point))])
+    shared = rest / rest.sum() * (_STEPS - part)
+    whole = np.floor(shared + 1e-9).astype(int)
+    for j in [j for j in np.argsort(-(shared - whole), kind="stable") if j != i][: _STEPS - part - whole.sum()]:
+        whole[j] += 1
+    whole[i] = part
+    return tuple(whole.tolist())

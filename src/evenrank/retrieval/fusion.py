@@ -31,7 +31,8 @@ class Candidates:
     """The documents of several runs, side by side.
 
     ``table``: ``query_id``, ``doc_id``, those of the first run first. ``scaled`` [rows, runs]: each run's scores,
-    scaled to 0 … 1 over its list of the query; 0 where the run lacks the document, 0.5 where all of a list's scores are equal.
+    scaled to 0 … 1 over its list of the query; 0 where the run lacks the document, 0.5 where all of a list's scores are
+    equal.
     """
 
     table: pl.DataFrame

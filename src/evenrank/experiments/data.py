@@ -10,10 +10,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, Run, atomic_path, read_qrels, read_queries, scan_collection, write_run
+from evenrank.io import (
+    EvenrankError,
+    Run,
+    atomic_path,
+    read_qrels,
+    read_queries,
+    read_run,
+    scan_collection,
+    write_run,
+)
 from evenrank.io.public_data import fetch
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index
+from evenrank.retrieval.rm3 import RM3
 from evenrank.synthetic import Planted, generate
 
 _CHUNK = 20_000
@@ -102,6 +112,21 @@ class Lists:
                 whole.write(piece.read_bytes())
                 piece.unlink()
         return part
+
+    def rm3(self, part: Part) -> Run:
+        """The part's candidates as BM25 with RM3 orders them; one that is not among its first 1,000 scores 0."""
+        kept = self.folder / f"{Path(part.run).stem}.rm3.run"
+        if kept.is_file():
+            return read_run(kept, "RM3")
+        index = Index.build(
+            self.collection, Analyzer("english", "english"), k1=self.k1, b=self.b, forward=True, quiet=True
+        )
+        found = index.search(read_queries(part.queries), 1000, rm3=RM3(), quiet=True).table
+        rows = read_run(part.run).table.select("query_id", "doc_id")
+        rows = rows.join(found, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        run = Run.from_table(rows.with_columns(pl.col("score").fill_null(0.0)), "RM3")
+        write_run(run, kept)
+        return run
 
 
 def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from evenrank.io import Run
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.synthetic import Planted
 
@@ -62,18 +63,25 @@ def tiny() -> Settings:
         seeds=(0, 1, 2, 3, 4),
         planted=Planted(
             passages=24_000,
-            queries=3_000,
+            queries=5_000,
             sentences=3,
             relevant=2,
             gender_rate=0.9,
             relevance_gender_rate=0.9,
-            click_male_share=0.75,
+            click_male_share=0.8,
         ),
-        sizes={"dpr": 1200, "dpr_dev": 100, "train": 900, "dev": 300, "test": 500},
-        listed=20,
+        sizes={"dpr": 1500, "dpr_dev": 100, "train": 1200, "dev": 1000, "test": 1000},
+        listed=10,
         depth=200,
         encoders={"BERT-L2": "made here"},
-        ranker={"kind": "dot", "towers": "separate", "pooling": "mean", "query_length": 32, "passage_length": 64},
+        ranker={
+            "kind": "dot",
+            "towers": "separate",
+            "pooling": "mean",
+            "dimensions": 64,
+            "query_length": 32,
+            "passage_length": 64,
+        },
         data={"negatives": 9, "sampling": "random", "depth": 1000},
         base={
             "batch": 128,
@@ -83,7 +91,13 @@ def tiny() -> Settings:
             "evaluate_every": 1000,
             "weight_decay": 0.01,
         },
-        going_on={"learning_rate": 2e-3, "epochs": 2},
+        # Of the few fairness queries an encoder learns the words; the projection alone has to find the groups.
+        going_on={
+            "batch": 400,
+            "learning_rate": 2e-3,
+            "learning_rates": {"embeddings": 0.0, "encoder": 0.0},
+            "epochs": 8,
+        },
         weights=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0),
         score="softmax",
         scores={"sigmoid": (0.01, 0.1, 1.0), "identity": (0.01, 0.1, 1.0)},
@@ -271,6 +285,11 @@ class Experiment:
         weights = self.settings.weights
         chosen = best_weight([grid[w].value for w in weights], [grid[w].bias for w in weights], grid[0.0].value)
         return (0.0 if chosen is None else weights[chosen]), grid
+
+    def rm3(self, seed: int) -> Run:
+        """The candidates of the test queries as RM3 orders them."""
+        data = self.of(seed)
+        return Lists(data.source.collection, Path(data.parts["test"].run).parent).rm3(data.parts["test"])
 
     def baseline(self, name: str) -> Trained:
         """A kernel ranker of Table 2, first seed."""

@@ -187,8 +187,7 @@ class IBBRLoss(_BalancedLoss):
     parts leave out what has no gradient (a + b).
 
     A score is ``scale`` times the model's similarity of query and passage. Default: 1 for the inner product, 20 for the
-    cosine. ``score``, R in nPRF, is ``sigmoid`` by default, but ``softmax`` with the cosine: the sigmoid is flat over
-    such scores.
+    cosine. ``score``: R in nPRF.
 
     The term looks at a step's batch in all processes. Gradient accumulation does not enlarge it: it is the mean of the
     terms of the smaller batches.
@@ -203,7 +202,7 @@ class IBBRLoss(_BalancedLoss):
         term: ibbr.Term = "ibbr-ts",
         *,
         form: ibbr.Form = "squared",
-        score: ibbr.Score | None = None,
+        score: ibbr.Score = "softmax",
         rank_loss: RankLoss = "nll",
         scale: float | None = None,
         attributes: Sequence[str] = (),
@@ -212,7 +211,6 @@ class IBBRLoss(_BalancedLoss):
         if similarity not in ("dot", "cosine"):
             raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
         cosine = similarity == "cosine"
-        score = score or ("softmax" if cosine else ibbr.IBBR().score)
         super().__init__(model, weight, term, form, score, rank_loss, tuple(attributes) or ("",))
         self.cosine = cosine
         self.several = bool(attributes)
@@ -254,8 +252,6 @@ class CrossEncoderIBBRLoss(_BalancedLoss):
     ``fair_NAME``), or from a third column: a list of +1, −1 and 0 for each query, a list of such lists where there are
     several attributes.
 
-    The score of a pair is the model's logit, so ``score`` is ``sigmoid`` by default.
-
     Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
     """
 
@@ -266,7 +262,7 @@ class CrossEncoderIBBRLoss(_BalancedLoss):
         term: ibbr.Term = "ibbr-ts",
         *,
         form: ibbr.Form = "squared",
-        score: ibbr.Score = "sigmoid",
+        score: ibbr.Score = "softmax",
         rank_loss: RankLoss = "nll",
         lexicon: Attributes = "gender-en",
     ) -> None:

@@ -97,7 +97,7 @@ class FairnessRecipe(_Part):
 
     name: Literal["ibbr-pd", "ibbr-ts"] = "ibbr-ts"
     form: Literal["squared", "printed"] = Field("squared", description="ibbr-ts: as the paper's text says, or printed")
-    score: Literal["softmax", "sigmoid", "identity"] = Field("sigmoid", description="R in nPRF")
+    score: Literal["softmax", "sigmoid", "identity"] = Field("softmax", description="R in nPRF")
     weight: float | Literal["auto", "dual"] | tuple[float, ...] = Field(
         0.1, description="a number, auto, dual, or several numbers of which validation chooses"
     )

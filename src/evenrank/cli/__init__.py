@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from . import _options, audit, data, demo, experiment, fuse, negatives, rerank, retrieve, score, train
+from . import _options, audit, data, demo, experiment, fuse, negatives, position, rerank, retrieve, rotate, score, train
 
 app = typer.Typer(
     name="evenrank",
@@ -29,7 +29,9 @@ app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
 app.command("fuse")(fuse.command)
 app.command("train")(train.command)
+app.command("rotate")(rotate.command)
 app.command("negatives")(negatives.command)
+app.add_typer(position.app, name="position")
 app.add_typer(data.app, name="data")
 app.command("experiment")(experiment.command)
 app.command("demo")(demo.command)

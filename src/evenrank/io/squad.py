@@ -29,16 +29,8 @@ def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
     Unanswerable questions have no row. Raises InputError for what is not SQuAD, and for an answer that does not stand
     where its span says.
     """
-    with open_binary(path) as stream:
-        content = read_bytes(path, stream, -1)
-    try:
-        data = json.loads(content)
-    except ValueError as error:
-        raise InputError(path, f"no valid JSON ({error})") from None
-    try:
-        rows = list(_rows(data))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {error}") from None
+    data = load_squad(path)
+    rows = list(_rows(data))
     for number, (query, _, answer, start, end, context) in enumerate(rows):
         if context[start:end] != answer:
             found = shown(context[start:end])
@@ -46,15 +38,46 @@ def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
     return pl.DataFrame([row[:5] for row in rows], _SCHEMA, orient="row")
 
 
-def _rows(data: dict[str, Any]) -> Iterator[tuple[str, str, str, int, int, str]]:
+def load_squad(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A SQuAD file as JSON values, its form checked. Raises InputError for what is not SQuAD."""
+    with open_binary(path) as stream:
+        content = read_bytes(path, stream, -1)
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"no valid JSON ({error})") from None
+    try:
+        for _, paragraph in paragraphs(data):
+            _expect(paragraph["context"], str)
+            for question in paragraph["qas"]:
+                _expect(question.get("query_id", question.get("id")), str | int)
+                for answer in question["answers"]:
+                    _expect(answer["text"], str)
+                    _expect(answer["answer_start"], int)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(path, f"expected SQuAD's form (data, paragraphs, context, qas, answers): {error}") from None
+    return data  # type: ignore[no-any-return]
+
+
+def _expect(value: object, kind: Any) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"found {shown(str(value))}")
+
+
+def paragraphs(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every paragraph with its document id: its own ``doc_id``, else its number in the file."""
     number = 0
     for article in data["data"]:
         for paragraph in article["paragraphs"]:
-            context = paragraph["context"]
-            doc_id = str(paragraph.get("doc_id", number))
+            yield str(paragraph.get("doc_id", number)), paragraph
             number += 1
-            for question in paragraph["qas"]:
-                query_id = str(question.get("query_id", question["id"]))
-                for answer in question["answers"]:
-                    text, start = answer["text"], int(answer["answer_start"])
-                    yield query_id, doc_id, text, start, start + len(text), context
+
+
+def _rows(data: dict[str, Any]) -> Iterator[tuple[str, str, str, int, int, str]]:
+    for doc_id, paragraph in paragraphs(data):
+        context = paragraph["context"]
+        for question in paragraph["qas"]:
+            query_id = str(question.get("query_id", question.get("id")))
+            for answer in question["answers"]:
+                text, start = answer["text"], int(answer["answer_start"])
+                yield query_id, doc_id, text, start, start + len(text), context

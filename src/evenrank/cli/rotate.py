@@ -1,0 +1,50 @@
+"""``evenrank rotate``: position debiasing of a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from . import _options
+
+
+def command(
+    collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
+    out: Annotated[str, typer.Option("--out", help="The collection to write: TSV, .jsonl or .parquet.")],
+    answers: Annotated[
+        str | None, typer.Option(metavar="SQUAD.json", help="Answers in these documents: their spans move along.")
+    ] = None,
+    answers_out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the moved answers go (OUT.answers.json).")
+    ] = None,
+    mode: Annotated[str, typer.Option(help="Cut at any word, or where a sentence begins: word or sentence.")] = "word",
+    seed: Annotated[int, typer.Option(help="A document's cut depends on it and on the id alone.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Threads (default: one a core).")] = None,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Turn every document's words round at a random place, so that where an answer stands says nothing."""
+    from evenrank.io import EvenrankError, check_writable
+    from evenrank.mitigation.rotation import rotate_collection
+
+    if workers is not None and workers < 1:
+        raise EvenrankError(f"--workers: expected 1 or more, found {workers}")
+    if answers_out is not None and answers is None:
+        raise EvenrankError("--answers-out needs --answers")
+    if answers is not None and answers_out is None:
+        answers_out = f"{out}.answers.json"
+    for target in filter(None, (out, answers_out)):
+        check_writable(target)
+    found = rotate_collection(
+        collection,
+        out,
+        answers=answers,
+        answers_out=answers_out,
+        mode=cast(Any, mode),
+        seed=seed,
+        workers=workers,
+        quiet=quiet,
+    )
+    typer.echo(f"{found.documents} documents rotated ({found.unmoved} stay as they are): {out}", err=True)
+    if found.answers is not None:
+        typer.echo(f"{found.answers} answers moved along, {found.split} split and left out: {answers_out}", err=True)

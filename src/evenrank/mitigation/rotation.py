@@ -1,0 +1,346 @@
+"""Rotation: a passage's words turned round at a random place, so that where its answer stands says nothing.
+
+Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer models in passage re-ranking" [POS], eq. 7:
+n words (white-space separated), r uniform in 1 … n, the result words[r−1:] + words[:r−1], joined by single spaces.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, InputError, atomic_path, scan_collection
+from evenrank.io.errors import shown
+from evenrank.io.progress import progress
+from evenrank.io.squad import load_squad, paragraphs
+
+Mode = Literal["word", "sentence"]
+Array = np.ndarray[Any, Any]
+MODES = ("word", "sentence")
+_OFFSET, _PRIME, _ALL = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
+_WORD = re.compile(r"\S+")
+_CLOSERS = "\"')]”’»"
+_OPENERS = "\"'(["
+ABBREVIATIONS = frozenset(
+    (  # noqa: SIM905 - read more easily
+        "mr mrs ms dr prof rev gen col capt lt sgt st jr sr inc ltd co corp vs etc e.g i.e cf al no nos vol pp fig figs"
+        " eq approx est jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k u.n a.m p.m d.c ph.d"
+    ).split(" ")
+)
+"""Words whose full stop ends no sentence."""
+
+
+def mixed_seed(*parts: int) -> int:
+    """A 64-bit seed from whole numbers from 0 (a seed; a seed and an epoch)."""
+    value = 0
+    for part in parts:
+        value = _mix((value + part + 0x9E3779B97F4A7C15) & _ALL)
+    return value
+
+
+def _mix(value: int) -> int:
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _ALL
+    return value ^ (value >> 31)
+
+
+def _fnv(data: bytes, value: int = _OFFSET) -> int:
+    for byte in data:
+        value = ((value ^ byte) * _PRIME) & _ALL
+    return value
+
+
+def draw(doc_id: str, choices: int, seed: int) -> int:
+    """A whole number from 0 to ``choices`` − 1, from the passage's id and a mixed seed alone."""
+    return (_mix(_fnv(doc_id.encode(), _OFFSET ^ seed)) * choices) >> 64
+
+
+def sentence_starts(words: Sequence[str]) -> list[int]:
+    """The numbers of the words that begin a sentence, 0 first.
+
+    A word ends a sentence with ``.``, ``!`` or ``?``, closing quotes and brackets aside; not an initial and none of
+    ABBREVIATIONS. The next word begins one unless its first character is a small ASCII letter.
+    """
+    starts = [0]
+    for number in range(1, len(words)):
+        word = words[number - 1]
+        while len(word.encode()) > 3 and word[-1] in _CLOSERS:
+            word = word[:-1]
+        if "a" <= words[number][0] <= "z" or word[-1] not in ".!?":
+            continue
+        if word[-1] == ".":
+            stem = word[:-1].lstrip(_OPENERS)
+            stem = "".join(c.lower() if c.isascii() else c for c in stem)
+            if len(stem.encode()) <= 1 or stem in ABBREVIATIONS:
+                continue
+        starts.append(number)
+    return starts
+
+
+def cut_of(text: str, doc_id: str, seed: int, mode: Mode = "word") -> int:
+    """How many words of a passage are moved to its end, 0 to n − 1 (r − 1 in eq. 7). ``seed``: a mixed one."""
+    words = text.split()
+    if not words:
+        return 0
+    if mode == "word":
+        return draw(doc_id, len(words), seed)
+    starts = sentence_starts(words)
+    return starts[draw(doc_id, len(starts), seed)]
+
+
+def rotated(text: str, cut: int) -> str:
+    """words[cut:] + words[:cut], joined by single spaces; a text of white space alone stays as it is."""
+    words = text.split()
+    return " ".join([*words[cut:], *words[:cut]]) if words else text
+
+
+def moved_span(text: str, start: int, end: int, cut: int) -> tuple[int, int] | None:
+    """Where text[start:end] stands after :func:`rotated` (characters, end excluded); None where the cut splits it.
+
+    White space inside the span becomes single spaces, that at its ends is left out. Raises ValueError for a span of
+    white space alone.
+    """
+    inner = text[start:end]
+    start += len(inner) - len(inner.lstrip())
+    end -= len(inner) - len(inner.rstrip())
+    if start >= end:
+        raise ValueError("a span of white space alone")
+    spans = [match.span() for match in _WORD.finditer(text)]
+    first = next(i for i, (_, stop) in enumerate(spans) if stop > start)
+    last = next(i for i, (_, stop) in enumerate(spans) if stop >= end)
+    if first < cut <= last:
+        return None
+    order = [*range(cut, len(spans)), *range(cut)]
+    place, places = 0, {}
+    for number in order:
+        places[number] = place
+        place += spans[number][1] - spans[number][0] + 1
+    return places[first] + start - spans[first][0], places[last] + end - spans[last][0]
+
+
+# --- tables and collections ------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _abbreviation_hashes() -> Array:
+    return np.array(sorted(_fnv(word.encode()) for word in ABBREVIATIONS), dtype=np.uint64)
+
+
+def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tuple[pl.Series, Array, Array]:
+    """The texts of ``doc_id``, ``text`` rotated; with the words moved to the end [N] and the words [N], int32.
+
+    The cut depends on the seed and the document's id alone, so the same on any machine and for any batch. Raises
+    EvenrankError for an unknown mode and a negative seed.
+    """
+    import pyarrow as pa
+
+    from . import _rotation_kernel
+
+    _check(seed, mode)
+    ids, id_starts = _bytes(table["doc_id"])
+    data, starts = _bytes(table["text"])
+    out, out_starts, moved, words = _rotation_kernel.rotate_bytes(
+        ids, id_starts, data, starts, np.uint64(mixed_seed(seed)), mode == "sentence", _abbreviation_hashes()
+    )
+    array = pa.LargeStringArray.from_buffers(len(words), pa.py_buffer(out_starts), pa.py_buffer(out))
+    texts = pl.from_arrow(array)
+    assert isinstance(texts, pl.Series)
+    return texts.alias("text"), moved, words
+
+
+def _bytes(texts: pl.Series) -> tuple[Array, Array]:
+    """UTF-8 bytes, and where each text starts and the last one ends [N + 1]."""
+    import pyarrow as pa
+
+    column = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8), starts
+
+
+def _check(seed: int, mode: str) -> None:
+    if mode not in MODES:
+        raise EvenrankError(f"mode: expected word or sentence, found {shown(mode)}")
+    if seed < 0:
+        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
+
+
+def rotate_batches(
+    batches: Iterable[pl.DataFrame], seed: int = 0, mode: Mode = "word", *, workers: int | None = None
+) -> Iterator[tuple[pl.DataFrame, Array, Array]]:
+    """Batches of ``doc_id``, ``text`` rotated, in order, on ``workers`` threads (default: one a core); each with the
+    words moved to the end and the words of its documents."""
+    _check(seed, mode)
+    workers = workers or os.cpu_count() or 1
+
+    def one(batch: pl.DataFrame) -> tuple[pl.DataFrame, Array, Array]:
+        texts, moved, words = rotate_texts(batch, seed, mode)
+        return batch.with_columns(texts), moved, words
+
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[tuple[pl.DataFrame, Array, Array]]] = deque()
+        for batch in batches:
+            waiting.append(pool.submit(one, batch))
+            # Bounded: the reader must not run ahead of the rotation.
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What a rotation did: documents, those that stay as they are (cut before the first word, or empty), words; and of
+    the answers, where there are any, those that moved along and those that the cut split, which are left out."""
+
+    documents: int
+    unmoved: int
+    words: int
+    answers: int | None = None
+    split: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def rotate_collection(
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    answers: str | os.PathLike[str] | None = None,
+    answers_out: str | os.PathLike[str] | None = None,
+    mode: Mode = "word",
+    seed: int = 0,
+    workers: int | None = None,
+    quiet: bool = True,
+) -> Rotated:
+    """Rotates every document of a collection in one streaming pass; the same bytes for any number of ``workers``.
+
+    ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
+    file whose paragraphs are documents of the collection; its contexts and answer spans move along into
+    ``answers_out``, without the answers that a cut splits. Files appear whole or not at all. Raises EvenrankError for a
+    setting, InputError for input that cannot be read and for an answer's paragraph that is not the collection's.
+    """
+    _check(seed, mode)
+    if (answers is None) != (answers_out is None):
+        raise EvenrankError("answers are read from one file and written to another: name both")
+    spans = None if answers is None else _Spans(answers, seed, mode)
+    documents = unmoved = total = 0
+    with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
+        with _writer(Path(out).name, part) as write:
+            for table, moved, words in rotate_batches(scan_collection(collection), seed, mode, workers=workers):
+                write(table)
+                if spans is not None:
+                    spans.check(table)
+                documents += table.height
+                unmoved += int((moved == 0).sum())
+                total += int(words.sum())
+                advance(table.height)
+        if spans is None or answers_out is None:
+            return Rotated(documents, unmoved, total)
+        spans.complete()
+        with atomic_path(answers_out) as file:
+            file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
+    return Rotated(documents, unmoved, total, spans.moved, spans.split)
+
+
+class _Spans:
+    """A SQuAD file whose contexts are rotated as the documents of a collection are."""
+
+    def __init__(self, path: str | os.PathLike[str], seed: int, mode: Mode) -> None:
+        self.path = path
+        self.data = load_squad(path)
+        self.moved = self.split = 0
+        self._texts: dict[str, str] = {}
+        self._met: set[str] = set()
+        mixed = mixed_seed(seed)
+        for doc_id, paragraph in paragraphs(self.data):
+            context = paragraph["context"]
+            cut = cut_of(context, doc_id, mixed, mode)
+            text = rotated(context, cut)
+            if self._texts.setdefault(doc_id, text) != text:
+                raise InputError(path, f"two paragraphs have the document id {shown(doc_id)} and different texts")
+            for question in paragraph["qas"]:
+                for name in ("answers", "plausible_answers"):
+                    if name in question:
+                        question[name] = self._answers(context, text, question[name], cut)
+            paragraph["context"] = text
+            paragraph["doc_id"] = doc_id
+        self._wanted = pl.Series(list(self._texts), dtype=pl.String)
+
+    def _answers(self, context: str, text: str, answers: list[dict[str, Any]], cut: int) -> list[dict[str, Any]]:
+        kept = []
+        for answer in answers:
+            start = int(answer["answer_start"])
+            end = start + len(answer["text"])
+            if not answer["text"].strip() or context[start:end] != answer["text"]:
+                found = shown(context[start:end])
+                raise InputError(self.path, f"expected the answer {shown(answer['text'])} in its place, found {found}")
+            span = moved_span(context, start, end, cut)
+            if span is None:
+                self.split += 1
+                continue
+            self.moved += 1
+            kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
+        return kept
+
+    def check(self, table: pl.DataFrame) -> None:
+        """Compares a rotated batch with the paragraphs that are in it."""
+        for doc_id, text in table.filter(pl.col("doc_id").is_in(self._wanted.implode())).iter_rows():
+            if self._texts[doc_id] != text:
+                raise InputError(self.path, f"the paragraph {shown(doc_id)} has another text in the collection")
+            self._met.add(doc_id)
+
+    def complete(self) -> None:
+        """Raises InputError where the collection lacks a paragraph."""
+        absent = [doc_id for doc_id in self._texts if doc_id not in self._met]
+        if absent:
+            first = ", ".join(map(shown, absent[:5]))
+            raise InputError(self.path, f"{len(absent)} paragraphs are not in the collection: {first}")
+
+
+class _writer:
+    """Writes batches of documents in the form that a file's name says."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.form = next((form for form in ("jsonl", "parquet") if name.endswith(f".{form}")), "tsv")
+        self.path = path
+        self._parquet: Any = None
+
+    def __enter__(self) -> Any:
+        if self.form != "parquet":
+            self._stream = self.path.open("wb")
+        return self.write
+
+    def write(self, table: pl.DataFrame) -> None:
+        if self.form == "jsonl":
+            table.write_ndjson(self._stream)
+        elif self.form == "tsv":
+            # Only a text of white space alone can still hold what ends a field or a line.
+            text = pl.col("text").str.replace_all(r"[\t\r\n]", " ")
+            table.with_columns(text).write_csv(self._stream, include_header=False, separator="\t", quote_style="never")
+        else:
+            import pyarrow.parquet as pq
+
+            arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
+            if self._parquet is None:
+                self._parquet = pq.ParquetWriter(self.path, arrow.schema, compression="zstd")
+            self._parquet.write_table(arrow)
+
+    def __exit__(self, *_: object) -> None:
+        if self.form != "parquet":
+            self._stream.close()
+        elif self._parquet is not None:
+            self._parquet.close()

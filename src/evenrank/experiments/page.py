@@ -2,69 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from evenrank import __version__
-from evenrank.audit.report import page as base
+from evenrank.audit.report.plain import COLOURS, Drawing, bars, curve, rendered, specification
 
 from .tables import Claim, Table, Value
 
-_COLOURS = ["#0072b2", "#c24d00", "#00795a", "#a3478a", "#7d6200", "#5048b8", "#5a6270"]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A chart: a Vega-Lite specification with its data."""
-
-    name: str
-    title: str
-    specification: dict[str, Any]
-    hint: str = ""
-
-
-def curve(name: str, title: str, rows: Sequence[Mapping[str, Any]], x: str, hint: str = "") -> Drawing:
-    """Lines over ``x``, a panel for each ``measure``; rows with ``x``, ``measure``, ``value``, ``low``, ``high``."""
-    import altair as alt
-
-    base_chart = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
-    across = alt.X("x:Q", title=x)
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
-    tooltip = [alt.Tooltip("x:Q", title=x), alt.Tooltip("value:Q", format=".4f")]
-    line = base_chart.mark_line(point=True, color=_COLOURS[0]).encode(x=across, y=y, tooltip=tooltip)
-    band = base_chart.mark_rule(color=_COLOURS[0], opacity=0.5).encode(x=across, y="low:Q", y2="high:Q")
-    chart = (
-        alt.layer(band, line)
-        .properties(width=260, height=220)
-        .facet(facet=alt.Facet("measure:N", title=None), columns=3)
-        .resolve_scale(y="independent")
-    )
-    return Drawing(name, title, _plain(chart), hint)
-
-
-def bars(name: str, title: str, table: pl.DataFrame, y: str, hint: str = "") -> Drawing:
-    """One bar a query, sorted; ``table`` has ``query_id`` and ``difference``."""
-    import altair as alt
-
-    rows = [{"place": i, "query": q, "difference": d} for i, (q, d) in enumerate(table.iter_rows())]
-    colour = alt.condition("datum.difference > 0", alt.value(_COLOURS[0]), alt.value(_COLOURS[1]))
-    chart = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("place:O", title="queries, sorted", axis=alt.Axis(labels=False, ticks=False)),
-            y=alt.Y("difference:Q", title=y),
-            color=colour,
-            tooltip=[alt.Tooltip("query:N"), alt.Tooltip("difference:Q", format=".4f")],
-        )
-        .properties(width=780, height=260)
-    )
-    return Drawing(name, title, _plain(chart), hint)
+__all__ = ["Drawing", "Page", "bars", "curve", "plane"]
 
 
 def plane(
@@ -78,7 +27,7 @@ def plane(
     data = alt.Chart(alt.Data(values=rows))
     across = alt.X("x:Q", title=x, scale=alt.Scale(zero=False, padding=30))
     up = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=20))
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(range=_COLOURS))
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(range=COLOURS))
     tips = [
         alt.Tooltip("system:N"),
         alt.Tooltip("x:Q", title=x, format=".4f"),
@@ -98,7 +47,7 @@ def plane(
         hint += (
             f" The dashed line from {ends[0]} to {ends[1]}: what masking group words in part of the data would give."
         )
-    return Drawing(name, title, _plain(alt.layer(*layers).properties(width=780, height=420)), hint)
+    return Drawing(name, title, specification(alt.layer(*layers).properties(width=780, height=420)), hint)
 
 
 def _point(system: str, x: Value, y: Value) -> dict[str, Any]:
@@ -107,13 +56,6 @@ def _point(system: str, x: Value, y: Value) -> dict[str, Any]:
     y_low, y_high = y.ci95 or (y.mean, y.mean)
     ends = {"xLow": x_low, "xHigh": x_high, "yLow": y_low, "yHigh": y_high}
     return {"system": system, "kind": kind, "x": x.mean, "y": y.mean, **ends}
-
-
-def _plain(chart: Any) -> dict[str, Any]:
-    specification: dict[str, Any] = chart.to_dict()
-    for name in ("$schema", "config"):
-        specification.pop(name, None)
-    return specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,26 +94,9 @@ class Page:
 
     def html(self) -> str:
         """One self-contained page; a content security policy forbids every request and every script but its own."""
-        import jinja2
-        from markupsafe import Markup
-
-        assets = resources.files(__package__) / "assets"
-        own = (assets / "experiment.js").read_text(encoding="utf-8")
-        scripts = [base._script(base._bundle()), base._script(base._enclosed(f'"use strict";\n{own}'))]
-        environment = jinja2.Environment(
-            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        template = environment.from_string((assets / "experiment.html.j2").read_text(encoding="utf-8"))
+        template = (resources.files(__package__) / "assets" / "experiment.html.j2").read_text(encoding="utf-8")
         rows = [[(row, table.cells(row)) for row in table.rows] for table in self.tables]
-        return template.render(
-            page=self,
-            tables=list(zip(self.tables, rows, strict=True)),
-            version=__version__,
-            css=Markup(base._asset("page.css")),
-            policy=base._policy(scripts),
-            charts=base._json([drawing.specification for drawing in self.drawings]),
-            scripts=scripts,
-        )
+        return rendered(template, self.drawings, page=self, tables=list(zip(self.tables, rows, strict=True)))
 
     def write(self, folder: Path) -> Path:
         """``results.json``, a CSV a table and ``report.html``, which is returned."""

@@ -6,7 +6,22 @@ import sys
 
 import typer
 
-from . import _options, audit, data, demo, experiment, fuse, negatives, position, rerank, retrieve, rotate, score, train
+from . import (
+    _options,
+    audit,
+    data,
+    demo,
+    expand,
+    experiment,
+    fuse,
+    negatives,
+    position,
+    rerank,
+    retrieve,
+    rotate,
+    score,
+    train,
+)
 
 app = typer.Typer(
     name="evenrank",
@@ -27,6 +42,7 @@ app.command("score")(score.command)
 app.command("audit")(audit.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
+app.command("expand")(expand.command)
 app.command("fuse")(fuse.command)
 app.command("train")(train.command)
 app.command("rotate")(rotate.command)

@@ -1,0 +1,59 @@
+"""``evenrank expand``: queries expanded with word vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+
+def command(
+    queries: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
+    vectors: Annotated[
+        str, typer.Option(help="word2vec, GloVe or fastText file, saved vectors, or a transformer's folder.")
+    ],
+    out: Annotated[str, typer.Option(help="The queries to write (TSV).")],
+    k: Annotated[int, typer.Option(help="Words for each query.")] = 5,
+    form: Annotated[str, typer.Option(help="cosine, or dot (Diaz et al.).")] = "cosine",
+    language_model: Annotated[
+        float | None,
+        typer.Option(
+            metavar="WEIGHT", help="Mix with the query's own words, which get WEIGHT: for retrieve --weighted."
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None, typer.Option(metavar="VECTORS", help="Say which queries other vectors expand differently.")
+    ] = None,
+    changes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --compare: write these queries as JSONL.")
+    ] = None,
+) -> None:
+    """Replace each query by the words nearest to it in a vector space."""
+    from evenrank.embeddings import read_vectors
+    from evenrank.io import EvenrankError, atomic_path, check_writable, read_queries
+    from evenrank.retrieval.expansion import expand
+
+    if changes is not None and compare is None:
+        raise EvenrankError("--changes needs --compare")
+    for target in filter(None, (out, changes)):
+        check_writable(target)
+    table = read_queries(queries)
+    found = expand(table, read_vectors(vectors), k, cast(Any, form))
+    written = found.expanded() if language_model is None else found.language_model(language_model)
+    with atomic_path(out) as part:
+        written.write_csv(part, include_header=False, separator="\t", quote_style="never")
+    expanded = table.height - len(found.unexpanded)
+    typer.echo(f"{expanded} of {table.height} queries expanded: {out}", err=True)
+    missing = found.missing
+    if missing.height:
+        some = ", ".join(missing["word"].head(20)) + (", …" if missing.height > 20 else "")
+        typer.echo(f"{missing.height} words have no vector: {some}", err=True)
+    if len(found.unexpanded):
+        some = ", ".join(found.unexpanded.head(20)) + (", …" if len(found.unexpanded) > 20 else "")
+        typer.echo(f"{len(found.unexpanded)} queries stay as they are: {some}", err=True)
+    if compare is not None:
+        changed = found.changes(expand(table, read_vectors(compare), k, cast(Any, form)))
+        typer.echo(f"{changed.height} of {table.height} queries are expanded differently with {compare}", err=True)
+        if changes is not None:
+            with atomic_path(changes) as part:
+                changed.write_ndjson(part)

@@ -1,0 +1,193 @@
+"""Query expansion with word vectors.
+
+Gerritse and de Vries, "Effect of debiasing on information retrieval" (cosine); Diaz, Mitra and Craswell, ACL 2016,
+"Query expansion with locally-trained word embeddings" (dot, and the language-model form).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank.embeddings import Vectors
+from evenrank.io import EvenrankError
+from evenrank.io.errors import shown
+
+Form = Literal["cosine", "dot"]
+Array = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_BLOCK = 1 << 15
+
+
+@functools.cache
+def stop_words() -> frozenset[str]:
+    """NLTK's English stop list."""
+    text = (resources.files(__package__) / "nltk_english.txt").read_text(encoding="utf-8")
+    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+
+
+def query_words(text: str) -> list[str]:
+    """A query's words in lower case, without stop words. An apostrophe within a word is part of it."""
+    words = (word.lower().replace("’", "'") for word in _WORD.findall(text))
+    return [word for word in words if word not in stop_words()]
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """Queries expanded.
+
+    ``queries``: ``query_id``, ``text``, as given. ``words``: ``query_id``, ``rank`` (from 1), ``word``, ``score``: the
+    words found for each query, best first; a query without a word that has a vector has no row. ``own``: ``query_id``,
+    ``word``, ``known``: the words of each query, and whether they have a vector.
+    """
+
+    queries: pl.DataFrame
+    words: pl.DataFrame
+    own: pl.DataFrame
+
+    @property
+    def missing(self) -> pl.DataFrame:
+        """``word``, ``queries``: the words of queries that have no vector, the most frequent first."""
+        lacking = self.own.filter(~pl.col("known")).unique(["query_id", "word"])
+        counted = lacking.group_by("word").agg(pl.len().alias("queries"))
+        return counted.sort(["queries", "word"], descending=[True, False])
+
+    @property
+    def unexpanded(self) -> pl.Series:
+        """The ids of the queries that stay as they are, because none of their words has a vector."""
+        expanded = self.words["query_id"].unique()
+        return self.queries["query_id"].filter(~self.queries["query_id"].is_in(expanded.implode()))
+
+    def expanded(self) -> pl.DataFrame:
+        """``query_id``, ``text``: the expanded words alone, best first, underscores as spaces."""
+        text = pl.col("word").str.replace_all("_", " ").str.join(" ").alias("expanded")
+        return self._texts(self.words.group_by("query_id", maintain_order=True).agg(text))
+
+    def language_model(self, weight: float) -> pl.DataFrame:
+        """``query_id``, ``text``: weighted words (``word^0.3``) of p'(w) = weight · p_q(w) + (1 − weight) · p_exp(w).
+
+        p_q: the share of each of the query's own words; p_exp: the expansion words' scores, those below 0 as 0, scaled
+        to sum to 1 (equal where none is above 0). The parts of a word with an underscore share its weight. Raises
+        EvenrankError for a weight outside 0 to 1.
+        """
+        if not 0 <= weight <= 1:
+            raise EvenrankError(f"language model: expected a weight from 0 to 1, found {weight}")
+        expanded = self.words.with_columns(pl.col("score").clip(0).alias("p"))
+        total = pl.col("p").sum().over("query_id")
+        share = pl.when(total > 0).then(pl.col("p") / total).otherwise(1 / pl.len().over("query_id"))
+        parts = pl.col("word").str.replace_all("_", " ").str.strip_chars().str.split(" ")
+        expanded = expanded.select("query_id", parts, ((1 - weight) * share).alias("p"))
+        expanded = expanded.with_columns(pl.col("p") / pl.col("word").list.len()).explode("word")
+        own = self.own.filter(pl.col("query_id").is_in(self.words["query_id"].unique().implode()))
+        own = own.select("query_id", "word", (weight / pl.len().over("query_id")).alias("p"))
+        whole = pl.concat([own, expanded]).group_by("query_id", "word", maintain_order=True).agg(pl.col("p").sum())
+        weighted = pl.format("{}^{}", pl.col("word"), pl.col("p").round(6)).str.join(" ").alias("expanded")
+        whole = whole.filter((pl.col("p") > 0) & (pl.col("word") != ""))
+        return self._texts(whole.group_by("query_id", maintain_order=True).agg(weighted))
+
+    def _texts(self, table: pl.DataFrame) -> pl.DataFrame:
+        joined = self.queries.join(table, on="query_id", how="left", maintain_order="left")
+        return joined.select("query_id", pl.coalesce("expanded", "text").alias("text"))
+
+    def changes(self, other: Expansion) -> pl.DataFrame:
+        """``query_id``, ``before``, ``after`` (lists): queries that this and ``other`` expand with different words."""
+        sets = [one.words.group_by("query_id").agg(pl.col("word")) for one in (self, other)]
+        both = self.queries.select("query_id")
+        for name, table in zip(("before", "after"), sets, strict=True):
+            both = both.join(table.rename({"word": name}), on="query_id", how="left", maintain_order="left")
+        both = both.with_columns(pl.col("before", "after").fill_null(pl.lit([], dtype=pl.List(pl.String))))
+        return both.filter(pl.col("before").list.sort() != pl.col("after").list.sort())
+
+
+def expand(queries: pl.DataFrame, vectors: Vectors, k: int = 5, form: Form = "cosine") -> Expansion:
+    """The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), its own words left out.
+
+    ``cosine``: nearest by cosine to the mean of the unit vectors of the query's words; ``dot``: the largest of U Uᵀ q,
+    q the query's word counts. A query's own words are left out exactly as they are written there, in lower case, so
+    that ``He`` can expand ``he``. Equal scores: the earlier word of the vocabulary. All queries at once, in blocks of
+    the vocabulary. Raises EvenrankError for a setting out of range, and where no word of any query has a vector.
+    """
+    if k < 1:
+        raise EvenrankError(f"k: expected 1 or more, found {k}")
+    if form not in ("cosine", "dot"):
+        raise EvenrankError(f"form: expected cosine or dot, found {shown(form)}")
+    words = [query_words(text) for text in queries["text"]]
+    wanted = {word for own in words for word in own}
+    row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}
+    own = pl.DataFrame(
+        [(query, word, word in row_of) for query, of in zip(queries["query_id"], words, strict=True) for word in of],
+        {"query_id": pl.String, "word": pl.String, "known": pl.Boolean},
+        orient="row",
+    )
+    rows = [[row_of[word] for word in of if word in row_of] for of in words]
+    numbers = [number for number, of in enumerate(rows) if of]
+    if not numbers:
+        raise EvenrankError("no word of any query has a vector")
+    points = np.stack([_point(vectors.matrix[rows[number]], form) for number in numbers])
+    most = max(len(set(of)) for of in rows)
+    query, row, score = _nearest(vectors.matrix, points, min(k + most, len(vectors.words)), form)
+    self_pairs = np.array(
+        [n * len(vectors.words) + row for n, number in enumerate(numbers) for row in set(rows[number])]
+    )
+    keep = ~np.isin(query * len(vectors.words) + row, self_pairs)
+    found = pl.DataFrame(
+        {
+            "query_id": queries["query_id"].gather(np.array(numbers)[query[keep]]),
+            "word": [vectors.words[i] for i in row[keep]],
+            "score": score[keep].astype(np.float64),
+        },
+        schema_overrides={"word": pl.String},
+    )
+    rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
+    found = found.with_columns(rank).filter(pl.col("rank") <= k).select("query_id", "rank", "word", "score")
+    return Expansion(queries.select("query_id", "text"), found, own)
+
+
+def _point(vectors: Floats, form: Form) -> Floats:
+    if form == "dot":
+        total: Floats = vectors.sum(axis=0, dtype=np.float64).astype(np.float32)
+        return total
+    mean = _unit(vectors).mean(axis=0, dtype=np.float64)
+    length = np.linalg.norm(mean)
+    point: Floats = (mean / length if length else mean).astype(np.float32)
+    return point
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Rows of length 1; a row of 0 stays."""
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
+    units: Floats = vectors / np.where(length > 0, length, np.float32(1))[:, None]
+    return units
+
+
+def _nearest(matrix: Array, points: Array, count: int, form: Form) -> tuple[Array, Array, Array]:
+    """Query, row and score of the first ``count`` rows of ``matrix`` [V, D] for each of ``points`` [Q, D], by query."""
+    best_query = best_row = np.empty(0, np.int64)
+    best_score = np.empty(0, np.float32)
+    lowest = np.full(len(points), -np.inf, np.float32)
+    for start in range(0, len(matrix), _BLOCK):
+        block = matrix[start : start + _BLOCK]
+        scores = points @ (_unit(block) if form == "cosine" else block).T
+        if start == 0 and count < scores.shape[1]:
+            lowest = np.partition(scores, -count, axis=1)[:, -count]
+        # Only what could still be among the first is looked at one by one.
+        query, row = np.nonzero(scores >= lowest[:, None])
+        best_query = np.concatenate([best_query, query])
+        best_row = np.concatenate([best_row, row + start])
+        best_score = np.concatenate([best_score, scores[query, row]])
+        order = np.lexsort((best_row, -best_score, best_query))
+        best_query, best_row, best_score = best_query[order], best_row[order], best_score[order]
+        first = np.searchsorted(best_query, np.arange(len(points)))
+        place = np.arange(len(best_query)) - first[best_query]
+        keep = place < count
+        best_query, best_row, best_score, place = best_query[keep], best_row[keep], best_score[keep], place[keep]
+        last = place == count - 1
+        lowest[best_query[last]] = best_score[last]
+    return best_query, best_row, best_score

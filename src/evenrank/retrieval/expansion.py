@@ -162,8 +162,9 @@ def _point(vectors: Floats, form: Form) -> Floats:
 
 def _unit(vectors: Floats) -> Floats:
     """Rows of length 1; a row of 0 stays."""
-    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
-    units: Floats = vectors / np.where(length > 0, length, np.float32(1))[:, None]
+    length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
+    length[length == 0] = 1
+    units: Floats = vectors / length[:, None]
     return units
 
 

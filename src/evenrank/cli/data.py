@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Public word lists, query sets and runs.", no_args_is_help=True)
+app = typer.Typer(help="Public word lists, query sets and runs; SQuAD files as collections.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -33,3 +33,30 @@ def fetch(
 
     for path in fetch_data(name, to):
         typer.echo(str(path))
+
+
+@app.command("squad")
+def squad(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="SQuAD files; of several, the last is the test.")],
+    to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the collection.")],
+    validation: Annotated[
+        int, typer.Option("--validation", help="Several files: so many training questions, by article, validate.")
+    ] = 5000,
+    shares: Annotated[
+        str, typer.Option("--shares", help="One file: shares of training, validation and test, by article.")
+    ] = "0.7 0.1 0.2",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the splits.")] = 0,
+) -> None:
+    """Turn SQuAD files into a collection: passages, queries, qrels, answer spans."""
+    from evenrank.io.errors import EvenrankError, shown
+    from evenrank.io.squad_collection import squad_collection
+
+    try:
+        first, second, third = map(float, shares.split())
+    except ValueError:
+        raise EvenrankError(f"--shares: expected three numbers, found {shown(shares)}") from None
+    made = squad_collection(files, validation=validation, shares=(first, second, third), seed=seed)
+    folder = made.write(to)
+    for name, count in made.counts.items():
+        typer.echo(f"{count:>8}  {name.replace('_', ' ')}")
+    typer.echo(str(folder), err=True)

@@ -1,0 +1,249 @@
+"""SQuAD files as a retrieval collection: passages, queries with their splits, qrels and answer spans."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .errors import EvenrankError, InputError, shown
+from .files import atomic_path, write_text
+from .squad import load_squad, paragraphs
+
+SPLITS = ("train", "valid", "test")
+VALIDATION = 5000
+"""How many of the training questions of the official SQuAD 2.0 split validate."""
+SHARES = (0.7, 0.1, 0.2)
+# What would end a field or a line of a TSV; one character each, so that spans stay where they are.
+_BREAKS = str.maketrans("\t\r\n", "   ")
+
+
+@dataclass(frozen=True, slots=True)
+class SquadCollection:
+    """A retrieval collection made of SQuAD files.
+
+    collection: ``doc_id``, ``text``, every different passage once.
+    queries: ``query_id``, ``text``, ``split`` (``train``, ``valid``, ``test``, or null: left out of all three).
+    qrels: ``query_id``, ``doc_id``, ``relevance`` (1).
+    squad: the answers in SQuAD's form, as :func:`evenrank.io.squad.read_answers` reads it, with ``doc_id`` at each
+    paragraph and ``query_id`` at each question.
+    counts: what was met and what was left out.
+    """
+
+    collection: pl.DataFrame
+    queries: pl.DataFrame
+    qrels: pl.DataFrame
+    squad: dict[str, Any]
+    counts: dict[str, int]
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes collection.tsv, queries.tsv, queries.SPLIT.tsv, qrels.txt (TREC), answers.json and counts.json.
+
+        Each file appears whole or not at all; counts.json, the last, says that all are there.
+        """
+        target = Path(folder)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(target, f"cannot be made a folder: {error.strerror or error}") from None
+        _write_lines(self.collection, target / "collection.tsv", "\t")
+        queries = self.queries.select("query_id", "text")
+        _write_lines(queries, target / "queries.tsv", "\t")
+        for split in SPLITS:
+            of_split = queries.filter(self.queries["split"] == split)
+            if of_split.height:
+                _write_lines(of_split, target / f"queries.{split}.tsv", "\t")
+        lines = self.qrels.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance")
+        _write_lines(lines, target / "qrels.txt", " ")
+        write_text(target / "answers.json", json.dumps(self.squad, ensure_ascii=False))
+        write_text(target / "counts.json", json.dumps(self.counts, indent=1))
+        return target
+
+
+def squad_collection(
+    files: Sequence[str | os.PathLike[str]],
+    *,
+    validation: int = VALIDATION,
+    shares: tuple[float, float, float] = SHARES,
+    seed: int = 0,
+) -> SquadCollection:
+    """SQuAD files as one collection with splits.
+
+    Several files: the official split, the last one the test questions, of the others ``validation`` questions drawn by
+    article (in a seeded order, until they are enough; the rest of the last article's questions is left out of training
+    too). One file: its articles divided by ``shares`` of the questions (training, validation, test). Passages of the
+    same text are one document. Unanswerable questions (``is_impossible``, or without an answer) and those without a
+    text are left out and counted; their passages stay.
+
+    Ids: a paragraph's ``doc_id`` and a question's ``query_id`` where they are there, else the paragraph's number over
+    all files and the question's ``id``. Raises InputError for what is not SQuAD, for an answer that does not stand
+    where its span says, for an id with white space, and for one that has two texts or stands in two splits' files.
+    """
+    if not files:
+        raise EvenrankError("expected a SQuAD file, found none")
+    if validation < 0 or seed < 0:
+        raise EvenrankError(f"validation and seed: expected whole numbers from 0, found {validation} and {seed}")
+    if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < 1 + 1e-9:
+        raise EvenrankError(f"shares: expected three numbers from 0 that sum to at most 1, found {shown(shares)}")
+    made = _Maker()
+    for number, path in enumerate(files):
+        made.add(path, number)
+    if not made.question:
+        raise InputError(files[0], "no question has an answer")
+    if len(files) > 1:
+        made.official(len(files) - 1, validation, seed)
+    else:
+        made.by_article(shares, seed)
+    return made.result()
+
+
+class _Maker:
+    def __init__(self) -> None:
+        self.text: dict[str, str] = {}
+        self.doc_of: dict[str, str] = {}
+        self.question: dict[str, str] = {}
+        self.file_of: dict[str, int] = {}
+        self.article_of: dict[str, int] = {}
+        self.split: dict[str, str | None] = {}
+        self.judged: dict[tuple[str, str], None] = {}
+        self.articles: list[tuple[int, str, dict[str, dict[str, Any]]]] = []
+        self.counts = dict.fromkeys(
+            ("paragraphs", "repeated_paragraphs", "questions", "unanswerable", "without_text", "left_out_of_splits"), 0
+        )
+
+    def add(self, path: str | os.PathLike[str], file: int) -> None:
+        data = load_squad(path)
+        offset = self.counts["paragraphs"]
+        ids = (doc_id for doc_id, _ in paragraphs(data))
+        for number, article in enumerate(data["data"]):
+            kept: dict[str, dict[str, Any]] = {}
+            self.articles.append((file, str(article.get("title", number)), kept))
+            for paragraph in article["paragraphs"]:
+                own = next(ids)
+                doc_id = own if "doc_id" in paragraph else str(int(own) + offset)
+                doc_id = self._passage(path, doc_id, paragraph["context"].translate(_BREAKS))
+                place = kept.setdefault(doc_id, {"doc_id": doc_id, "context": self.text[doc_id], "qas": []})
+                for question in paragraph["qas"]:
+                    self._question(path, file, doc_id, question, place["qas"])
+
+    def _passage(self, path: str | os.PathLike[str], doc_id: str, text: str) -> str:
+        _check_id(path, doc_id)
+        self.counts["paragraphs"] += 1
+        _check_text(path, text)
+        known = self.doc_of.get(text)
+        if known is not None:
+            self.counts["repeated_paragraphs"] += 1
+            return known
+        if doc_id in self.text:
+            raise InputError(path, f"two passages have the document id {shown(doc_id)} and different texts")
+        self.text[doc_id] = text
+        self.doc_of[text] = doc_id
+        return doc_id
+
+    def _question(
+        self, path: str | os.PathLike[str], file: int, doc_id: str, question: dict[str, Any], into: list[dict[str, Any]]
+    ) -> None:
+        self.counts["questions"] += 1
+        if question.get("is_impossible") or not question["answers"]:
+            self.counts["unanswerable"] += 1
+            return
+        text = " ".join(str(question.get("question", "")).split())
+        if not text:
+            self.counts["without_text"] += 1
+            return
+        _check_text(path, text)
+        query_id = str(question.get("query_id", question.get("id")))
+        _check_id(path, query_id)
+        if self.question.setdefault(query_id, text) != text:
+            raise InputError(path, f"two questions have the id {shown(query_id)} and different texts")
+        if self.file_of.setdefault(query_id, file) != file:
+            raise InputError(path, f"the question {shown(query_id)} stands in two files, so in two splits")
+        answers = []
+        context = self.text[doc_id]
+        for answer in question["answers"]:
+            found, start = answer["text"].translate(_BREAKS), int(answer["answer_start"])
+            if start < 0 or context[start : start + len(found)] != found:
+                there = shown(context[start : start + len(found)])
+                raise InputError(path, f"question {query_id}: expected the answer {shown(found)}, found {there}")
+            answers.append({"text": found, "answer_start": start})
+        self.article_of.setdefault(query_id, len(self.articles) - 1)
+        self.judged[query_id, doc_id] = None
+        kept = {"id": str(question.get("id", query_id)), "query_id": query_id, "question": text}
+        into.append({**kept, "answers": answers, "is_impossible": False})
+
+    def _shuffled(self, seed: int, below: int | None = None) -> list[list[str]]:
+        """The questions of each article, the articles in a drawn order; of the files before ``below`` alone."""
+        by_article: dict[int, list[str]] = {}
+        for query_id, article in self.article_of.items():
+            if below is None or self.file_of[query_id] < below:
+                by_article.setdefault(article, []).append(query_id)
+        articles = list(by_article.values())
+        return [articles[place] for place in np.random.default_rng(seed).permutation(len(articles))]
+
+    def official(self, test: int, validation: int, seed: int) -> None:
+        for query_id, file in self.file_of.items():
+            self.split[query_id] = "test" if file == test else "train"
+        room = validation
+        for queries in self._shuffled(seed, below=test):
+            if room == 0:
+                break
+            for place, query_id in enumerate(queries):
+                self.split[query_id] = "valid" if place < room else None
+            room -= min(room, len(queries))
+        if "train" not in self.split.values():
+            total = sum(file < test for file in self.file_of.values())
+            raise EvenrankError(f"validation: {validation} of {total} questions for training leave none to train on")
+
+    def by_article(self, shares: tuple[float, float, float], seed: int) -> None:
+        ends = np.cumsum(shares) * len(self.question)
+        done = 0
+        for queries in self._shuffled(seed):
+            # By the middle of the article, so that no split is ahead on average.
+            place = int(np.searchsorted(ends, done + len(queries) / 2, side="right"))
+            self.split |= dict.fromkeys(queries, SPLITS[place] if place < len(SPLITS) else None)
+            done += len(queries)
+
+    def result(self) -> SquadCollection:
+        ids = list(self.question)
+        splits = [self.split[query_id] for query_id in ids]
+        queries = pl.DataFrame(
+            {"query_id": ids, "text": list(self.question.values()), "split": pl.Series(splits, dtype=pl.String)}
+        )
+        qrels = pl.DataFrame(list(self.judged), {"query_id": pl.String, "doc_id": pl.String}, orient="row")
+        collection = {"doc_id": list(self.text), "text": list(self.text.values())}
+        self.counts["left_out_of_splits"] = splits.count(None)
+        self.counts |= {"documents": len(self.text), "queries": len(ids), "articles": len(self.articles)}
+        self.counts |= {split: splits.count(split) for split in SPLITS}
+        data = [{"title": title, "paragraphs": list(kept.values())} for _, title, kept in self.articles]
+        return SquadCollection(
+            pl.DataFrame(collection, {"doc_id": pl.String, "text": pl.String}),
+            queries,
+            qrels.with_columns(pl.lit(1, dtype=pl.Int64).alias("relevance")),
+            {"version": "v2.0", "data": data},
+            self.counts,
+        )
+
+
+def _check_id(path: str | os.PathLike[str], found: str) -> None:
+    _check_text(path, found)
+    if not found or re.search(r"\s", found):
+        raise InputError(path, f"expected an id without white space, found {shown(found)}")
+
+
+def _check_text(path: str | os.PathLike[str], text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(path, f"expected Unicode, found half a surrogate pair: {shown(ascii(text))}") from None
+
+
+def _write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
+    with atomic_path(path) as part:
+        table.write_csv(part, include_header=False, separator=separator, quote_style="never")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .measure import Row, show
 
-NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing", "negatives")
+NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing", "negatives", "retrieval", "expansion")
 
 
 def main(arguments: list[str]) -> None:

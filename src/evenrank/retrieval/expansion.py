@@ -162,10 +162,15 @@ def _point(vectors: Floats, form: Form) -> Floats:
 
 def _unit(vectors: Floats) -> Floats:
     """Rows of length 1; a row of 0 stays."""
-    length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).astype(np.float32)
-    length[length == 0] = 1
-    units: Floats = vectors / length[:, None]
+    units: Floats = vectors / _lengths(vectors)[:, None]
     return units
+
+
+def _lengths(vectors: Floats) -> Floats:
+    """The lengths of rows, 1 for a row of 0."""
+    length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    length[length == 0] = 1
+    return length
 
 
 def _nearest(matrix: Array, points: Array, count: int, form: Form) -> tuple[Array, Array, Array]:
@@ -175,7 +180,9 @@ def _nearest(matrix: Array, points: Array, count: int, form: Form) -> tuple[Arra
     lowest = np.full(len(points), -np.inf, np.float32)
     for start in range(0, len(matrix), _BLOCK):
         block = matrix[start : start + _BLOCK]
-        scores = points @ (_unit(block) if form == "cosine" else block).T
+        scores = points @ block.T
+        if form == "cosine":
+            scores *= 1 / _lengths(block)
         if start == 0 and count < scores.shape[1]:
             lowest = np.partition(scores, -count, axis=1)[:, -count]
         # Only what could still be among the first is looked at one by one.

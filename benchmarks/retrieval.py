@@ -1,0 +1,64 @@
+"""BM25 against bm25s itself on the same postings, and RM3, on 200,000 passages."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import polars as pl
+
+from .measure import Row, run
+
+PASSAGES, QUERIES, K = 200_000, 1_000, 1_000
+
+
+def make(folder: Path) -> None:
+    """The built-in collection with its questions."""
+    from evenrank.synthetic import Planted, generate
+
+    made = generate(Planted(passages=PASSAGES, queries=QUERIES))
+    made.collection.write_parquet(folder / "c.parquet")
+    made.queries.select("query_id", "text").write_parquet(folder / "q.parquet")
+
+
+def both(folder: str) -> None:
+    """Prints seconds of a search of ours, of bm25s with the same index and terms, and of ours with RM3."""
+    import numba
+
+    from evenrank.retrieval.analysis import Analyzer
+    from evenrank.retrieval.bm25 import Index
+    from evenrank.retrieval.rm3 import RM3
+
+    collection, queries = (pl.read_parquet(Path(folder) / f"{name}.parquet") for name in "cq")
+    index = Index.build(collection, Analyzer("english", "english"), forward=True, quiet=True)
+    index.search(queries.head(1), K, backend="numba", quiet=True)
+    engine = index._engine("numba", QUERIES)
+    ours, theirs = [], []
+    for _ in range(5):
+        start = time.perf_counter()
+        index.search(queries, K, backend="numba", quiet=True)
+        ours.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        terms = index.analyzer.terms(queries["text"], grow=False).filter(pl.col("term") >= 0)
+        lists = terms.group_by("text", maintain_order=True).agg("term")["term"].to_list()
+        engine.retrieve(lists, k=K, show_progress=False, n_threads=numba.get_num_threads(), backend_selection="numba")
+        theirs.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    index.search(queries, K, rm3=RM3(), quiet=True)
+    print(min(ours), min(theirs), time.perf_counter() - start)
+
+
+def rows(folder: Path) -> list[Row]:
+    """The table's lines."""
+    make(folder)
+    ours, theirs, rm3 = map(float, run("retrieval.both", str(folder)).said.split())
+    return [
+        Row(
+            f"BM25: seconds for {QUERIES:,} queries x {K:,}",
+            f"{ours:.2f}",
+            f"{theirs:.2f}",
+            f"{ours / theirs:.2f} x",
+            "<= 1.1",
+        ),
+        Row("RM3: queries a second", f"{QUERIES / rm3:.0f}", f"{QUERIES / ours:.0f} (BM25)", "", "-"),
+    ]

@@ -39,6 +39,11 @@ def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
 
 
+def queries(identifier: str) -> Iterator[Any]:
+    """The queries of a data set as it has them, with all their fields."""
+    return _iterate(identifier, "queries")
+
+
 def qrels(identifier: str) -> pl.DataFrame:
     """The judgements of a data set: ``query_id``, ``doc_id``, ``relevance``."""
     rows = [(item.query_id, item.doc_id, item.relevance) for item in _iterate(identifier, "qrels")]

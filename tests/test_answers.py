@@ -1,0 +1,283 @@
+"""Answer positions: by hand, against the obvious way, in a collection, and the command with its page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_datasets
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_datasets.datasets.base import Dataset
+from ir_datasets.formats import BaseQueries, GenericDoc, TrecQrels, TsvDocs
+from ir_datasets.util import LocalDownload
+
+from evenrank.io import EvenrankError, InputError
+from evenrank.io.answers import match_answers
+from evenrank.measures.answers import answer_positions, positions_of
+
+SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
+
+
+def passages(*texts: str) -> pl.DataFrame:
+    columns = {"doc_id": [str(i) for i in range(len(texts))], "text": list(texts)}
+    return pl.DataFrame(columns, {"doc_id": pl.String, "text": pl.String})
+
+
+def wanted(*rows: tuple[str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), ["query_id", "doc_id", "answer"], orient="row")
+
+
+def spans(*rows: tuple[str, str, int, int]) -> pl.DataFrame:
+    given_rows = [(query, doc, "", start, end) for query, doc, start, end in rows]
+    return pl.DataFrame(given_rows, dict(zip(SPAN, [pl.String] * 3 + [pl.Int64] * 2, strict=True)), orient="row")
+
+
+def squad(path: Path, *contexts: tuple[str, str, int]) -> Path:
+    data = [
+        {"context": text, "qas": [{"id": f"q{i}", "question": "?", "answers": [{"text": answer, "answer_start": at}]}]}
+        for i, (text, answer, at) in enumerate(contexts)
+    ]
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": data}]}), encoding="utf-8")
+    return path
+
+
+def test_matches_by_hand() -> None:
+    texts = passages("The bee, a Bee and beehives. Bee", "Straße, STRASSE", "aa aa aa", "cost $5 or 5")
+    found, unmatched = match_answers(
+        wanted(
+            ("q2", "1", "straße"),
+            ("q1", "0", " bee "),
+            ("q1", "0", "wasp"),
+            ("q1", "0", ""),
+            ("q3", "2", "aa aa"),
+            ("q4", "3", "$5"),
+            ("q4", "9", "5"),
+            ("q1", "0", " bee "),
+        ),
+        texts,
+    )
+    assert found.rows() == [
+        ("q2", "1", "Straße", 0, 6),
+        ("q1", "0", "bee", 4, 7),
+        ("q1", "0", "Bee", 11, 14),
+        ("q1", "0", "Bee", 29, 32),
+        ("q3", "2", "aa aa", 0, 5),
+        ("q3", "2", "aa aa", 3, 8),
+        ("q4", "3", "$5", 5, 7),
+    ]
+    assert unmatched.rows() == [("q1", "0", "wasp"), ("q1", "0", ""), ("q4", "9", "5")]
+
+
+@given(st.text("aB1_ .é", max_size=16), st.text("aB1_ .é", max_size=3))
+def test_matches_as_a_regular_expression_finds_them(text: str, answer: str) -> None:
+    found, unmatched = match_answers(wanted(("q", "0", answer)), passages(text))
+    needle = answer.strip()
+    expected = []
+    for start in range(len(text)) if needle else []:
+        end = start + len(needle)
+        left = needle[0:1] if re.match(r"\w", needle) else ""
+        right = needle[-1:] if re.match(r"\w", needle[-1]) else ""
+        cut = (left and re.match(r"\w", text[max(start - 1, 0) : start])) or (right and re.match(r"\w", text[end:]))
+        if text[start:end].casefold() == needle.casefold() and not cut:
+            expected.append((start, end))
+    assert [row[3:] for row in found.rows()] == expected
+    assert unmatched.height == (not expected)
+
+
+def test_positions_by_hand() -> None:
+    # Words: 0 A, 1 bee, 2 flew, 3 home. "ee" begins within word 1; a span twice is one place.
+    texts = passages("A  bee flew\thome.", "one two three four five six seven")
+    found = answer_positions(
+        spans(
+            ("q1", "0", 0, 1),
+            ("q1", "0", 4, 6),
+            ("q1", "0", 0, 1),
+            ("q2", "0", 12, 16),
+            ("q2", "1", 4, 13),
+            ("q3", "1", 28, 33),
+        ),
+        texts,
+    )
+    assert found.table.select("token", "tokens").rows() == [(0, 4), (1, 4), (3, 4), (1, 7), (6, 7)]
+    assert (found.pairs, found.table.height) == (4, 5)
+    assert found.mean == pytest.approx((0 + 1 / 4 + 3 / 4 + 1 / 7 + 6 / 7) / 5)
+    assert found.mean_token == pytest.approx(11 / 5)
+    assert found.first_third == pytest.approx(3 / 5)
+    # F jumps to 3/5 at 1/4: the largest distance.
+    assert found.ks == pytest.approx(3 / 5 - 1 / 4)
+    assert [row["count"] for row in found.relative_histogram(4)] == [2, 1, 0, 2]
+    assert [row["count"] for row in found.absolute_histogram(2)] == [3, 1, 0, 1]
+    uniform = found.uniform()
+    assert uniform["mean"] == pytest.approx((3 * (0 + 1 + 2 + 3) / 16 + 2 * 21 / 49) / 5)
+    assert uniform["first_third"] == pytest.approx((3 * 2 / 4 + 2 * 3 / 7) / 5)
+
+
+WORDS = st.text(
+    ["a", "é", ".", " ", "\t", "\u00a0", "\u2028", "\x1c", "\u200b", "日", "\u3000"], min_size=1, max_size=25
+)
+
+
+@given(st.lists(st.tuples(WORDS, st.integers(0, 24)), min_size=1, max_size=6))
+def test_positions_are_those_of_str_split(cases: list[tuple[str, int]]) -> None:
+    cases = [(text, at) for text, at in cases if at < len(text) and text[at].strip()]
+    rows = [(str(i), str(i), at, at + 1) for i, (_, at) in enumerate(cases)]
+    found = answer_positions(spans(*rows), passages(*(text for text, _ in cases)))
+    assert found.table.height == len(cases)
+    for (text, at), token, tokens in zip(cases, found.table["token"], found.table["tokens"], strict=True):
+        words = text.split()
+        assert tokens == len(words)
+        begins = [match.start() for match in re.finditer(r"[^\s]+", text)]
+        assert token == sum(begin <= at for begin in begins) - 1
+    if cases:
+        position = np.sort(found.position)
+        n = len(position)
+        slow = max(max(abs((i + 1) / n - x), abs(i / n - x)) for i, x in enumerate(position))
+        assert found.ks == pytest.approx(slow)
+        assert sum(row["count"] for row in found.relative_histogram()) == n
+        for row in found.relative_histogram(3):
+            low, high = round(row["low"] * 3), round(row["high"] * 3)
+            table = zip(found.table["token"], found.table["tokens"], strict=True)
+            assert row["count"] == sum(low * tokens <= 3 * token < high * tokens for token, tokens in table)
+
+
+def test_a_span_outside_its_passage_is_refused() -> None:
+    for row in (("q", "0", 2, 9), ("q", "5", 0, 1), ("q", "0", -1, 1), ("q", "0", 1, 1)):
+        with pytest.raises(EvenrankError, match="1 answers lie in no passage: question 'q'"):
+            answer_positions(spans(row), passages("a b"))
+
+
+def test_annotated_places_and_every_match(tmp_path: Path) -> None:
+    # The annotated "b" is inside a word, where no match is looked for.
+    path = squad(tmp_path / "a.json", ("x is x and x", "x", 5), ("abc b", "b", 1))
+    every = positions_of(path)
+    assert sorted(every.table["token"]) == [0, 0, 1, 2, 4]
+    assert every.unmatched.height == 0
+    assert sorted(positions_of(path, annotated=True).table["token"]) == [0, 2]
+
+
+def test_passages_of_collections(tmp_path: Path) -> None:
+    path = squad(tmp_path / "a.json", ("x is here", "x", 0), ("y", "y", 0))
+    (tmp_path / "c.tsv").write_text("0\there is x\n7\tnothing\n", encoding="utf-8")
+    (tmp_path / "d.tsv").write_text("1\tno\n", encoding="utf-8")
+    found = positions_of(path, [tmp_path / "c.tsv", tmp_path / "d.tsv"])
+    assert found.table.select("query_id", "token").rows() == [("q0", 2)]
+    assert found.unmatched.rows() == [("q1", "1", "y")]
+    with pytest.raises(InputError, match="the document '0' stands in another collection too"):
+        positions_of(path, [tmp_path / "c.tsv", tmp_path / "c.tsv"])
+    with pytest.raises(InputError, match=r"no answer stands in its passage \(2 were looked for\)"):
+        positions_of(path, [tmp_path / "d.tsv"])
+    with pytest.raises(EvenrankError, match="annotated places are places in the file's own texts"):
+        positions_of(path, [tmp_path / "c.tsv"], annotated=True)
+
+
+class Asked(BaseQueries):
+    """Queries as msmarco-qna has them."""
+
+    def __init__(self, answers: bool) -> None:
+        self._answers = answers
+
+    def queries_iter(self):
+        from typing import NamedTuple
+
+        class Query(NamedTuple):
+            query_id: str
+            text: str
+            answers: tuple[str, ...]
+
+        class Plain(NamedTuple):
+            query_id: str
+            text: str
+
+        rows = [("q1", "who flew", ("bee", "A Bee", "wasp")), ("q2", "why", ())]
+        return (Query(*row) if self._answers else Plain(*row[:2]) for row in rows)
+
+    def queries_cls(self):
+        return GenericDoc
+
+    def queries_namespace(self):
+        return "evenrank-test"
+
+    def queries_lang(self):
+        return "en"
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_answers_of_a_data_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answers: bool) -> None:
+    monkeypatch.setattr(ir_datasets.registry, "_registered", dict(ir_datasets.registry._registered))
+    (tmp_path / "d").write_text("d1\tSo a bee flew\nd2\tThe bee\n", encoding="utf-8")
+    (tmp_path / "q").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d2 1\n", encoding="utf-8")
+    ir_datasets.registry.register(
+        "evenrank-test",
+        Dataset(TsvDocs(LocalDownload(tmp_path / "d")), Asked(answers), TrecQrels(LocalDownload(tmp_path / "q"), {})),
+    )
+    if not answers:
+        with pytest.raises(EvenrankError, match="the queries of this data set carry no answers"):
+            positions_of("irds:evenrank-test")
+        return
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
+    found = positions_of("irds:evenrank-test")
+    assert found.table.select("answer", "token", "tokens").rows() == [("a bee", 1, 4), ("bee", 2, 4)]
+    assert found.unmatched.rows() == [("q1", "d1", "wasp")]
+    with pytest.raises(EvenrankError, match="have no annotated places"):
+        positions_of("irds:evenrank-test", annotated=True)
+
+
+def test_public_answers(shared_data: Path) -> None:
+    found = positions_of(shared_data / "xquad" / "xquad.en.json", annotated=True)
+    assert (found.table.height, found.pairs, found.unmatched.height) == (1190, 1190, 0)
+    assert found.mean == pytest.approx(0.4285, abs=5e-5)
+    assert found.first_third == pytest.approx(0.4311, abs=5e-5)
+    assert found.ks == pytest.approx(0.1065, abs=5e-5)
+
+
+def test_the_planted_places_come_back(tmp_path: Path) -> None:
+    from evenrank.synthetic import Planted, generate
+
+    made = generate(Planted(passages=400))
+    made.write(tmp_path)
+    found = positions_of(tmp_path / "answers.json", annotated=True)
+    truth = found.table.join(made.truth.select("doc_id", "answer_token", "answer_place"), on="doc_id", how="left")
+    assert truth["token"].equals(truth["answer_token"], check_names=False)
+    assert truth["position"].to_numpy() == pytest.approx(truth["answer_place"].to_numpy())
+
+
+def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    path = squad(tmp_path / "</script><b>.json".replace("/", "_"), ("x <i> x and x", "x", 0), ("one two", "two", 4))
+    done = evenrank("position", "answers", path, "--json", tmp_path / "o.json", "--report", tmp_path / "o.html")
+    assert done.status == 0, done.err
+    assert "4 answers in place, 2 pairs of question and passage" in done.out
+    values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert (values["matches"], values["pairs"], values["unmatched"]) == (4, 2, 0)
+    assert values["mean"] == pytest.approx((0 + 2 / 5 + 4 / 5 + 1 / 2) / 4)
+    page = (tmp_path / "o.html").read_text(encoding="utf-8")
+    assert "<b>.json" not in page
+    assert "&lt;b&gt;.json" in page
+    assert page.count('class="chart"') == 2
+    assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in page
+    specification = re.search(r'id="data-charts">(.*?)</script>', page, re.S)
+    assert specification is not None
+    assert len(json.loads(specification[1])) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.json"], "nowhere.json: no such file"),
+        (["a.json", "--json", "no/folder.json"], "no/folder.json: cannot be written: No such file or directory"),
+        (["a.json", "--collection", "nowhere.tsv"], "nowhere.tsv: no such file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    evenrank: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    squad(tmp_path / "a.json", ("x", "x", 0))
+    done = evenrank("position", "answers", *arguments)
+    assert (done.status, done.err) == (2, f"evenrank: {message}\n")

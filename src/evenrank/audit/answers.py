@@ -37,9 +37,10 @@ def answers_page(found: AnswerPositions, name: str, *, annotated: bool = False) 
         histogram(
             "Relative",
             "Where in its passage an answer begins (word / words of the passage)",
-            [{**row, "expected": 1 / len(relative)} for row in relative],
+            relative,
             "relative position",
             "The line: every place as likely.",
+            expected=1 / len(relative),
         ),
         histogram("Absolute", "The word that an answer begins in", absolute, "words before it"),
     )

@@ -1,8 +1,8 @@
 """Query groups on disk: built once from a run, judgements and texts, then read where they lie.
 
-A folder holds ``texts.arrow`` (every passage once, with its bias labels where asked for) and ``groups.arrow`` (per
-query its text, the rows of its positives and of its negatives). Both are memory-mapped, so that training needs no more
-memory than a batch, whatever their size.
+A folder holds ``texts.arrow`` (every passage once, with its id, and with its bias labels where asked for) and
+``groups.arrow`` (per query its text, the rows of its positives and of its negatives). Both are memory-mapped, so that
+training needs no more memory than a batch, whatever their size.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from evenrank.groups import Scoring, label_texts
 from evenrank.io import EvenrankError, InputError, Run, atomic_path, read_texts, write_text
 from evenrank.io.errors import shown
 from evenrank.mitigation.blind import blind, mask_texts
+from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
 from evenrank.rankers.protocol import QueryGroups
 
 Array = np.ndarray[Any, Any]
@@ -164,7 +165,7 @@ def _write(
     if masked is not None:
         texts = blind(texts, masked)
         table = table.with_columns(mask_texts(table["query"], masked))
-    _write_arrow(texts.select("text", *signs), folder / "texts.arrow")
+    _write_arrow(texts.select("doc_id", "text", *signs), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
     )
@@ -203,15 +204,25 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
 
     ``negatives`` passages of the query's list join the positive: drawn anew each epoch (``random``), or the first of
     the run (``first``); fewer where there are fewer. The draw depends on seed, epoch and item alone.
+
+    ``rotate``: every passage, positive or negative, is turned round at a word, or at the start of a sentence [POS
+    eq. 7]; where, depends on seed, epoch and the passage's id alone.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, negatives: int, sampling: Sampling = "random", seed: int = 0
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        negatives: int,
+        sampling: Sampling = "random",
+        seed: int = 0,
+        rotate: Mode | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.negatives = negatives
         self.sampling = sampling
         self.seed = seed
+        self.rotate = rotate
         self.epoch = 0
         self._open()
         lengths = np.concatenate([_lengths(batch, "positives") for batch in self._groups])
@@ -236,7 +247,7 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
         return len(self._query)
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes ``random`` draw other negatives, the same ones whenever this epoch comes again."""
+        """Makes ``random`` draw other negatives and ``rotate`` other places, the same ones whenever it comes again."""
         self.epoch = epoch
 
     def __getitem__(self, index: int) -> Group:
@@ -250,7 +261,7 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
         place = int(self._positive[index])
         grade = float(_list(batch, "grades", row)[place])
         rows = [int(number) for number in (positives[place], *chosen)]
-        texts = [str(self._value("text", number)) for number in rows]
+        texts = [self._text(number) for number in rows]
         signs = [self._value("signs", number) for number in rows] if self._signed else None
         return Group(index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen), signs)
 
@@ -258,6 +269,13 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
         """The query of an item, for messages."""
         query = int(self._query[index])
         return str(self._groups[query // _ROWS].column("query_id")[query % _ROWS].as_py())
+
+    def _text(self, number: int) -> str:
+        text = str(self._value("text", number))
+        if self.rotate is None:
+            return text
+        cut = cut_of(text, self._value("doc_id", number), mixed_seed(self.seed, self.epoch), self.rotate)
+        return rotated(text, cut)
 
     def _value(self, column: str, number: int) -> Any:
         return self._texts[number // _ROWS].column(column)[number % _ROWS].as_py()

@@ -56,6 +56,9 @@ class DataRecipe(_Part):
     sampling: Literal["random", "first"] = "random"
     depth: int = Field(1000, ge=1)
     blind: str | None = Field(None, description="a lexicon whose words are masked, in validation too")
+    rotate: Literal["word", "sentence"] | None = Field(
+        None, description="turn each training passage round at a word, or a sentence, drawn anew each epoch"
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> DataRecipe:

@@ -112,6 +112,7 @@ def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> P
         negatives=recipe.data.negatives,
         sampling=recipe.data.sampling,
         seed=recipe.training.seed,
+        rotate=recipe.data.rotate,
     )
     validation = _validation(recipe)
     ranker, leakage = _with_adversary(recipe, ranker, validation, state.is_main_process)

@@ -76,22 +76,21 @@ def bars(name: str, title: str, table: pl.DataFrame, y: str, hint: str = "") -> 
 
 
 def histogram(
-    name: str, title: str, rows: Sequence[Mapping[str, Any]], x: str, hint: str = "", *, width: int = 780
+    name: str, title: str, rows: Sequence[Mapping[str, Any]], x: str, hint: str = "", *, expected: float | None = None
 ) -> Drawing:
-    """Bars from ``low`` to ``high`` as high as ``share``; rows may say what is expected (``expected``, a line)."""
+    """Bars from ``low`` to ``high`` as high as ``share`` (of ``count`` answers); a line at what is ``expected``."""
     import altair as alt
 
     data = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
-    across = alt.X("low:Q", bin="binned", title=x)
     tips = [alt.Tooltip(f"{key}:Q") for key in ("low", "high", "count")] + [alt.Tooltip("share:Q", format=".4f")]
-    drawn = data.mark_bar(color=COLOURS[0]).encode(
-        x=across, x2="high:Q", y=alt.Y("share:Q", title="share of the answers"), tooltip=tips
+    y = alt.Y("share:Q", title="share of the answers")
+    chart: Any = data.mark_bar(color=COLOURS[0]).encode(
+        x=alt.X("low:Q", bin="binned", title=x), x2="high:Q", y=y, tooltip=tips
     )
-    layers = [drawn]
-    if rows and "expected" in rows[0]:
-        line = data.mark_rule(color=COLOURS[1], strokeWidth=2)
-        layers.append(line.encode(x=across, x2="high:Q", y=alt.Y("expected:Q", title="share of the answers")))
-    return Drawing(name, title, specification(alt.layer(*layers).properties(width=width, height=300)), hint)
+    if expected is not None:
+        line = alt.Chart(alt.Data(values=[{"share": expected}])).mark_rule(color=COLOURS[1], strokeWidth=2)
+        chart = alt.layer(chart, line.encode(y=y))
+    return Drawing(name, title, specification(chart.properties(width=780, height=300)), hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,17 @@ from pathlib import Path
 
 from .measure import Row, show
 
-NAMES = ("startup", "scoring", "audits", "kernel_rankers", "backends", "balancing", "negatives", "retrieval", "expansion")
+NAMES = (
+    "startup",
+    "scoring",
+    "audits",
+    "kernel_rankers",
+    "backends",
+    "balancing",
+    "negatives",
+    "retrieval",
+    "expansion",
+)
 
 
 def main(arguments: list[str]) -> None:

@@ -1,0 +1,222 @@
+"""The vectors that a model gives each word of a passage, in its context."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from evenrank.io import EvenrankError, scan_collection
+from evenrank.io.errors import shown
+from evenrank.io.progress import progress
+from evenrank.measures.similarity import Similarity, term_similarity
+
+from .models import ModelFolder, find_folder, hushed, loading_problem
+from .protocol import config_file
+
+Words = tuple[list[str], np.ndarray[Any, np.dtype[np.float32]]]
+Encode = Callable[[list[str]], list[Words]]
+"""Texts → for each its words and their vectors [words, d]."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordEncoder:
+    """What gives a model's contextual word vectors; ``what`` says which vectors they are."""
+
+    encode: Encode
+    what: str
+
+
+def word_encoder(model: str, *, device: str | None = None, max_words: int = 200) -> WordEncoder:
+    """The word encoder of a model: a folder, or ``OWNER/NAME`` on the hub.
+
+    tk: its gated vectors [POS eq. 4]. Any transformer (a plain encoder, a cross-encoder, a bi-encoder: that of its
+    passages): its last hidden states, word pieces averaged to words, of the passage alone. Words are those between
+    white space and punctuation, in lower case; at most ``max_words`` of a passage. Raises EvenrankError for a ranker
+    without contextual vectors.
+    """
+    path = find_folder(model)
+    if config_file(path).is_file():
+        from .models import load_kernel
+        from .tk import TKRanker
+
+        ranker = load_kernel(ModelFolder(path.name, path, "kernel"), device)
+        if not isinstance(ranker, TKRanker):
+            raise EvenrankError(f"{model}: a {ranker.kind} ranker has no contextual vectors of words")
+        return WordEncoder(_of_tk(ranker, max_words), "gated vectors of tk")
+    return WordEncoder(_of_transformer(path, device, max_words), "last hidden states, word pieces averaged")
+
+
+def _of_tk(ranker: Any, max_words: int) -> Encode:
+    from .tk import PASSAGE_START
+    from .vocabulary import padded, words
+
+    limit = min(max_words, ranker.settings.passage_length)
+
+    @torch.inference_mode()
+    def encode(texts: list[str]) -> list[Words]:
+        numbers = [ranker.vocabulary.numbers(text)[:limit] for text in texts]
+        device = ranker.embeddings.weight.device
+        ids = padded(numbers).to(device)
+        if not ids.shape[1]:
+            return [([], np.empty((0, ranker.embeddings.embedding_dim), np.float32)) for _ in texts]
+        vectors = ranker.contextualise(ids, ids > 0, PASSAGE_START).float().cpu().numpy()
+        return [
+            (words(text)[: len(row)], vectors[i, : len(row)])
+            for i, (text, row) in enumerate(zip(texts, numbers, strict=True))
+        ]
+
+    return encode
+
+
+def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) -> Encode:
+    from sentence_transformers.util import get_device_name
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = _encoder_folder(path)
+    local = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        with hushed():
+            tokenizer = AutoTokenizer.from_pretrained(folder, **local)
+            model = AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **local)
+    except Exception as error:  # as in models.load
+        raise loading_problem(folder, error) from None
+    if not tokenizer.is_fast:
+        raise EvenrankError(f"{folder}: its tokeniser does not tell which pieces make up a word")
+    device = device or get_device_name()
+    model = model.to(device).eval()
+    longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
+
+    @torch.inference_mode()
+    def encode(texts: list[str]) -> list[Words]:
+        batch = tokenizer(texts, truncation=True, max_length=longest, padding=True, return_tensors="pt")
+        inputs = {name: value.to(device) for name, value in batch.items()}
+        hidden = model(**inputs).last_hidden_state.float()
+        return [_averaged(text, batch, i, hidden[i], max_words) for i, text in enumerate(texts)]
+
+    return encode
+
+
+def _encoder_folder(path: os.PathLike[str]) -> Any:
+    """Where a model's transformer is: of a bi-encoder with two towers, that of the passages."""
+    from pathlib import Path
+
+    from .models import _json
+
+    root = Path(path)
+    router = root / "router_config.json"
+    if router.is_file():
+        structure = _json(router).get("structure", {})
+        modules = next((structure[name] for name in ("document", "passage") if name in structure), None)
+        if modules:
+            return root / modules[0]
+    if (root / "config.json").is_file():
+        return root
+    return next((file.parent for file in sorted(root.rglob("config.json"))), root)
+
+
+def _averaged(text: str, batch: Any, number: int, hidden: torch.Tensor, max_words: int) -> Words:
+    """The words of a text that have a letter or a digit, each with the mean of its pieces' vectors."""
+    pieces = batch.word_ids(number)
+    found: dict[int, list[int]] = {}
+    for piece, word in enumerate(pieces):
+        if word is not None:
+            found.setdefault(word, []).append(piece)
+    names: list[str] = []
+    rows: list[int] = []
+    owner: list[int] = []
+    for word, of in found.items():
+        span = batch.word_to_chars(number, word)
+        name = text[span.start : span.end].strip().lower()
+        if not any(character.isalnum() for character in name):
+            continue
+        if len(names) == max_words:
+            break
+        owner += [len(names)] * len(of)
+        rows += of
+        names.append(name)
+    if not names:
+        return [], np.empty((0, hidden.shape[1]), np.float32)
+    sums = torch.zeros(len(names), hidden.shape[1], device=hidden.device)
+    index = torch.tensor(owner, device=hidden.device)
+    sums.index_add_(0, index, hidden[rows])
+    means = sums / torch.bincount(index)[:, None]
+    return names, means.cpu().numpy()
+
+
+def sample_passages(batches: Iterable[pl.DataFrame], count: int, seed: int = 0) -> pl.DataFrame:
+    """``count`` documents of a collection, the same for the same ids and seed whatever their order; memory stays at
+    ``count`` and a batch."""
+    kept: pl.DataFrame | None = None
+    for batch in batches:
+        batch = batch.with_columns((pl.col("doc_id").hash(seed)).alias("draw"))
+        kept = batch if kept is None else pl.concat([kept, batch])
+        kept = kept.sort("draw", "doc_id").head(count)
+    if kept is None:
+        raise EvenrankError("the collection holds no document")
+    return kept.sort("doc_id").select("doc_id", "text")
+
+
+def position_similarity(
+    model: str | WordEncoder,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    *,
+    passages: int = 2000,
+    max_words: int = 200,
+    min_pairs: int = 5,
+    min_terms: int = 100,
+    cap: int = 1000,
+    batch_size: int = 32,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> Similarity:
+    """ATS and MATS of a model on a seeded sample of a collection's passages (see :func:`term_similarity`).
+
+    Memory: ``passages`` × ``max_words`` vectors at most, whatever the collection's size. Raises EvenrankError for a
+    setting below 1 and for a model without contextual vectors.
+    """
+    for name, value in (("passages", passages), ("max_words", max_words), ("batch_size", batch_size)):
+        if value < 1:
+            raise EvenrankError(f"{name}: expected 1 or more, found {shown(str(value))}")
+    encoder = model if isinstance(model, WordEncoder) else word_encoder(model, device=device, max_words=max_words)
+    batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection)
+    texts = sample_passages(batches, passages, seed)["text"].to_list()
+    terms: dict[str, int] = {}
+    vectors = []
+    numbers: list[int] = []
+    places: list[int] = []
+    owners: list[int] = []
+    with progress("passages", len(texts), quiet=quiet) as advance:
+        for number, (words, found) in enumerate(_in_batches(encoder.encode, texts, batch_size, advance)):
+            vectors.append(found)
+            numbers += [terms.setdefault(word, len(terms)) for word in words]
+            places += range(len(words))
+            owners += [number] * len(words)
+    return term_similarity(
+        np.concatenate(vectors),
+        np.array(numbers, np.int64),
+        np.array(places, np.int64),
+        np.array(owners, np.int64),
+        min_pairs=min_pairs,
+        min_terms=min_terms,
+        cap=cap,
+        seed=seed,
+    )
+
+
+def _in_batches(encode: Encode, texts: list[str], size: int, advance: Callable[[int], None]) -> Iterator[Words]:
+    """Words and vectors of each text in its order; texts of like length are encoded together."""
+    order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+    found: list[Words | None] = [None] * len(texts)
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        for row, words in zip(rows, encode([texts[i] for i in rows]), strict=True):
+            found[row] = words
+        advance(len(rows))
+    yield from (words for words in found if words is not None)

@@ -179,6 +179,9 @@ def test_the_command(home: Path) -> None:
     assert lines[1] == ["x", ""]
     assert sorted(lines[2][1].split()) == ["here", "last", "one"]
     assert "2 answers moved along, 1 split and left out" in done.output
+    manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["mode"], manifest["seed"], manifest["documents"], manifest["words"]) == ("word", seed, 3, 7)
+    assert (manifest["answers"], manifest["split"], manifest["split_answers"]) == (2, 1, [["q", "0"]])
     moved = read_answers(f"{out}.answers.json")
     assert moved.select("answer", "answer_start", "answer_end").rows() == [("two", 15, 18), ("four", 6, 10)]
 
@@ -206,6 +209,8 @@ def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
         (["--seed", "-1"], "seed: expected a whole number from 0, found -1"),
         (["--workers", "0"], "--workers: expected 1 or more, found 0"),
         (["--answers-out", "x"], "--answers-out needs --answers"),
+        (["--engine", "ray"], "--engine: expected local, not ray yet"),
+        (["--engine", "spark"], "--engine: expected local, found 'spark'"),
     ],
 )
 def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:
@@ -246,3 +251,26 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
     kept = Counter(after["answer"].to_list())
     assert not kept - Counter(" ".join(answer.split()) for answer in before["answer"])
     assert np.mean(after["answer_start"].to_numpy() == 0) < 0.2
+
+
+def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):
+        rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+    assert rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.parquet").documents == 1
+
+
+def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
+    data = squad("one two three four", [])
+    question = data["data"][0]["paragraphs"][0]["qas"][0]  # type: ignore[index]
+    question |= {"is_impossible": True, "plausible_answers": [{"text": "two", "answer_start": 4}]}
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    (tmp_path / "c.tsv").write_text("0\tone two three four\n", encoding="utf-8")
+    seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 1)
+    files = {"answers": tmp_path / "a.json", "answers_out": tmp_path / "b.json"}
+    found = rotate_collection(tmp_path / "c.tsv", tmp_path / "r.tsv", seed=seed, **files)
+    assert (found.answers, found.split) == (0, 0)
+    moved = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
+    assert moved["context"] == "two three four one"
+    assert moved["qas"][0]["plausible_answers"] == [{"text": "two", "answer_start": 0}]

@@ -20,20 +20,25 @@ def command(
     ] = None,
     mode: Annotated[str, typer.Option(help="Cut at any word, or where a sentence begins: word or sentence.")] = "word",
     seed: Annotated[int, typer.Option(help="A document's cut depends on it and on the id alone.")] = 0,
+    engine: Annotated[str, typer.Option(help="local: all cores of this machine, the one engine so far.")] = "local",
     workers: Annotated[int | None, typer.Option(help="Threads (default: one a core).")] = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Turn every document's words round at a random place, so that where an answer stands says nothing."""
     from evenrank.io import EvenrankError, check_writable
+    from evenrank.io.errors import shown
     from evenrank.mitigation.rotation import rotate_collection
 
+    if engine != "local":
+        more = ", not ray yet: a document's cut depends on its id alone, so parts of a collection can be rotated apart"
+        raise EvenrankError(f"--engine: expected local{more if engine == 'ray' else ''}, found {shown(engine)}")
     if workers is not None and workers < 1:
         raise EvenrankError(f"--workers: expected 1 or more, found {workers}")
     if answers_out is not None and answers is None:
         raise EvenrankError("--answers-out needs --answers")
     if answers is not None and answers_out is None:
         answers_out = f"{out}.answers.json"
-    for target in filter(None, (out, answers_out)):
+    for target in filter(None, (out, answers_out, f"{out}.manifest.json")):
         check_writable(target)
     found = rotate_collection(
         collection,

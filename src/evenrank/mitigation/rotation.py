@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from evenrank import __version__
 from evenrank.io import EvenrankError, InputError, atomic_path, scan_collection
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
@@ -202,15 +204,19 @@ def rotate_batches(
 @dataclass(frozen=True, slots=True)
 class Rotated:
     """What a rotation did: documents, those that stay as they are (cut before the first word, or empty), words; and of
-    the answers, where there are any, those that moved along and those that the cut split, which are left out."""
+    the answers, where there are any, those that moved along and those that the cut split, which are left out.
+
+    split_answers: the question and the passage of each answer that was split.
+    """
 
     documents: int
     unmoved: int
     words: int
     answers: int | None = None
     split: int | None = None
+    split_answers: tuple[tuple[str, str], ...] = ()
 
-    def to_dict(self) -> dict[str, int | None]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
 
@@ -230,8 +236,9 @@ def rotate_collection(
 
     ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
     file whose paragraphs are documents of the collection; its contexts and answer spans move along into
-    ``answers_out``, without the answers that a cut splits. Files appear whole or not at all. Raises EvenrankError for a
-    setting, InputError for input that cannot be read and for an answer's paragraph that is not the collection's.
+    ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` says what was done, and which answers
+    were split. Files appear whole or not at all. Raises EvenrankError for a setting, InputError for input that cannot
+    be read, for an answer's paragraph that is not the collection's, and for an id that a TSV cannot hold.
     """
     _check(seed, mode)
     if (answers is None) != (answers_out is None):
@@ -239,7 +246,7 @@ def rotate_collection(
     spans = None if answers is None else _Spans(answers, seed, mode)
     documents = unmoved = total = 0
     with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
-        with _writer(Path(out).name, part) as write:
+        with _writer(os.fspath(out), part) as write:
             for table, moved, words in rotate_batches(scan_collection(collection), seed, mode, workers=workers):
                 write(table)
                 if spans is not None:
@@ -248,12 +255,17 @@ def rotate_collection(
                 unmoved += int((moved == 0).sum())
                 total += int(words.sum())
                 advance(table.height)
-        if spans is None or answers_out is None:
-            return Rotated(documents, unmoved, total)
-        spans.complete()
-        with atomic_path(answers_out) as file:
-            file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
-    return Rotated(documents, unmoved, total, spans.moved, spans.split)
+        done = Rotated(documents, unmoved, total)
+        with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
+            if spans is not None and answers_out is not None:
+                spans.complete()
+                done = Rotated(documents, unmoved, total, spans.moved, len(spans.split), tuple(spans.split))
+                file = stack.enter_context(atomic_path(answers_out))
+                file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
+            named = {"collection": os.fspath(collection), "answers": None if answers is None else os.fspath(answers)}
+            settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
+            manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
+    return done
 
 
 class _Spans:
@@ -262,7 +274,8 @@ class _Spans:
     def __init__(self, path: str | os.PathLike[str], seed: int, mode: Mode) -> None:
         self.path = path
         self.data = load_squad(path)
-        self.moved = self.split = 0
+        self.moved = 0
+        self.split: list[tuple[str, str]] = []
         self._texts: dict[str, str] = {}
         self._met: set[str] = set()
         mixed = mixed_seed(seed)
@@ -273,9 +286,14 @@ class _Spans:
             if self._texts.setdefault(doc_id, text) != text:
                 raise InputError(path, f"two paragraphs have the document id {shown(doc_id)} and different texts")
             for question in paragraph["qas"]:
-                for name in ("answers", "plausible_answers"):
-                    if name in question:
-                        question[name] = self._answers(context, text, question[name], cut)
+                query_id = str(question.get("query_id", question.get("id")))
+                kept = self._answers(context, text, question["answers"], cut)
+                self.moved += len(kept)
+                self.split += [(query_id, doc_id)] * (len(question["answers"]) - len(kept))
+                question["answers"] = kept
+                # What SQuAD 2.0 has beside a question without an answer: moved, but no answer to count.
+                if "plausible_answers" in question:
+                    question["plausible_answers"] = self._answers(context, text, question["plausible_answers"], cut)
             paragraph["context"] = text
             paragraph["doc_id"] = doc_id
         self._wanted = pl.Series(list(self._texts), dtype=pl.String)
@@ -289,11 +307,8 @@ class _Spans:
                 found = shown(context[start:end])
                 raise InputError(self.path, f"expected the answer {shown(answer['text'])} in its place, found {found}")
             span = moved_span(context, start, end, cut)
-            if span is None:
-                self.split += 1
-                continue
-            self.moved += 1
-            kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
+            if span is not None:
+                kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
         return kept
 
     def check(self, table: pl.DataFrame) -> None:
@@ -316,7 +331,7 @@ class _writer:
 
     def __init__(self, name: str, path: Path) -> None:
         self.form = next((form for form in ("jsonl", "parquet") if name.endswith(f".{form}")), "tsv")
-        self.path = path
+        self.name, self.path = name, path
         self._parquet: Any = None
 
     def __enter__(self) -> Any:
@@ -328,6 +343,9 @@ class _writer:
         if self.form == "jsonl":
             table.write_ndjson(self._stream)
         elif self.form == "tsv":
+            bad = table.filter(pl.col("doc_id").str.contains(r"[\t\r\n]"))["doc_id"]
+            if len(bad):
+                raise InputError(self.name, f"a TSV cannot hold the id {shown(bad[0])}: write .jsonl or .parquet")
             # Only a text of white space alone can still hold what ends a field or a line.
             text = pl.col("text").str.replace_all(r"[\t\r\n]", " ")
             table.with_columns(text).write_csv(self._stream, include_header=False, separator="\t", quote_style="never")

@@ -180,6 +180,7 @@ def test_the_command(home: Path) -> None:
     assert sorted(lines[2][1].split()) == ["here", "last", "one"]
     assert "2 answers moved along, 1 split and left out" in done.output
     manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["answers_file"] == str(home / "a.json")
     assert (manifest["mode"], manifest["seed"], manifest["documents"], manifest["words"]) == ("word", seed, 3, 7)
     assert (manifest["answers"], manifest["split"], manifest["split_answers"]) == (2, 1, [["q", "0"]])
     moved = read_answers(f"{out}.answers.json")

@@ -262,7 +262,10 @@ def rotate_collection(
                 done = Rotated(documents, unmoved, total, spans.moved, len(spans.split), tuple(spans.split))
                 file = stack.enter_context(atomic_path(answers_out))
                 file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
-            named = {"collection": os.fspath(collection), "answers": None if answers is None else os.fspath(answers)}
+            named = {
+                "collection": os.fspath(collection),
+                "answers_file": None if answers is None else os.fspath(answers),
+            }
             settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
             manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
     return done

@@ -20,6 +20,8 @@ from ir_datasets.util import LocalDownload
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.answers import match_answers
+from evenrank.io.squad import read_answers
+from evenrank.io.squad_collection import squad_collection
 from evenrank.measures.answers import answer_positions, positions_of
 
 SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
@@ -191,6 +193,9 @@ class Asked(BaseQueries):
             text: str
             answers: tuple[str, ...]
 
+            def default_text(self) -> str:
+                return self.text
+
         class Plain(NamedTuple):
             query_id: str
             text: str
@@ -225,6 +230,15 @@ def test_answers_of_a_data_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     found = positions_of("irds:evenrank-test")
     assert found.table.select("answer", "token", "tokens").rows() == [("a bee", 1, 4), ("bee", 2, 4)]
     assert found.unmatched.rows() == [("q1", "d1", "wasp")]
+    made = squad_collection(["irds:evenrank-test"], shares=(1, 0, 0))
+    assert made.queries.rows() == [("q1", "who flew", "train")]
+    assert made.qrels.rows() == [("q1", "d1", 1)]
+    assert (made.counts["unmatched_answers"], made.counts["documents"]) == (1, 1)
+    made.write(tmp_path / "out")
+    assert read_answers(tmp_path / "out" / "answers.json").select("answer", "answer_start").rows() == [
+        ("a bee", 3),
+        ("bee", 5),
+    ]
     with pytest.raises(EvenrankError, match="have no annotated places"):
         positions_of("irds:evenrank-test", annotated=True)
 

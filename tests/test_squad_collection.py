@@ -61,6 +61,7 @@ def test_by_hand(tmp_path: Path) -> None:
         "repeated_paragraphs": 2,
         "questions": 7,
         "unanswerable": 2,
+        "unmatched_answers": 0,
         "without_text": 0,
         "left_out_of_splits": 0,
         "documents": 4,

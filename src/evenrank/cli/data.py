@@ -37,7 +37,9 @@ def fetch(
 
 @app.command("squad")
 def squad(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="SQuAD files; of several, the last is the test.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="SQuAD files, or irds:NAME; of several, the last is the test.")
+    ],
     to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the collection.")],
     validation: Annotated[
         int, typer.Option("--validation", help="Several files: so many training questions, by article, validate.")

@@ -85,6 +85,24 @@ def read_question_answers(identifier: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     return pairs, irds.texts(identifier, pairs["doc_id"])
 
 
+def matched_squad(identifier: str) -> tuple[dict[str, Any], int]:
+    """The same in SQuAD's form, every relevant passage an article of its own; and how many answers match nowhere."""
+    answers, passages = read_question_answers(identifier)
+    matches, unmatched = match_answers(answers, passages)
+    texts = dict(pl.concat(list(irds.batches(identifier, "query_id"))).iter_rows())
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {doc_id: {} for doc_id in passages["doc_id"]}
+    for query_id, doc_id, answer, start, _ in matches.iter_rows():
+        found[doc_id].setdefault(query_id, []).append({"text": answer, "answer_start": start})
+    data = []
+    for doc_id, text in passages.iter_rows():
+        qas = [
+            {"id": f"{query_id}_{doc_id}", "query_id": query_id, "question": texts[query_id], "answers": places}
+            for query_id, places in found[doc_id].items()
+        ]
+        data.append({"title": doc_id, "paragraphs": [{"doc_id": doc_id, "context": text, "qas": qas}]})
+    return {"data": data}, unmatched.height
+
+
 def _answers(identifier: str | os.PathLike[str], query: Any) -> Iterable[str]:
     answers = getattr(query, "answers", None)
     if answers is None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from . import irds
+from .answers import matched_squad
 from .errors import EvenrankError, InputError, shown
 from .files import atomic_path, write_text
 from .squad import load_squad, paragraphs
@@ -82,6 +84,9 @@ def squad_collection(
     same text are one document. Unanswerable questions (``is_impossible``, or without an answer) and those without a
     text are left out and counted; their passages stay.
 
+    A data set of ir_datasets whose queries carry answers (``irds:msmarco-qna/dev``) stands for a file: its relevant
+    passages are the articles, and answers count where their text stands in them; those that match nowhere are counted.
+
     Ids: a paragraph's ``doc_id`` and a question's ``query_id`` where they are there, else the paragraph's number over
     all files and the question's ``id``. Raises InputError for what is not SQuAD, for an answer that does not stand
     where its span says, for an id with white space, and for one that has two texts or stands in two splits' files.
@@ -115,11 +120,24 @@ class _Maker:
         self.judged: dict[tuple[str, str], None] = {}
         self.articles: list[tuple[int, str, dict[str, dict[str, Any]]]] = []
         self.counts = dict.fromkeys(
-            ("paragraphs", "repeated_paragraphs", "questions", "unanswerable", "without_text", "left_out_of_splits"), 0
+            (
+                "paragraphs",
+                "repeated_paragraphs",
+                "questions",
+                "unanswerable",
+                "unmatched_answers",
+                "without_text",
+                "left_out_of_splits",
+            ),
+            0,
         )
 
     def add(self, path: str | os.PathLike[str], file: int) -> None:
-        data = load_squad(path)
+        if irds.is_identifier(path):
+            data, unmatched = matched_squad(os.fspath(path))
+            self.counts["unmatched_answers"] += unmatched
+        else:
+            data = load_squad(path)
         offset = self.counts["paragraphs"]
         ids = (doc_id for doc_id, _ in paragraphs(data))
         for number, article in enumerate(data["data"]):

@@ -7,16 +7,17 @@ n words (white-space separated), r uniform in 1 … n, the result words[r−1:] 
 from __future__ import annotations
 
 import functools
+import io
 import json
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ from evenrank.io.progress import progress
 from evenrank.io.squad import load_squad, paragraphs
 
 Mode = Literal["word", "sentence"]
+Done = TypeVar("Done")
 Array = np.ndarray[Any, Any]
 MODES = ("word", "sentence")
 _OFFSET, _PRIME, _ALL = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
@@ -184,16 +186,23 @@ def rotate_batches(
     """Batches of ``doc_id``, ``text`` rotated, in order, on ``workers`` threads (default: one a core); each with the
     words moved to the end and the words of its documents."""
     _check(seed, mode)
+    return _in_order(lambda batch: _rotate_batch(batch, seed, mode), batches, workers)
+
+
+def _rotate_batch(batch: pl.DataFrame, seed: int, mode: Mode) -> tuple[pl.DataFrame, Array, Array]:
+    texts, moved, words = rotate_texts(batch, seed, mode)
+    return batch.with_columns(texts), moved, words
+
+
+def _in_order(
+    work: Callable[[pl.DataFrame], Done], batches: Iterable[pl.DataFrame], workers: int | None
+) -> Iterator[Done]:
+    """What ``work`` makes of each batch, in order, on ``workers`` threads."""
     workers = workers or os.cpu_count() or 1
-
-    def one(batch: pl.DataFrame) -> tuple[pl.DataFrame, Array, Array]:
-        texts, moved, words = rotate_texts(batch, seed, mode)
-        return batch.with_columns(texts), moved, words
-
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[tuple[pl.DataFrame, Array, Array]]] = deque()
+        waiting: deque[Future[Done]] = deque()
         for batch in batches:
-            waiting.append(pool.submit(one, batch))
+            waiting.append(pool.submit(work, batch))
             # Bounded: the reader must not run ahead of the rotation.
             if len(waiting) > workers:
                 yield waiting.popleft().result()
@@ -246,14 +255,19 @@ def rotate_collection(
     spans = None if answers is None else _Spans(answers, seed, mode)
     documents = unmoved = total = 0
     with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
-        with _writer(os.fspath(out), part) as write:
-            for table, moved, words in rotate_batches(scan_collection(collection), seed, mode, workers=workers):
-                write(table)
+        with _Writer(os.fspath(out), part) as writer:
+
+            def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Any, int, int]:
+                table, moved, words = _rotate_batch(batch, seed, mode)
+                return table, writer.encode(table, words), int((moved == 0).sum()), int(words.sum())
+
+            for table, encoded, whole, words in _in_order(work, scan_collection(collection), workers):
+                writer.write(encoded)
                 if spans is not None:
                     spans.check(table)
                 documents += table.height
-                unmoved += int((moved == 0).sum())
-                total += int(words.sum())
+                unmoved += whole
+                total += words
                 advance(table.height)
         done = Rotated(documents, unmoved, total)
         with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
@@ -329,36 +343,46 @@ class _Spans:
             raise InputError(self.path, f"{len(absent)} paragraphs are not in the collection: {first}")
 
 
-class _writer:
-    """Writes batches of documents in the form that a file's name says."""
+class _Writer:
+    """Writes batches of documents in the form that a file's name says; all but the writing itself on any thread."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.form = next((form for form in ("jsonl", "parquet") if name.endswith(f".{form}")), "tsv")
         self.name, self.path = name, path
         self._parquet: Any = None
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _Writer:
         if self.form != "parquet":
             self._stream = self.path.open("wb")
-        return self.write
+        return self
 
-    def write(self, table: pl.DataFrame) -> None:
+    def encode(self, table: pl.DataFrame, words: Array) -> Any:
+        """A batch as bytes (Parquet: as a table); ``words``: how many its texts have [N]."""
+        if self.form == "parquet":
+            return table.to_arrow(compat_level=pl.CompatLevel.oldest())
+        stream = io.BytesIO()
         if self.form == "jsonl":
-            table.write_ndjson(self._stream)
-        elif self.form == "tsv":
+            table.write_ndjson(stream)
+        else:
             bad = table.filter(pl.col("doc_id").str.contains(r"[\t\r\n]"))["doc_id"]
             if len(bad):
                 raise InputError(self.name, f"a TSV cannot hold the id {shown(bad[0])}: write .jsonl or .parquet")
-            # Only a text of white space alone can still hold what ends a field or a line.
-            text = pl.col("text").str.replace_all(r"[\t\r\n]", " ")
-            table.with_columns(text).write_csv(self._stream, include_header=False, separator="\t", quote_style="never")
-        else:
-            import pyarrow.parquet as pq
+            if not words.all():
+                # Only a text of white space alone can still hold what ends a field or a line.
+                table = table.with_columns(pl.col("text").str.replace_all(r"[\t\r\n]", " "))
+            table.write_csv(stream, include_header=False, separator="\t", quote_style="never")
+        return stream.getbuffer()
 
-            arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
-            if self._parquet is None:
-                self._parquet = pq.ParquetWriter(self.path, arrow.schema, compression="zstd")
-            self._parquet.write_table(arrow)
+    def write(self, encoded: Any) -> None:
+        """Writes what :meth:`encode` made."""
+        if self.form != "parquet":
+            self._stream.write(encoded)
+            return
+        import pyarrow.parquet as pq
+
+        if self._parquet is None:
+            self._parquet = pq.ParquetWriter(self.path, encoded.schema, compression="zstd")
+        self._parquet.write_table(encoded)
 
     def __exit__(self, *_: object) -> None:
         if self.form != "parquet":

@@ -275,3 +275,26 @@ def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
     moved = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
     assert moved["context"] == "two three four one"
     assert moved["qas"][0]["plausible_answers"] == [{"text": "two", "answer_start": 0}]
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
+def test_a_file_is_the_same_for_any_workers_and_blocks(tmp_path: Path, block_bytes, form: str) -> None:
+    ids = ["0", "é", "日本", *map(str, range(1, 300))]
+    frame = pl.DataFrame({"id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(len(ids))]})
+    frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
+    contents = []
+    for size, workers in ((1 << 24, 1), (700, 4), (2000, 2)):
+        block_bytes(size)
+        rotate_collection(tmp_path / "c.tsv", tmp_path / f"r.{form}", seed=5, workers=workers)
+        read = pl.read_parquet if form == "parquet" else Path.read_bytes
+        contents.append(read(tmp_path / f"r.{form}"))
+    assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)
+
+
+@given(st.text("ab.é“\u200b日 ", max_size=60), st.integers(0, 99))
+def test_texts_with_single_spaces(text: str, seed: int) -> None:
+    """The usual texts, whose two parts are moved as blocks."""
+    for one in (text, " ".join(text.split())):
+        found, moved, words = rotate_texts(pl.DataFrame({"doc_id": ["7"], "text": [one]}), seed)
+        cut = cut_of(one, "7", mixed_seed(seed))
+        assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))

@@ -65,14 +65,17 @@ class Vectors:
         write_text(Path(folder) / _WORDS, json.dumps(self.words, ensure_ascii=False, indent=0))
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Vectors:
-        """What :meth:`save` wrote. Raises InputError where a file is missing or damaged."""
+    def load(cls, folder: str | os.PathLike[str], *, mmap: bool = False) -> Vectors:
+        """What :meth:`save` wrote. Raises InputError where a file is missing or damaged.
+
+        ``mmap``: the matrix stays on disk until it is used, and cannot be written.
+        """
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
         try:
             words = json.loads((Path(folder) / _WORDS).read_text(encoding="utf-8"))
-            matrix = load_file(Path(folder) / _WEIGHTS)["vectors"]
+            matrix = _mapped(Path(folder) / _WEIGHTS) if mmap else load_file(Path(folder) / _WEIGHTS)["vectors"]
             if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
             if len(set(words)) < len(words):
@@ -84,21 +87,40 @@ class Vectors:
             raise InputError(folder, f"the folder holds no word vectors ({str(error).splitlines()[0]})") from None
 
 
+def _mapped(file: Path) -> Floats:
+    """The table ``vectors`` of a safetensors file, memory-mapped."""
+    from safetensors import safe_open
+
+    with safe_open(file, "np") as weights:  # checks the header
+        dtype, shape = (lambda found: (found.get_dtype(), found.get_shape()))(weights.get_slice("vectors"))
+    if dtype != "F32":
+        raise EvenrankError(f"expected float32, found {dtype}")
+    with file.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        start = json.loads(stream.read(size))["vectors"]["data_offsets"][0]
+    return np.asarray(np.memmap(file, np.dtype("<f4"), "r", 8 + size + start, tuple(shape)))
+
+
 def read_vectors(
-    path: str | os.PathLike[str], *, limit: int | None = None, keep: Collection[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    keep: Collection[str] | None = None,
+    mmap: bool = False,
 ) -> Vectors:
     """Word vectors from a file or a folder; the form is told by the content.
 
     Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (a first line with the numbers of words and
     dimensions), GloVe (no such line). Folders: :meth:`Vectors.save`'s, or a transformer's (:func:`from_transformer`).
     ``limit``: the first words of the file only (the most frequent, usually); ``keep``: only these words, so that a
-    large file needs little memory.
+    large file needs little memory; ``mmap``: the matrix of a folder of :meth:`Vectors.save` stays on disk until it is
+    used, and cannot be written. fastText's ``.bin`` is not read: it holds no word's vector as such.
 
     Raises InputError, with the line, for a line that is not a word and as many finite numbers as the first has, for a
     word that stands twice and for a file that ends early; without it for forms that would have to be unpickled.
     """
     if Path(path).is_dir():
-        vectors = Vectors.load(path) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
+        vectors = Vectors.load(path, mmap=mmap) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
         vectors = vectors if limit is None else Vectors(vectors.words[:limit], vectors.matrix[:limit])
         return vectors if keep is None else vectors.keep(keep)
     with open_binary(path) as stream:

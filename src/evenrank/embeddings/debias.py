@@ -1,0 +1,308 @@
+"""Hard debiasing of word vectors [Bolukbasi et al. 2016], on whole matrices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evenrank.io import EvenrankError, MissingExtraError
+
+from .vectors import Vectors
+from .word_sets import Sets
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Rows = tuple[int, ...]
+
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subspace:
+    """The bias subspace: ``basis`` [k, D] float64, orthonormal, ``explained`` [k] the share of the variance within the
+    definitional sets that each component holds. ``missing``: words of sets that have no vector.
+
+    The first component points from a set's later words to its first.
+    """
+
+    basis: Doubles
+    explained: Doubles
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityCheck:
+    """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over all ``words`` neutral words and ``pairs`` equalised pairs."""
+
+    dot: float
+    distance: float
+    words: int
+    pairs: int
+
+    def holds(self, tolerance: float = 1e-6) -> bool:
+        """Whether both are below ``tolerance``."""
+        return max(self.dot, self.distance) < tolerance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Debiased:
+    """Vectors after debiasing, all of length 1.
+
+    ``neutral`` [V]: the words made orthogonal to ``subspace``; ``equalized``: the rows of each set that was equalised.
+    ``missing``: by list (definitional, equalize, specific), the words without a vector. ``gone``: neutral words that
+    lay within the subspace and are 0 now. ``check``: the two equal-distance properties, measured on these vectors.
+    """
+
+    vectors: Vectors
+    subspace: Subspace
+    neutral: Flags
+    equalized: tuple[Rows, ...]
+    missing: Mapping[str, tuple[str, ...]]
+    gone: int
+    check: EqualityCheck
+
+
+def unit(rows: np.ndarray[Any, Any]) -> Doubles:
+    """Rows [N, D] of length 1, in float64; a row of 0 stays."""
+    found = np.asarray(rows, dtype=np.float64)
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    length[length == 0] = 1
+    divided: Doubles = found / length
+    return divided
+
+
+def rows_of(words: Sequence[str], wanted: Iterable[str]) -> dict[str, int]:
+    """The row of each of the ``wanted`` words that stands in ``words``."""
+    asked = frozenset(wanted)
+    return {word: row for row, word in enumerate(words) if word in asked}
+
+
+def case_forms(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """A set in lower, Title and UPPER case, each form once; a form in which two words are one is left out."""
+    forms = [tuple(form(word) for word in words) for form in (str.lower, str.title, str.upper)]
+    return [form for form in dict.fromkeys(forms) if len(set(form)) == len(form)]
+
+
+def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
+    """Which of ``words`` [V] are in ``specific`` or differ from one of these in case only."""
+    lower = frozenset(word.lower() for word in specific)
+    return np.fromiter((word.lower() in lower for word in words), np.bool_, len(words))
+
+
+def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> Subspace:
+    """The first ``components`` principal components of the definitional sets, each centred on its own mean.
+
+    The first rows of the SVD of C = Σᵢ Σ_{w ∈ Dᵢ} (w − μᵢ)ᵀ(w − μᵢ) / |Dᵢ| over unit vectors (Bolukbasi et al. 2016,
+    section 5, step 1). Sets of any size; one with fewer than two words that have a vector is left out. Fewer components
+    where the sets have fewer.
+
+    Raises EvenrankError where no set is left, where the words of every set have the same vector, and for a number of
+    components that is no number from 1 to D − 1.
+    """
+    if not 1 <= components < vectors.dimensions:
+        raise EvenrankError(
+            f"components: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
+            f"found {components}"
+        )
+    row_of = rows_of(vectors.words, (word for of in definitional for word in of))
+    centred, towards_first = [], np.zeros(vectors.dimensions)
+    for of in definitional:
+        known = [row_of[word] for word in of if word in row_of]
+        if len(known) < 2:
+            continue
+        rows = unit(vectors.matrix[known])
+        rows = rows - rows.mean(axis=0)
+        centred.append(rows / np.sqrt(len(known)))
+        towards_first += rows[0] if of[0] in row_of else 0
+    if not centred:
+        raise EvenrankError(
+            f"definitional sets: none of {len(definitional)} has two words with a vector ({_some(_named(definitional))})"
+        )
+    _, values, basis = np.linalg.svd(np.concatenate(centred), full_matrices=False)
+    if values[0] < 1e-6:
+        raise EvenrankError("definitional sets: the words of each set have the same vector")
+    rank = int((values > 1e-6 * values[0]).sum())
+    basis = basis[: min(components, rank)]
+    # The sign of a component is free: this one is the same on every machine.
+    sign = np.sign(basis @ towards_first)
+    basis = basis * np.where(sign == 0, 1, sign)[:, None]
+    explained = (values**2 / (values**2).sum())[: len(basis)]
+    missing = tuple(word for word in _named(definitional) if word not in row_of)
+    return Subspace(np.ascontiguousarray(basis), explained, missing)
+
+
+def _named(sets: Sets) -> list[str]:
+    return list(dict.fromkeys(word for of in sets for word in of))
+
+
+def _some(words: Sequence[str], count: int = 5) -> str:
+    return ", ".join(words[:count]) + (", …" if len(words) > count else "")
+
+
+def hard_debias(
+    vectors: Vectors,
+    definitional: Sets,
+    equalize: Sets,
+    specific: Collection[str],
+    *,
+    components: int = 1,
+    in_place: bool = False,
+) -> Debiased:
+    """Hard debiasing (Bolukbasi et al. 2016, section 5): neutralise and equalise, for any number of groups.
+
+    Every vector is brought to length 1. Neutralise: a word outside ``specific`` loses its part in the bias subspace B
+    (:func:`bias_subspace`) and is brought to length 1 again, w ← (w − w_B) / ‖w − w_B‖. Equalise: the words of each set
+    of ``equalize``, in lower, Title and UPPER case, become ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their mean
+    and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too, and what
+    is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
+
+    ``in_place``: the matrix of ``vectors`` itself is changed and no second one made. Computed in float64, kept in
+    float32; :attr:`Debiased.check` measures what rounding leaves of the two equal-distance properties.
+
+    Raises EvenrankError as :func:`bias_subspace` does, for a word that stands in two different sets of ``equalize``, and
+    where ``in_place`` is asked of a matrix that cannot be written.
+    """
+    if in_place and not vectors.matrix.flags.writeable:
+        raise EvenrankError("vectors: this matrix cannot be written, so it cannot be debiased in place")
+    subspace = bias_subspace(vectors, definitional, components)
+    forms = list(dict.fromkeys(form for of in equalize for form in case_forms(of)))
+    row_of = rows_of(vectors.words, _named(tuple(forms)))
+    sets = _sets(forms, row_of)
+    neutral = ~specific_words(vectors.words, specific)
+    neutral[list({row for of in sets for row in of})] = False
+    # Before the rows change under it.
+    equalized = [_equalised(unit(vectors.matrix[list(of)]), subspace.basis) for of in sets]
+    matrix = vectors.matrix if in_place else np.empty_like(vectors.matrix, order="C")
+    gone = neutralise(vectors.matrix, matrix, subspace.basis, neutral)
+    for of, rows in zip(sets, equalized, strict=True):
+        matrix[list(of)] = rows
+    found = Vectors(vectors.words, matrix)
+    present = frozenset(row_of)
+    lower = {vectors.words[row].lower() for row in np.flatnonzero(~neutral)}
+    missing = {
+        "definitional": subspace.missing,
+        "equalize": tuple(
+            word for word in _named(equalize) if present.isdisjoint((word.lower(), word.title(), word.upper()))
+        ),
+        "specific": tuple(word for word in dict.fromkeys(specific) if word.lower() not in lower),
+    }
+    check = check_equality(found, neutral, sets)
+    return Debiased(found, subspace, neutral, tuple(sets), missing, gone, check)
+
+
+def _sets(forms: Sequence[tuple[str, ...]], row_of: Mapping[str, int]) -> list[Rows]:
+    """The rows of each set that has two or more; the same set in another order is not another set."""
+    sets: list[Rows] = []
+    home: dict[str, frozenset[str]] = {}
+    for form in forms:
+        whole = frozenset(form)
+        others = {home.setdefault(word, whole) for word in form}
+        if others == {whole}:
+            sets.append(tuple(row_of[word] for word in form if word in row_of))
+            continue
+        other = next(iter(sorted(map(sorted, others - {whole}))))
+        word = next(word for word in form if home[word] != whole)
+        raise EvenrankError(
+            f"equalize: {word} stands in two sets, {' / '.join(other)} and {' / '.join(form)}: "
+            "a word can be equalised with one set only"
+        )
+    return [of for of in dict.fromkeys(sets, None) if len(of) > 1]
+
+
+def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
+    """A set of unit rows [N, D] after equalising (Bolukbasi et al. 2016, section 5, step 2a)."""
+    mean = rows.mean(axis=0)
+    nu = mean - (mean @ basis.T) @ basis
+    apart = ((rows - mean) @ basis.T) @ basis
+    length = np.linalg.norm(apart, axis=1, keepdims=True)
+    # Words that do not differ within the subspace go to its first direction, one side each.
+    side = np.where(np.arange(len(rows)) % 2, -1.0, 1.0)[:, None] * basis[0]
+    towards = np.where(length > 1e-12, apart / np.where(length > 1e-12, length, 1), side)
+    found: Doubles = nu + np.sqrt(max(0.0, 1 - float(nu @ nu))) * towards
+    return found
+
+
+def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
+    """``_kernel.neutralise`` on all cores; each row is computed alone, so their number changes no value."""
+    from . import _kernel
+
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    bounds = np.linspace(0, len(source), threads + 1).astype(int)
+    parts = [slice(first, last) for first, last in zip(bounds[:-1], bounds[1:], strict=True) if last > first]
+    with ThreadPoolExecutor(threads) as pool:
+        done = pool.map(lambda part: _kernel.neutralise(source[part], target[part], basis, neutral[part]), parts)
+        return sum(done)
+
+
+def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> EqualityCheck:
+    """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over every neutral word w and every two words a, b of a set.
+
+    In blocks of words, in float64: the second as |‖a‖² − ‖b‖² − 2 w·(a − b)| / (‖w − a‖ + ‖w − b‖).
+    """
+    pairs = np.array([pair for of in sets for pair in combinations(of, 2)], dtype=np.int64).reshape(-1, 2)
+    rows = np.flatnonzero(neutral)
+    if not len(pairs) or not len(rows):
+        return EqualityCheck(0.0, 0.0, len(rows), len(pairs))
+    a, b = (vectors.matrix[pairs[:, side]].astype(np.float64) for side in (0, 1))
+    squares = (a * a).sum(axis=1) - (b * b).sum(axis=1)
+    of_a = (a * a).sum(axis=1).astype(np.float32)
+    apart, single = np.ascontiguousarray((a - b).T), np.ascontiguousarray(a.T, dtype=np.float32)
+    dot = distance = 0.0
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        words = vectors.matrix[block]
+        gap = words.astype(np.float64) @ apart
+        dot = max(dot, float(np.abs(gap).max()))
+        difference = squares - 2 * gap
+        # Lengths need no more than float32, but where w is next to a.
+        to_a = np.einsum("ij,ij->i", words, words)[:, None] + of_a - 2 * (words @ single)
+        to_b = to_a - difference
+        near = np.minimum(to_a, to_b) < 1e-2
+        np.maximum(to_a, 1e-2, out=to_a)
+        np.maximum(to_b, 1e-2, out=to_b)
+        ratio = np.abs(difference) / (np.sqrt(to_a) + np.sqrt(to_b))
+        ratio[near] = 0
+        distance = max(distance, float(ratio.max()))
+        for word, pair in np.argwhere(near):
+            w = words[word].astype(np.float64)
+            distance = max(distance, abs(float(np.linalg.norm(w - a[pair]) - np.linalg.norm(w - b[pair]))))
+    return EqualityCheck(dot, distance, len(rows), len(pairs))
+
+
+def learn_specific(vectors: Vectors, seed_words: Collection[str], *, first: int = 50_000, seed: int = 0) -> tuple[str, ...]:
+    """Gender-specific words learned from a few: a linear SVM on the unit vectors (Bolukbasi et al. 2016, section 5).
+
+    Trained on the ``first`` words (the most frequent, usually), those of ``seed_words`` and their case variants against
+    the others, and on the seed words behind them; specific is what it takes for such a word, and the seed words. In the
+    order of ``vectors``.
+
+    Raises EvenrankError where fewer than two words are seeds, or all are; MissingExtraError without scikit-learn.
+    """
+    try:
+        from sklearn.svm import LinearSVC
+    except ModuleNotFoundError:
+        raise MissingExtraError("learning gender-specific words", "embeddings") from None
+
+    given = specific_words(vectors.words, seed_words)
+    exact = frozenset(seed_words)
+    behind = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]
+    rows = np.concatenate([np.arange(min(first, len(given))), np.array(behind, dtype=np.int64)])
+    labels = given[rows]
+    if not 2 <= labels.sum() < len(labels):
+        raise EvenrankError(
+            f"learning specific words: expected 2 seed words or more among the vectors and other words, found "
+            f"{int(labels.sum())} of {len(labels)}"
+        )
+    machine = LinearSVC(C=1.0, tol=1e-4, random_state=seed, max_iter=10_000).fit(unit(vectors.matrix[rows]), labels)
+    specific = given.copy()
+    for start in range(0, len(given), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        specific[part] |= machine.decision_function(unit(vectors.matrix[part])) > 0
+    return tuple(vectors.words[row] for row in np.flatnonzero(specific))

@@ -1,0 +1,64 @@
+"""Writing word vectors in the form that a name asks for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import EvenrankError, atomic_path
+from evenrank.io.errors import shown
+
+from .vectors import Vectors
+
+_BLOCK = 1 << 14
+# What separates words in the forms of word2vec.
+_SPACE = r"[\s\x00\x1c-\x1f\x85]"
+
+
+def check_form(path: str | os.PathLike[str]) -> str:
+    """``binary`` (``.bin``), ``text`` (``.txt``, ``.vec``) or ``folder`` (no suffix). Raises EvenrankError otherwise."""
+    suffix = Path(path).suffix.lower()
+    forms = {".bin": "binary", ".txt": "text", ".vec": "text", "": "folder"}
+    if suffix not in forms:
+        raise EvenrankError(
+            f"{os.fspath(path)}: expected .bin (word2vec, binary), .txt or .vec (word2vec, text), or a folder's name "
+            f"without a suffix (safetensors), found {shown(suffix)}"
+        )
+    if forms[suffix] == "folder" and Path(path).exists() and not Path(path).is_dir():
+        raise EvenrankError(f"{os.fspath(path)}: expected a folder, found a file")
+    return forms[suffix]
+
+
+def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:
+    """Vectors as word2vec's binary (``.bin``) or text form (``.txt``, ``.vec``), else :meth:`Vectors.save`'s folder.
+
+    Numbers in text are the shortest that give the same float32 again. Raises EvenrankError for another suffix, and for
+    a word with white space, which word2vec's forms cannot hold; InputError where the file cannot be written.
+    """
+    form = check_form(path)
+    if form == "folder":
+        vectors.save(path)
+        return
+    words = pl.Series("word", vectors.words, dtype=pl.String)
+    bad = words.filter(words.str.contains(_SPACE) | (words == ""))
+    if len(bad):
+        raise EvenrankError(
+            f"{os.fspath(path)}: the word {shown(bad[0])} holds white space, which word2vec's forms cannot hold: write a "
+            "folder (a name without a suffix)"
+        )
+    with atomic_path(path) as part, part.open("wb") as stream:
+        stream.write(f"{len(words)} {vectors.dimensions}\n".encode())
+        for start in range(0, len(words), _BLOCK):
+            rows = vectors.matrix[start : start + _BLOCK]
+            if form == "binary":
+                of = vectors.words[start : start + _BLOCK]
+                data = np.ascontiguousarray(rows, "<f4")
+                stream.write(b"".join(w.encode() + b" " + row.tobytes() + b"\n" for w, row in zip(of, data, strict=True)))
+            else:
+                table = pl.from_numpy(rows, [f"{d}" for d in range(vectors.dimensions)])
+                table.insert_column(0, words[start : start + _BLOCK]).write_csv(
+                    stream, include_header=False, separator=" ", quote_style="never"
+                )

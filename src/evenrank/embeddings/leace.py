@@ -1,0 +1,115 @@
+"""Least-squares concept erasure [Belrose et al. 2023]: no linear classifier tells the groups apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenrank.io import EvenrankError
+
+from .debias import Flags, rows_of, unit
+from .vectors import Vectors
+
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eraser:
+    """x ↦ x − ``left`` ``right`` (x − ``mean``), with ``left`` [D, k], ``right`` [k, D], ``mean`` [D], all float64."""
+
+    left: Doubles
+    right: Doubles
+    mean: Doubles
+
+    def __call__(self, rows: np.ndarray[Any, Any]) -> Doubles:
+        """Rows [N, D] after erasure."""
+        found = np.asarray(rows, dtype=np.float64)
+        erased: Doubles = found - ((found - self.mean) @ self.right.T) @ self.left.T
+        return erased
+
+
+def fit_leace(rows: np.ndarray[Any, Any], groups: Integers) -> Eraser:
+    """The least change, in squared distance over the ``rows`` [N, D], after which every group has the same mean.
+
+    Equal means are what keeps every linear classifier, on every convex loss, from doing better than a constant
+    (Belrose et al. 2023, theorem 3.1); the change is theorem 4.3: x − W⁺ P W (x − μ), W the whitening Σxx^(−1/2), P the
+    orthogonal projection on the columns of W Σxz, z one column a group. ``groups`` [N]: a number for each row.
+    In float64, without the shrinkage of the covariance and the bound on its trace that the authors' package has by
+    default: the second takes the guarantee away where it acts.
+
+    Raises EvenrankError for fewer than two groups.
+    """
+    found = np.asarray(rows, dtype=np.float64)
+    names, number = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise EvenrankError(f"LEACE: expected words of two groups or more, found {len(names)}")
+    mean = found.mean(axis=0)
+    centred = found - mean
+    z = np.eye(len(names))[number]
+    cross = centred.T @ (z - z.mean(axis=0)) / len(found)
+    values, axes = np.linalg.eigh(centred.T @ centred / len(found))
+    kept = values > values[-1] * len(mean) * np.finfo(np.float64).eps * 10
+    root = np.sqrt(values[kept])
+    white, back = (axes[:, kept] / root) @ axes[:, kept].T, (axes[:, kept] * root) @ axes[:, kept].T
+    u, s, _ = np.linalg.svd(white @ cross, full_matrices=False)
+    u = u[:, s > 1e-9 * s[0]] if s[0] > 0 else u[:, :0]
+    return Eraser(back @ u, u.T @ white, mean)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Erased:
+    """Vectors after erasure: those of ``neutral`` words [V] changed, all others of length 1.
+
+    ``rows`` and ``groups`` [N]: the words that the eraser was fitted on. ``gap``: the largest distance between the means
+    of two groups there, before and after. ``missing``: words given for a group that have no vector.
+    """
+
+    vectors: Vectors
+    eraser: Eraser
+    neutral: Flags
+    rows: Integers
+    groups: Integers
+    gap: tuple[float, float]
+    missing: tuple[str, ...]
+
+
+def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, in_place: bool = False) -> Erased:
+    """Erases which group a word is of from every ``neutral`` word [V]; the eraser is fitted on the ``groups``' words.
+
+    Fitted and applied on vectors of length 1; they are not brought to length 1 again, which would undo the guarantee.
+    Words that are given but not neutral count for the fit and stay as they are. Raises EvenrankError where a word
+    stands in two groups or fewer than two groups have a word with a vector, and where ``in_place`` is asked of a matrix
+    that cannot be written.
+    """
+    if in_place and not vectors.matrix.flags.writeable:
+        raise EvenrankError("vectors: this matrix cannot be written, so it cannot be debiased in place")
+    seen: dict[str, int] = {}
+    for number, words in enumerate(groups):
+        for word in words:
+            if seen.setdefault(word, number) != number:
+                raise EvenrankError(f"LEACE: {word} stands in two groups, {seen[word] + 1} and {number + 1}")
+    row_of = rows_of(vectors.words, seen)
+    rows = np.array(sorted(row_of.values()), dtype=np.int64)
+    labels = np.array([seen[vectors.words[row]] for row in rows], dtype=np.int64)
+    eraser = fit_leace(unit(vectors.matrix[rows]), labels)
+    before = _gap(unit(vectors.matrix[rows]), labels)
+    matrix = vectors.matrix if in_place else np.empty_like(vectors.matrix, order="C")
+    for start in range(0, len(matrix), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        block = unit(vectors.matrix[part])
+        matrix[part] = np.where(neutral[part, None], eraser(block), block)
+    found = Vectors(vectors.words, matrix)
+    chosen = neutral[rows]
+    after = _gap(found.matrix[rows[chosen]].astype(np.float64), labels[chosen])
+    missing = tuple(word for word in seen if word not in row_of)
+    return Erased(found, eraser, neutral, rows, labels, (before, after), missing)
+
+
+def _gap(rows: Doubles, groups: Integers) -> float:
+    means = [rows[groups == group].mean(axis=0) for group in np.unique(groups)]
+    return max((float(np.linalg.norm(a - b)) for a in means for b in means), default=0.0)

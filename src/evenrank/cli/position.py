@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from . import _options
 
 app = typer.Typer(help="Position bias: where answers stand, and what that does to a ranker.", no_args_is_help=True)
 
@@ -51,4 +53,124 @@ def answers(
         write_text(json, dumps(values, indent=1, ensure_ascii=False))
     if report is not None:
         page.write(report)
+        typer.echo(f"report: {report}", err=True)
+
+
+@app.command("similarity")
+def similarity(
+    model: Annotated[str, typer.Argument(help="A trained tk, or any transformer: a folder or OWNER/NAME.")],
+    collection: Annotated[str, typer.Option(help="TSV, JSONL, Parquet or irds:NAME.")],
+    passages: Annotated[int, typer.Option(help="Passages to look at, drawn by --seed.")] = 2000,
+    max_words: Annotated[int, typer.Option(help="Words of a passage to look at.")] = 200,
+    min_pairs: Annotated[int, typer.Option(help="A term counts at a distance where it has so many pairs.")] = 5,
+    min_terms: Annotated[int, typer.Option(help="A distance counts where so many terms do.")] = 100,
+    cap: Annotated[int, typer.Option(help="Places of a term that are compared at most, drawn by --seed.")] = 1000,
+    batch_size: Annotated[int, typer.Option(help="Passages encoded at once.")] = 32,
+    seed: Annotated[int, typer.Option(help="Decides which passages and places.")] = 0,
+    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
+    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    quiet: _options.Quiet = False,
+) -> None:
+    """How much of a word's vector is its place: average term similarity by distance, and MATS."""
+    from evenrank.audit.similarity import similarity_page
+    from evenrank.io import check_writable, write_text
+    from evenrank.rankers.models import require_extra
+
+    require_extra()
+    for path in filter(None, (json, report)):
+        check_writable(path)
+    from evenrank import __version__
+    from evenrank.rankers.contextual import position_similarity, word_encoder
+
+    encoder = word_encoder(model, max_words=max_words)
+    settings: dict[str, Any] = {
+        "passages": passages,
+        "max_words": max_words,
+        "min_pairs": min_pairs,
+        "min_terms": min_terms,
+        "cap": cap,
+        "seed": seed,
+    }
+    found = position_similarity(encoder, collection, batch_size=batch_size, quiet=quiet, **settings)
+    page = similarity_page(found, model, encoder.what, settings)
+    typer.echo(page.text())
+    if json is not None:
+        from json import dumps
+
+        values = {"evenrank": __version__, "settings": {"model": model, **settings}, **found.to_dict()}
+        write_text(json, dumps(values, indent=1))
+    if report is not None:
+        page.write(report)
+        typer.echo(f"report: {report}", err=True)
+
+
+@app.command("sensitivity")
+def sensitivity(
+    model: Annotated[
+        str | None, typer.Argument(help="A model as evenrank rerank takes it; without, --run as it is.")
+    ] = None,
+    squad: Annotated[
+        str | None, typer.Option(metavar="SQUAD.json", help="Passages, questions and answers from one SQuAD file.")
+    ] = None,
+    collection: Annotated[str | None, typer.Option(help="TSV, JSONL, Parquet or irds:NAME.")] = None,
+    queries: Annotated[str | None, typer.Option(help="TSV, JSONL, Parquet or irds:NAME.")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgements.")] = None,
+    answers: Annotated[
+        str | None, typer.Option(metavar="SQUAD.json", help="Answers, with the ids of queries and documents.")
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Candidates (default: BM25).")] = None,
+    depth: Annotated[int, typer.Option(help="Candidates of a query.")] = 100,
+    places: Annotated[int, typer.Option(help="Places that the answer is moved to.")] = 10,
+    sample: Annotated[int | None, typer.Option(help="Move the answers of so many queries only.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Pairs scored at once.")] = 32,
+    seed: Annotated[int, typer.Option(help="Decides intervals, shuffles and the sample.")] = 0,
+    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
+    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    quiet: _options.Quiet = False,
+) -> None:
+    """Effectiveness by where answers stand, and the score of the same passage with its answer at other places."""
+    from evenrank.io import EvenrankError, check_writable, write_text
+
+    given = {"--collection": collection, "--queries": queries, "--qrels": qrels, "--answers": answers}
+    if squad is not None and any(given.values()):
+        raise EvenrankError("--squad stands for --collection, --queries, --qrels and --answers: give it alone")
+    lacking = [name for name, value in given.items() if value is None]
+    if squad is None and lacking:
+        raise EvenrankError(f"expected --squad, or {', '.join(lacking)} too")
+    if model is not None:
+        from evenrank.rankers.models import require_extra
+
+        require_extra()
+    for path in filter(None, (json, report)):
+        check_writable(path)
+    from evenrank.audit.sensitivity import position_sensitivity
+
+    sources: dict[str, Any] = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
+    if squad is not None:
+        from evenrank.io.squad import answer_table
+        from evenrank.io.squad_collection import squad_collection
+
+        made = squad_collection([squad])
+        sources = {
+            "collection": made.collection,
+            "queries": made.queries.select("query_id", "text"),
+            "qrels": made.qrels,
+            "answers": answer_table(made.squad, squad),
+        }
+    found = position_sensitivity(
+        model,
+        **sources,
+        run=run,
+        depth=depth,
+        places=places,
+        sample=sample,
+        batch_size=batch_size,
+        seed=seed,
+        quiet=quiet,
+    )
+    typer.echo(found.table())
+    if json is not None:
+        write_text(json, found.to_json())
+    if report is not None:
+        found.report(report)
         typer.echo(f"report: {report}", err=True)

@@ -29,7 +29,11 @@ def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
     Unanswerable questions have no row. Raises InputError for what is not SQuAD, and for an answer that does not stand
     where its span says.
     """
-    data = load_squad(path)
+    return answer_table(load_squad(path), path)
+
+
+def answer_table(data: dict[str, Any], path: str | os.PathLike[str]) -> pl.DataFrame:
+    """The answers of SQuAD's JSON values as :func:`read_answers` gives them; ``path`` is for messages."""
     rows = list(_rows(data))
     for number, (query, _, answer, start, end, context) in enumerate(rows):
         if context[start:end] != answer:

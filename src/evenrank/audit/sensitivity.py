@@ -1,0 +1,447 @@
+"""How sensitive a ranker is to where in a passage the answer stands."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank import __version__
+from evenrank.io import EvenrankError, Run, read_qrels, read_queries, read_run, read_texts
+from evenrank.io.errors import shown
+from evenrank.io.squad import read_answers
+from evenrank.measures import Evaluation, parse_measure
+from evenrank.measures.sensitivity import FIFTHS, TOKENS, Buckets, Course, by_bucket, course
+
+from .report._format import NONE, interval, number
+from .report.plain import Drawing, PlainPage, PlainTable, specification
+
+Array = np.ndarray[Any, Any]
+MEASURE = "nDCG@10"
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The same passages, turned round so that the answer stands at each place.
+
+    ``score`` and ``rank`` (among the query's other candidates, from 1): over all queries; ``kept_score`` and
+    ``kept_rank``: over those whose answer is read whole at every place. ``cut`` [P]: queries whose answer falls off the
+    end of what the ranker reads.
+    """
+
+    score: Course
+    rank: Course
+    kept_score: Course
+    kept_rank: Course
+    cut: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        names = ("score", "rank", "kept_score", "kept_rank")
+        return {**{name: getattr(self, name).to_dict() for name in names}, "cut": self.cut.tolist()}
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityResult:
+    """What :func:`position_sensitivity` found.
+
+    ``tokens``, ``relative``: effectiveness by where answers stand, in words and as a share of the passage; ``moved``:
+    the same passage with its answer at each place, None where a run alone was given. ``cut``: answers that the ranker
+    does not read to their end as they stand (None: not known).
+    """
+
+    name: str
+    queries: int
+    without_answer: int
+    value: float
+    tokens: Buckets
+    relative: Buckets
+    moved: Moved | None
+    cut: int | None
+    settings: dict[str, Any]
+
+    def to_json(self) -> str:
+        """The figures as JSON."""
+        found = {
+            "evenrank": __version__,
+            "settings": self.settings,
+            "name": self.name,
+            "measure": MEASURE,
+            "queries": self.queries,
+            "without_answer": self.without_answer,
+            "mean": self.value,
+            "cut": self.cut,
+            "tokens": self.tokens.to_dict(),
+            "relative": self.relative.to_dict(),
+            "moved": None if self.moved is None else self.moved.to_dict(),
+        }
+        return json.dumps(found, indent=1, ensure_ascii=False)
+
+    def table(self) -> str:
+        """All figures for a terminal."""
+        return self.page().text()
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one HTML page that opens offline."""
+        self.page().write(path)
+
+    def page(self) -> PlainPage:
+        """The figures as a page."""
+        tables = [
+            _bucket_table("Where answers stand: by fifths of the passage", self.relative, "{:.1f}", "passage"),
+            _bucket_table("Where answers stand: by words", self.tokens, "{:.0f}", "100 words"),
+        ]
+        drawings = [
+            _bucket_drawing("Fifths", "by fifths of the passage", self.relative),
+            _bucket_drawing("Words", "by words before the answer", self.tokens),
+        ]
+        notes = [
+            "Index: 1 − min/max of the buckets' means. Noise alone makes it more than 0: compare it with its mean when"
+            " places are shuffled over the queries, and see p.",
+            "Slope: least squares of a query's value on the place; below 0: early answers fare better.",
+            "Passages with early and with late answers can differ in other ways: only the same passage turned round"
+            " shows what the place itself does.",
+        ]
+        facts = [("queries", f"{self.queries:,}"), (f"mean {MEASURE}", number(self.value, 4))]
+        if self.without_answer:
+            facts.append(("queries without an answer in place, left out", f"{self.without_answer:,}"))
+        if self.cut is not None:
+            facts.append(("answers not read to their end", f"{self.cut:,}"))
+        if self.moved is not None:
+            tables.append(_moved_table(self.moved))
+            drawings += _moved_drawings(self.moved)
+            notes.append(
+                "The same passage: its words turned round so that the answer begins at the first place, the last"
+                " possible one, and between; rank among the query's other candidates. Whole: only queries whose answer"
+                " is read whole at every place. Slope: from the first place to the last."
+            )
+        source = "Position sensitivity; rotation as in Hofstätter et al., ECIR 2021"
+        title = f"Position sensitivity of {self.name}"
+        return PlainPage(
+            "position sensitivity", title, source, tuple(facts), tuple(tables), tuple(drawings), tuple(notes)
+        )
+
+
+def _bucket_table(title: str, found: Buckets, form: str, unit: str) -> PlainTable:
+    ends = [*found.starts[1:], found.end]
+    rows = [
+        (
+            form.format(low),
+            NONE if high is None else form.format(high),
+            f"{n:,}",
+            number(_known(mean), 4),
+            interval(ci, 4),
+        )
+        for low, high, n, mean, ci in zip(found.starts, ends, found.n, found.means, found.ci95, strict=True)
+    ]
+    scale = 100 if found.end is None else 1
+    slope_ci = None if found.slope_ci95 is None else (found.slope_ci95[0] * scale, found.slope_ci95[1] * scale)
+    notes = (
+        f"Index {number(_known(found.index), 4)} {interval(found.index_ci95, 4)}; shuffled"
+        f" {number(_known(found.null), 4)}, p {_p(found.p)}.",
+        f"Slope {number(_known(found.slope * scale), 4)} {interval(slope_ci, 4)} a {unit}, p {_p(found.slope_p)}.",
+    )
+    return PlainTable(title, ("from", "to below", "queries", MEASURE, "95 % interval"), tuple(rows), notes, left=2)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _p(value: float | None) -> str:
+    return NONE if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _moved_table(found: Moved) -> PlainTable:
+    rows = []
+    for i, place in enumerate(found.score.places):
+        cells = [f"{place:.2f}"]
+        for one in (found.score, found.rank, found.kept_rank):
+            cells += [number(_known(one.means[i]), 4), interval(one.ci95[i], 4)]
+        rows.append((*cells, f"{found.cut[i]:,}"))
+    heads = ("place", "score", "95 %", "rank", "95 %", "rank, whole", "95 %", "answers cut")
+    notes = tuple(
+        f"Slope of the {name}: {number(_known(one.slope), 4)} {interval(one.slope_ci95, 4)}, {one.n:,} queries."
+        for name, one in (
+            ("score", found.score),
+            ("rank", found.rank),
+            ("score, whole", found.kept_score),
+            ("rank, whole", found.kept_rank),
+        )
+    )
+    return PlainTable("The same passage, its answer at each place", heads, tuple(rows), notes)
+
+
+def _chart(rows: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=rows))
+    across = alt.X("x:Q", title=x)
+    scale = alt.Scale(zero=False)
+    tips = [alt.Tooltip("x:Q", title=x), alt.Tooltip("value:Q", title=y, format=".4f"), alt.Tooltip("n:Q")]
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(range=["#0072b2", "#c24d00"]))
+    line = data.mark_line(point=True).encode(
+        x=across, y=alt.Y("value:Q", title=y, scale=scale), color=colour, tooltip=tips
+    )
+    band = data.mark_rule(opacity=0.5).encode(
+        x=across, y=alt.Y("low:Q", title=y, scale=scale), y2="high:Q", color=colour
+    )
+    return specification(alt.layer(band, line).properties(width=780, height=300))
+
+
+def _bucket_drawing(name: str, what: str, found: Buckets) -> Drawing:
+    rows = [
+        {"x": low, "value": mean, "low": ci[0], "high": ci[1], "n": int(n), "kind": "all queries"}
+        for low, n, mean, ci in zip(found.starts, found.n, found.means.tolist(), found.ci95, strict=True)
+        if ci is not None and not math.isnan(mean)
+    ]
+    title = f"{MEASURE} {what} (each point: from here to the next)"
+    return Drawing(name, title, _chart(rows, "place of the answer", MEASURE), "95 % intervals over queries.")
+
+
+def _moved_drawings(found: Moved) -> list[Drawing]:
+    drawings = []
+    for name, what, pair in (
+        ("Score", "Score", (found.score, found.kept_score)),
+        ("Rank", "Rank", (found.rank, found.kept_rank)),
+    ):
+        rows = []
+        for kind, one in zip(("all queries", "answer read whole at every place"), pair, strict=True):
+            for place, mean, ci in zip(one.places.tolist(), one.means.tolist(), one.ci95, strict=True):
+                if ci is not None and not math.isnan(mean):
+                    rows.append({"x": place, "value": mean, "low": ci[0], "high": ci[1], "n": one.n, "kind": kind})
+        title = f"{what} of the same passage by the place of its answer"
+        drawings.append(Drawing(name, title, _chart(rows, "place of the answer (0 first, 1 last)", what.lower())))
+    return drawings
+
+
+# --- the figures -----------------------------------------------------------------------------------------------------
+
+
+def position_sensitivity(
+    model: str | None = None,
+    *,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    queries: str | os.PathLike[str] | pl.DataFrame,
+    qrels: str | os.PathLike[str] | pl.DataFrame,
+    answers: str | os.PathLike[str] | pl.DataFrame,
+    run: str | os.PathLike[str] | Run | None = None,
+    depth: int = 100,
+    places: int = 10,
+    sample: int | None = None,
+    batch_size: int = 32,
+    kind: Any = None,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> SensitivityResult:
+    """Effectiveness by where answers stand, and what moving an answer within its passage does.
+
+    ``model``: any ranker that ``evenrank rerank`` takes; None: ``run`` as it is, without the second part. ``run``: the
+    candidates, else BM25's first ``depth``; a relevant passage that is not among them joins them. ``answers``: a SQuAD
+    file, or ``query_id``, ``doc_id``, ``answer_start``, ``answer_end``; a query's first answer in a relevant passage
+    counts. ``sample``: so many seeded queries for the second part, which scores ``places`` passages a query.
+
+    Raises EvenrankError for a setting out of range, without a model and a run, and where no query has an answer in a
+    relevant passage.
+    """
+    for name, value, least in (("depth", depth, 1), ("places", places, 2), ("sample", sample, 1)):
+        if value is not None and value < least:
+            raise EvenrankError(f"{name}: expected {least} or more, found {value}")
+    if model is None and run is None:
+        raise EvenrankError("a model or a run is needed")
+    asked = queries if isinstance(queries, pl.DataFrame) else read_queries(queries)
+    judged = qrels if isinstance(qrels, pl.DataFrame) else read_qrels(qrels)
+    spans = answers if isinstance(answers, pl.DataFrame) else read_answers(answers)
+    first = _first_answers(spans, judged, asked)
+    texts = (
+        collection.filter(pl.col("doc_id").is_in(first["doc_id"].implode()))
+        if isinstance(collection, pl.DataFrame)
+        else read_texts(collection, first["doc_id"].unique())
+    )
+    located = _located(first, texts)
+    ranked = _ranked(model, run, collection, asked, judged, depth, batch_size, kind, device, quiet)
+    evaluation = Evaluation(ranked, qrels=judged)
+    values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
+    table = located.join(values, on="query_id", how="inner", maintain_order="left")
+    if not table.height:
+        raise EvenrankError("no query of the run has an answer in a relevant passage")
+    effect = table["value"].to_numpy()
+    moved = cut = None
+    if model is not None:
+        reads = _reading_ends(model, kind, device, asked, table["query_id"], table["text"])
+        cut = int((table["answer_end"].to_numpy() > reads).sum())
+        chosen = table if sample is None or sample >= table.height else table.sample(sample, seed=seed).sort("query_id")
+        moved = _moved(model, chosen, ranked, asked, places, batch_size, kind, device, seed, quiet)
+    settings = {"model": model, "depth": depth, "places": places, "sample": sample, "seed": seed}
+    return SensitivityResult(
+        ranked.name,
+        table.height,
+        asked.height - table.height,
+        float(np.nanmean(effect)),
+        by_bucket(effect, table["word"].to_numpy(), TOKENS, seed=seed),
+        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, seed=seed),
+        moved,
+        cut,
+        settings,
+    )
+
+
+def _first_answers(spans: pl.DataFrame, judged: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+    """The first answer of each query in a relevant passage: ``query_id``, ``doc_id``, ``answer_start``,
+    ``answer_end``, in the order of the queries."""
+    relevant = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
+    found = spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+    found = found.sort("query_id", "doc_id", "answer_start", "answer_end", maintain_order=True)
+    found = found.unique("query_id", keep="first", maintain_order=True)
+    kept = asked.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
+    if not kept.height:
+        raise EvenrankError("no query has an answer in a relevant passage")
+    return kept.select("query_id", "doc_id", "answer_start", "answer_end")
+
+
+def _located(first: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """With ``text``, the number of the ``word`` that the answer begins in, its ``last`` word, ``words`` of the passage
+    and ``relative`` = word / words."""
+    table = first.join(texts, on="doc_id", how="left", maintain_order="left")
+    absent = table.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
+    if len(absent):
+        raise EvenrankError(f"{len(absent)} passages with answers are not in the collection: {shown(absent[0])}")
+    rows = []
+    for query, doc, start, end, text in table.iter_rows():
+        if not text[start:end].strip():
+            raise EvenrankError(f"query {shown(query)}: the answer's span is not in the passage {shown(doc)}")
+        ends = [match.end() for match in _WORD.finditer(text)]
+        word = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(ends, end, side="left"))
+        rows.append((word, min(last, len(ends) - 1), len(ends), word / len(ends)))
+    return table.hstack(pl.DataFrame(rows, ["word", "last", "words", "relative"], orient="row"))
+
+
+def _ranked(
+    model: str | None,
+    run: str | os.PathLike[str] | Run | None,
+    collection: Any,
+    asked: pl.DataFrame,
+    judged: pl.DataFrame,
+    depth: int,
+    batch_size: int,
+    kind: Any,
+    device: str | None,
+    quiet: bool,
+) -> Run:
+    if run is None:
+        from evenrank.retrieval.bm25 import retrieve
+
+        candidates = retrieve(collection, asked, depth, quiet=quiet)
+    else:
+        candidates = run if isinstance(run, Run) else read_run(run)
+    if model is None:
+        return candidates
+    from evenrank.rankers.rerank import rerank
+
+    # Every query's relevant passages are ranked: whether the first stage found them is not the model's doing.
+    relevant = judged.filter((pl.col("relevance") >= 1) & pl.col("query_id").is_in(asked["query_id"].implode()))
+    first = candidates.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
+    added = relevant.select("query_id", "doc_id").join(first, on=["query_id", "doc_id"], how="anti")
+    lowest = float(first["score"].to_numpy().min()) - 1
+    both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
+    whole = int(both.table["rank"].to_numpy().max())
+    return rerank(both, model, collection, asked, whole, batch_size=batch_size, kind=kind, device=device, quiet=quiet)
+
+
+def _moved(
+    model: str,
+    table: pl.DataFrame,
+    ranked: Run,
+    asked: pl.DataFrame,
+    places: int,
+    batch_size: int,
+    kind: Any,
+    device: str | None,
+    seed: int,
+    quiet: bool,
+) -> Moved:
+    from evenrank.rankers.rerank import rerank
+
+    wanted = np.linspace(0, 1, places)
+    variants, ends = [], []
+    for number_, (text, word, last, words, end) in enumerate(
+        table.select("text", "word", "last", "words", "answer_end").iter_rows()
+    ):
+        split = text.split()
+        for place, share in enumerate(wanted):
+            begin = round(share * (words - (last - word + 1)))
+            cut = (word - begin) % words
+            turned = [*split[cut:], *split[:cut]]
+            variants.append((f"{number_} {place}", " ".join(turned)))
+            # Characters before the answer's last word, and those of it that belong to the answer.
+            before = sum(map(len, turned[: begin + last - word])) + begin + last - word
+            ends.append(before + len(split[last]) - (_word_end(text, last) - end))
+    rows = [
+        (query, f"{number_} {place}", 0.0) for number_, query in enumerate(table["query_id"]) for place in range(places)
+    ]
+    texts = pl.DataFrame(variants, ["doc_id", "text"], orient="row")
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
+    scored = rerank(run, model, texts, asked, places, batch_size=batch_size, kind=kind, device=device, quiet=quiet)
+    order = pl.DataFrame({"doc_id": [row[1] for row in rows]})
+    found = order.join(scored.table.select("doc_id", "score"), on="doc_id", how="left", maintain_order="left")
+    scores = found["score"].to_numpy().reshape(table.height, places)
+    ranks = _ranks(scores, table, ranked)
+    query_of = pl.Series([row[0] for row in rows])
+    reads = _reading_ends(model, kind, device, asked, query_of, texts["text"])
+    lost = (np.array(ends) > reads).reshape(table.height, places)
+    whole = ~lost.any(axis=1)
+    return Moved(
+        course(scores, wanted, seed=seed),
+        course(ranks, wanted, seed=seed),
+        course(scores[whole], wanted, seed=seed),
+        course(ranks[whole], wanted, seed=seed),
+        lost.sum(axis=0),
+    )
+
+
+def _word_end(text: str, word: int) -> int:
+    for number_, match in enumerate(_WORD.finditer(text)):
+        if number_ == word:
+            return match.end()
+    raise IndexError(word)
+
+
+def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
+    """1 + the other candidates of the query that score higher than each of its scores [Q, P]."""
+    number_of = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
+    others = ranked.table.join(number_of, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
+    ranks = np.ones_like(scores)
+    for (number_,), rows in others.group_by("number"):
+        other = rows["score"].to_numpy()
+        ranks[int(str(number_))] = 1 + (other[:, None] > scores[int(str(number_))][None]).sum(axis=0)
+    return ranks
+
+
+def _reading_ends(
+    model: str, kind: Any, device: str | None, asked: pl.DataFrame, query_ids: pl.Series, texts: pl.Series
+) -> Array:
+    """How many characters of each text the model reads beside its query [pairs]."""
+    from evenrank.rankers.encoders import reads_to
+    from evenrank.rankers.models import find_model, load, load_kernel
+
+    of_query = pl.DataFrame({"query_id": query_ids}).join(asked, on="query_id", how="left", maintain_order="left")
+    queries, passages = of_query["text"].to_list(), texts.to_list()
+    folder = find_model(model, kind)
+    if folder.kind == "kernel":
+        return np.array(load_kernel(folder, "cpu").reads_to(queries, passages))
+    encoder = load(folder, "float32", "cpu")
+    if folder.kind == "cross":
+        prompt = encoder.prompts.get(encoder.default_prompt_name)
+        return np.array(reads_to(encoder, [list(pair) for pair in zip(queries, passages, strict=True)], prompt))
+    prompts = encoder.prompts or {}
+    prompt = next((prompts[name] for name in ("document", "passage", "corpus") if prompts.get(name)), None)
+    return np.array(reads_to(encoder, passages, prompt, task="document"))

@@ -254,6 +254,12 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
     assert np.mean(after["answer_start"].to_numpy() == 0) < 0.2
 
 
+def test_nothing_is_written_packed(home: Path) -> None:
+    with pytest.raises(EvenrankError, match=r"r\.tsv\.gz: expected a TSV, \.jsonl or \.parquet to write, found \.gz"):
+        rotate_collection(home / "c.tsv", home / "r.tsv.gz")
+    assert sorted(path.name for path in home.iterdir()) == ["a.json", "c.tsv"]
+
+
 def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):

@@ -252,6 +252,8 @@ def rotate_collection(
     _check(seed, mode)
     if (answers is None) != (answers_out is None):
         raise EvenrankError("answers are read from one file and written to another: name both")
+    if os.fspath(out).endswith(".gz"):
+        raise EvenrankError(f"{os.fspath(out)}: expected a TSV, .jsonl or .parquet to write, found .gz")
     spans = None if answers is None else _Spans(answers, seed, mode)
     documents = unmoved = total = 0
     with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:

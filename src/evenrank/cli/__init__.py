@@ -11,6 +11,7 @@ from . import (
     audit,
     data,
     demo,
+    embeddings,
     expand,
     experiment,
     fuse,
@@ -48,6 +49,7 @@ app.command("train")(train.command)
 app.command("rotate")(rotate.command)
 app.command("negatives")(negatives.command)
 app.add_typer(position.app, name="position")
+app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(data.app, name="data")
 app.command("experiment")(experiment.command)
 app.command("demo")(demo.command)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Subspace:
 
 @dataclass(frozen=True, slots=True)
 class EqualityCheck:
-    """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over all ``words`` neutral words and ``pairs`` equalised pairs."""
+    """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over ``words`` neutral words and ``pairs`` equalised pairs."""
 
     dot: float
     distance: float
@@ -122,9 +122,7 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> 
         centred.append(rows / np.sqrt(len(known)))
         towards_first += rows[0] if of[0] in row_of else 0
     if not centred:
-        raise EvenrankError(
-            f"definitional sets: none of {len(definitional)} has two words with a vector ({_some(_named(definitional))})"
-        )
+        raise EvenrankError(f"definitional sets: none has two words with a vector ({_some(_named(definitional))})")
     _, values, basis = np.linalg.svd(np.concatenate(centred), full_matrices=False)
     if values[0] < 1e-6:
         raise EvenrankError("definitional sets: the words of each set have the same vector")
@@ -158,16 +156,16 @@ def hard_debias(
     """Hard debiasing (Bolukbasi et al. 2016, section 5): neutralise and equalise, for any number of groups.
 
     Every vector is brought to length 1. Neutralise: a word outside ``specific`` loses its part in the bias subspace B
-    (:func:`bias_subspace`) and is brought to length 1 again, w ← (w − w_B) / ‖w − w_B‖. Equalise: the words of each set
-    of ``equalize``, in lower, Title and UPPER case, become ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their mean
-    and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too, and what
-    is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
+    (:func:`bias_subspace`) and is brought to length 1 again, w ← (w − w_B) / ‖w − w_B‖. Equalise: the words of each
+    set of ``equalize``, in lower, Title and UPPER case, become ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their
+    mean and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too, and
+    what is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
 
     ``in_place``: the matrix of ``vectors`` itself is changed and no second one made. Computed in float64, kept in
     float32; :attr:`Debiased.check` measures what rounding leaves of the two equal-distance properties.
 
-    Raises EvenrankError as :func:`bias_subspace` does, for a word that stands in two different sets of ``equalize``, and
-    where ``in_place`` is asked of a matrix that cannot be written.
+    Raises EvenrankError as :func:`bias_subspace` does, for a word that stands in two different sets of ``equalize``,
+    and where ``in_place`` is asked of a matrix that cannot be written.
     """
     if in_place and not vectors.matrix.flags.writeable:
         raise EvenrankError("vectors: this matrix cannot be written, so it cannot be debiased in place")
@@ -235,7 +233,7 @@ def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -
 
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     bounds = np.linspace(0, len(source), threads + 1).astype(int)
-    parts = [slice(first, last) for first, last in zip(bounds[:-1], bounds[1:], strict=True) if last > first]
+    parts = [slice(first, last) for first, last in pairwise(bounds) if last > first]
     with ThreadPoolExecutor(threads) as pool:
         done = pool.map(lambda part: _kernel.neutralise(source[part], target[part], basis, neutral[part]), parts)
         return sum(done)
@@ -276,7 +274,9 @@ def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> Eq
     return EqualityCheck(dot, distance, len(rows), len(pairs))
 
 
-def learn_specific(vectors: Vectors, seed_words: Collection[str], *, first: int = 50_000, seed: int = 0) -> tuple[str, ...]:
+def learn_specific(
+    vectors: Vectors, seed_words: Collection[str], *, first: int = 50_000, seed: int = 0
+) -> tuple[str, ...]:
     """Gender-specific words learned from a few: a linear SVM on the unit vectors (Bolukbasi et al. 2016, section 5).
 
     Trained on the ``first`` words (the most frequent, usually), those of ``seed_words`` and their case variants against

@@ -19,7 +19,7 @@ _SPACE = r"[\s\x00\x1c-\x1f\x85]"
 
 
 def check_form(path: str | os.PathLike[str]) -> str:
-    """``binary`` (``.bin``), ``text`` (``.txt``, ``.vec``) or ``folder`` (no suffix). Raises EvenrankError otherwise."""
+    """``binary`` (``.bin``), ``text`` (``.txt``, ``.vec``) or ``folder`` (no suffix). EvenrankError otherwise."""
     suffix = Path(path).suffix.lower()
     forms = {".bin": "binary", ".txt": "text", ".vec": "text", "": "folder"}
     if suffix not in forms:
@@ -46,8 +46,8 @@ def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     bad = words.filter(words.str.contains(_SPACE) | (words == ""))
     if len(bad):
         raise EvenrankError(
-            f"{os.fspath(path)}: the word {shown(bad[0])} holds white space, which word2vec's forms cannot hold: write a "
-            "folder (a name without a suffix)"
+            f"{os.fspath(path)}: the word {shown(bad[0])} holds white space, which word2vec's forms cannot hold: write "
+            "a folder (a name without a suffix)"
         )
     with atomic_path(path) as part, part.open("wb") as stream:
         stream.write(f"{len(words)} {vectors.dimensions}\n".encode())
@@ -56,7 +56,9 @@ def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:
             if form == "binary":
                 of = vectors.words[start : start + _BLOCK]
                 data = np.ascontiguousarray(rows, "<f4")
-                stream.write(b"".join(w.encode() + b" " + row.tobytes() + b"\n" for w, row in zip(of, data, strict=True)))
+                stream.write(
+                    b"".join(w.encode() + b" " + row.tobytes() + b"\n" for w, row in zip(of, data, strict=True))
+                )
             else:
                 table = pl.from_numpy(rows, [f"{d}" for d in range(vectors.dimensions)])
                 table.insert_column(0, words[start : start + _BLOCK]).write_csv(

@@ -65,8 +65,8 @@ def fit_leace(rows: np.ndarray[Any, Any], groups: Integers) -> Eraser:
 class Erased:
     """Vectors after erasure: those of ``neutral`` words [V] changed, all others of length 1.
 
-    ``rows`` and ``groups`` [N]: the words that the eraser was fitted on. ``gap``: the largest distance between the means
-    of two groups there, before and after. ``missing``: words given for a group that have no vector.
+    ``rows`` and ``groups`` [N]: the words that the eraser was fitted on. ``gap``: the largest distance between the
+    means of two groups there, before and after, in float32 as kept. ``missing``: words of a group that have no vector.
     """
 
     vectors: Vectors
@@ -96,18 +96,17 @@ def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, 
     row_of = rows_of(vectors.words, seen)
     rows = np.array(sorted(row_of.values()), dtype=np.int64)
     labels = np.array([seen[vectors.words[row]] for row in rows], dtype=np.int64)
-    eraser = fit_leace(unit(vectors.matrix[rows]), labels)
-    before = _gap(unit(vectors.matrix[rows]), labels)
+    fitted = unit(vectors.matrix[rows])
+    eraser = fit_leace(fitted, labels)
+    gap = _gap(fitted, labels), _gap(eraser(fitted).astype(np.float32).astype(np.float64), labels)
     matrix = vectors.matrix if in_place else np.empty_like(vectors.matrix, order="C")
     for start in range(0, len(matrix), _BLOCK):
         part = slice(start, start + _BLOCK)
         block = unit(vectors.matrix[part])
         matrix[part] = np.where(neutral[part, None], eraser(block), block)
     found = Vectors(vectors.words, matrix)
-    chosen = neutral[rows]
-    after = _gap(found.matrix[rows[chosen]].astype(np.float64), labels[chosen])
     missing = tuple(word for word in seen if word not in row_of)
-    return Erased(found, eraser, neutral, rows, labels, (before, after), missing)
+    return Erased(found, eraser, neutral, rows, labels, gap, missing)
 
 
 def _gap(rows: Doubles, groups: Integers) -> float:

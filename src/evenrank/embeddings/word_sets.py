@@ -55,7 +55,9 @@ def gender_en() -> WordSets:
     equalize = _tuples(data["equalize"])
     definitional = _tuples(data["definitional"])
     named = dict.fromkeys([*(word for of in (*definitional, *equalize) for word in of), *data["specific"]])
-    tests = (AssociationTest(test.pop("name"), **{key: tuple(test[key]) for key in test}) for test in data["associations"])
+    tests = (
+        AssociationTest(test.pop("name"), **{key: tuple(test[key]) for key in test}) for test in data["associations"]
+    )
     return WordSets(
         data["name"],
         definitional,

@@ -1,0 +1,326 @@
+"""``evenrank embeddings``: word vectors trained, debiased, and what bias remains in them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(help="Word vectors: train, debias, and see what bias remains.", no_args_is_help=True)
+
+_IN = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
+_OUT = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
+Definitional = Annotated[
+    str | None,
+    typer.Option("--definitional", metavar="F.json", help="Sets that define the bias, as JSON. Default: gender-en."),
+]
+Equalize = Annotated[
+    str | None, typer.Option("--equalize", metavar="F.json", help="Sets to equalise, as JSON. Default: gender-en.")
+]
+Specific = Annotated[
+    str | None,
+    typer.Option("--specific", metavar="F.json", help="Words that keep their group, as JSON. Default: gender-en."),
+]
+Learn = Annotated[bool, typer.Option("--learn-specific", help="Learn more such words from these with a linear SVM.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Read the first words only.")]
+Json = Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")]
+
+
+@app.command("debias")
+def debias(
+    vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
+    out: Annotated[str, typer.Option("--out", help=_OUT)],
+    definitional: Definitional = None,
+    equalize: Equalize = None,
+    specific: Specific = None,
+    learn_specific: Learn = False,
+    method: Annotated[str, typer.Option("--method", help="hard (Bolukbasi et al.), or leace.")] = "hard",
+    components: Annotated[int, typer.Option("--components", help="hard: dimensions of the bias subspace.")] = 1,
+    groups: Annotated[
+        str | None,
+        typer.Option("--groups", metavar="F.json", help="leace: a list of words for each group, to fit on."),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--most", help="leace without --groups: fit on so many most biased neutral words a side.")
+    ] = 500,
+    specific_out: Annotated[
+        str | None, typer.Option("--specific-out", metavar="F.json", help="Also write the words that kept their group.")
+    ] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    json: Json = None,
+) -> None:
+    """Take the bias direction out of word vectors; says how equal the distances are after it."""
+    from evenrank import __version__
+    from evenrank.embeddings import read_vectors, write_vectors
+    from evenrank.embeddings.files import check_form
+    from evenrank.io import EvenrankError, write_text
+    from evenrank.io.errors import shown
+
+    if method not in ("hard", "leace"):
+        raise EvenrankError(f"--method: expected hard or leace, found {shown(method)}")
+    if groups is not None and method != "leace":
+        raise EvenrankError("--groups needs --method leace")
+    if components != 1 and method != "hard":
+        raise EvenrankError("--components needs --method hard")
+    _targets(json, specific_out, out if check_form(out) != "folder" else None)
+    sets = _word_sets(definitional, equalize, specific)
+    _check_limit(limit)
+    given = read_vectors(vectors, limit=limit)
+    words = _specific(given, sets, learn_specific, specific is None, seed)
+    settings: dict[str, Any] = {
+        "vectors": vectors,
+        "method": method,
+        "definitional": definitional,
+        "equalize": equalize,
+    }
+    settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit, "seed": seed}
+    figures, done = (_hard if method == "hard" else _leace)(
+        given, sets, words, components=components, groups=groups, most=most, settings=settings
+    )
+    write_vectors(done.vectors, out)
+    names = [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
+    if specific_out is not None:
+        from json import dumps
+
+        write_text(specific_out, dumps(names, ensure_ascii=False, indent=0))
+    if json is not None:
+        from json import dumps
+
+        whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **figures}
+        write_text(json, dumps(whole, ensure_ascii=False, indent=1))
+    typer.echo(
+        f"{len(done.vectors.words)} vectors, {len(names)} of them of words that keep their group: {out}", err=True
+    )
+
+
+def _hard(
+    given: Any, sets: Any, words: Any, *, components: int, groups: str | None, most: int, settings: dict[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    from evenrank.embeddings import hard_debias
+
+    found = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
+    check, held = found.check, found.subspace.explained
+    settings["components"] = components
+    lines = [
+        f"bias subspace: {len(held)} of {components} components, {held.sum():.1%} of the variance within the "
+        "definitional sets",
+        f"neutral words: {int(found.neutral.sum())}, equalised sets: {len(found.equalized)}",
+    ]
+    if check.pairs and check.words:
+        lines += [
+            f"largest |w·a − w·b| over {check.words} neutral words and {check.pairs} pairs: {check.dot:.1e}",
+            f"largest |‖w − a‖ − ‖w − b‖|: {check.distance:.1e}",
+            "equal distances: " + ("hold to 1e-6" if check.holds() else "DO NOT hold to 1e-6"),
+        ]
+    else:
+        lines.append("equal distances: nothing to check, no set was equalised or no word is neutral")
+    if found.gone:
+        lines.append(f"neutral words that lay within the subspace and are 0 now: {found.gone}")
+    for what, missing in found.missing.items():
+        if missing:
+            some = ", ".join(missing[:20]) + (", …" if len(missing) > 20 else "")
+            lines.append(f"{what} words without a vector: {len(missing)}: {some}")
+    typer.echo("\n".join(lines))
+    return {
+        "neutral": int(found.neutral.sum()),
+        "equalized": [[given.words[row] for row in of] for of in found.equalized],
+        "components": len(held),
+        "explained": held.tolist(),
+        "check": {
+            "dot": check.dot,
+            "distance": check.distance,
+            "words": check.words,
+            "pairs": check.pairs,
+            "holds_to_1e-6": check.holds(),
+        },
+        "zero": found.gone,
+        "missing": {what: list(missing) for what, missing in found.missing.items()},
+    }, found
+
+
+def _leace(
+    given: Any, sets: Any, words: Any, *, components: int, groups: str | None, most: int, settings: dict[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    from evenrank.embeddings import bias_subspace, leace, most_biased, read_sets, specific_words
+
+    neutral = ~specific_words(given.words, [*words, *(word for of in sets.equalize for word in of)])
+    if groups is None:
+        settings["most"] = most
+        sides = most_biased(given, bias_subspace(given, sets.definitional).basis[0], neutral, most)
+        chosen = [[given.words[row] for row in side] for side in sides]
+        what = f"the {len(chosen[0])} most biased neutral words of each side"
+    else:
+        settings["groups"] = groups
+        chosen, what = [list(of) for of in read_sets(groups)], "the words given"
+    found = leace(given, chosen, neutral, in_place=True)
+    lines = [
+        f"LEACE fitted on {len(found.rows)} words of {len(chosen)} groups ({what}), {found.eraser.left.shape[1]} "
+        "directions erased",
+        f"largest distance between the means of two groups: {found.gap[0]:.1e}, after it {found.gap[1]:.1e}",
+        f"neutral words: {int(found.neutral.sum())}",
+    ]
+    if found.missing:
+        some = ", ".join(found.missing[:20]) + (", …" if len(found.missing) > 20 else "")
+        lines.append(f"words of the groups without a vector: {len(found.missing)}: {some}")
+    typer.echo("\n".join(lines))
+    return {
+        "neutral": int(found.neutral.sum()),
+        "fitted_on": len(found.rows),
+        "directions": int(found.eraser.left.shape[1]),
+        "gap": {"before": found.gap[0], "after": found.gap[1]},
+        "missing": list(found.missing),
+    }, found
+
+
+@app.command("audit")
+def audit(
+    vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="OUT", help="The same vectors after debiasing.")
+    ] = None,
+    definitional: Definitional = None,
+    equalize: Equalize = None,
+    specific: Specific = None,
+    learn_specific: Learn = False,
+    most: Annotated[int, typer.Option("--most", help="Most biased words of each side.")] = 500,
+    train: Annotated[int, typer.Option("--train", help="Words of each side that the SVMs are trained on.")] = 200,
+    splits: Annotated[int, typer.Option("--splits", help="Random draws of these.")] = 10,
+    first: Annotated[int, typer.Option("--first", help="Most biased among the first so many words.")] = 50_000,
+    permutations: Annotated[
+        int, typer.Option("--permutations", help="Random partitions of an association test with too many for all.")
+    ] = 10_000,
+    words: Annotated[
+        str | None, typer.Option("--words", help="Show the nearest words of these, separated by spaces.")
+    ] = None,
+    analogy: Annotated[
+        list[str] | None, typer.Option("--analogy", metavar="A:B::C", help="A is to B as C is to? Repeatable.")
+    ] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    json: Json = None,
+    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+) -> None:
+    """How biased word vectors are, and what of it remains after debiasing."""
+    from pathlib import Path
+
+    from evenrank import __version__
+    from evenrank.audit.remains import remains_page
+    from evenrank.embeddings import read_vectors, remains
+    from evenrank.io import EvenrankError, write_text
+    from evenrank.io.errors import shown
+
+    asked = None
+    if analogy:
+        asked = []
+        for text in analogy:
+            pair, _, c = text.partition("::")
+            a, _, b = pair.partition(":")
+            if not (a and b and c) or ":" in b + c:
+                raise EvenrankError(f"--analogy: expected A:B::C, found {shown(text)}")
+            asked.append((a, b, c))
+    _targets(json, report)
+    sets = _word_sets(definitional, equalize, specific)
+    _check_limit(limit)
+    given = read_vectors(vectors, limit=limit, mmap=True)
+    keep = [*_specific(given, sets, learn_specific, specific is None, seed), *(w for of in sets.equalize for w in of)]
+    found = remains(
+        given,
+        None if after is None else read_vectors(after, limit=limit, mmap=True),
+        definitional=sets.definitional,
+        specific=keep,
+        count=most,
+        train=train,
+        splits=splits,
+        first=first,
+        permutations=permutations,
+        words=None if words is None else words.split(),
+        analogies=asked,
+        seed=seed,
+    )
+    page = remains_page(found, Path(vectors).name, None if after is None else Path(after).name)
+    typer.echo(page.text())
+    if json is not None:
+        from json import dumps
+
+        settings: dict[str, Any] = {
+            "vectors": vectors,
+            "after": after,
+            "definitional": definitional,
+            "equalize": equalize,
+        }
+        settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit}
+        values = found.to_dict()
+        values["settings"] = settings | values["settings"]
+        write_text(json, dumps({"evenrank": __version__, **values}, ensure_ascii=False, indent=1))
+    if report is not None:
+        page.write(report)
+        typer.echo(f"report: {report}", err=True)
+
+
+@app.command("train")
+def train(
+    collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
+    out: Annotated[str, typer.Option("--out", help=_OUT)],
+    size: Annotated[int, typer.Option("--size", help="Dimensions.")] = 300,
+    window: Annotated[int, typer.Option("--window", help="Words to either side.")] = 5,
+    epochs: Annotated[int, typer.Option("--epochs", help="How often the collection is read.")] = 5,
+    min_count: Annotated[int, typer.Option("--min-count", help="Leave rarer words out.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", help="Seed: the same gives the same vectors.")] = 0,
+) -> None:
+    """Train word vectors on a collection (word2vec, skip-gram); words are case-folded."""
+    from evenrank.embeddings import train_vectors, write_vectors
+    from evenrank.embeddings.files import check_form
+    from evenrank.groups.tokens import tokenize
+    from evenrank.io import EvenrankError
+
+    for name, value in (("size", size), ("window", window), ("epochs", epochs), ("min-count", min_count)):
+        if value < 1:
+            raise EvenrankError(f"--{name}: expected 1 or more, found {value}")
+    _targets(out if check_form(out) != "folder" else None)
+    found = train_vectors(
+        collection, tokenize, dimensions=size, window=window, epochs=epochs, min_count=min_count, seed=seed
+    )
+    write_vectors(found, out)
+    typer.echo(f"{len(found.words)} words, {found.dimensions} dimensions: {out}", err=True)
+
+
+def _targets(*paths: str | None) -> None:
+    """Mistakes in the names of what is to be written, before the work."""
+    from evenrank.io import check_writable
+
+    for path in filter(None, paths):
+        check_writable(path)
+
+
+def _check_limit(limit: int | None) -> None:
+    from evenrank.io import EvenrankError
+
+    if limit is not None and limit < 1:
+        raise EvenrankError(f"--limit: expected 1 or more, found {limit}")
+
+
+def _word_sets(definitional: str | None, equalize: str | None, specific: str | None) -> Any:
+    """The built-in sets, with those of files in their place."""
+    from dataclasses import replace
+
+    from evenrank.embeddings import gender_en, read_sets, read_word_list
+
+    sets = gender_en()
+    if definitional is not None:
+        sets = replace(sets, definitional=read_sets(definitional))
+    if equalize is not None:
+        sets = replace(sets, equalize=read_sets(equalize))
+    return sets if specific is None else replace(sets, specific=read_word_list(specific))
+
+
+def _specific(vectors: Any, sets: Any, learn: bool, builtin: bool, seed: int) -> Any:
+    """The words that keep their group, learned ones among them where asked for."""
+    from evenrank.embeddings import learn_specific
+
+    if not learn:
+        return sets.specific
+    found = learn_specific(vectors, sets.specific, seed=seed)
+    typer.echo(f"{len(found)} words learned as specific from {len(sets.specific)}", err=True)
+    return [*sets.specific, *found]

@@ -19,6 +19,7 @@ NAMES = (
     "negatives",
     "retrieval",
     "expansion",
+    "debiasing",
     "rotation",
 )
 

@@ -22,6 +22,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Rows = tuple[int, ...]
 
 _BLOCK = 4096
+_SOME = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +58,8 @@ class Debiased:
 
     ``neutral`` [V]: the words made orthogonal to ``subspace``; ``equalized``: the rows of each set that was equalised.
     ``missing``: by list (definitional, equalize, specific), the words without a vector. ``gone``: neutral words that
-    lay within the subspace and are 0 now. ``check``: the two equal-distance properties, measured on these vectors.
+    lay within the subspace and are 0 now. ``check``: the two equal-distance properties, measured on these vectors, or
+    None where that was not asked for.
     """
 
     vectors: Vectors
@@ -66,7 +68,7 @@ class Debiased:
     equalized: tuple[Rows, ...]
     missing: Mapping[str, tuple[str, ...]]
     gone: int
-    check: EqualityCheck
+    check: EqualityCheck | None
 
 
 def unit(rows: np.ndarray[Any, Any]) -> Doubles:
@@ -152,16 +154,18 @@ def hard_debias(
     *,
     components: int = 1,
     in_place: bool = False,
+    check: bool = True,
 ) -> Debiased:
     """Hard debiasing (Bolukbasi et al. 2016, section 5): neutralise and equalise, for any number of groups.
 
     Every vector is brought to length 1. Neutralise: a word outside ``specific`` loses its part in the bias subspace B
     (:func:`bias_subspace`) and is brought to length 1 again, w ← (w − w_B) / ‖w − w_B‖. Equalise: the words of each
     set of ``equalize``, in lower, Title and UPPER case, become ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their
-    mean and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too, and
-    what is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
+    mean and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too,
+    and what is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
 
-    ``in_place``: the matrix of ``vectors`` itself is changed and no second one made. Computed in float64, kept in
+    ``in_place``: the matrix of ``vectors`` itself is changed and no second one made; without ``check``, nothing is
+    measured (which takes longer than the rest). Computed in float64, kept in
     float32; :attr:`Debiased.check` measures what rounding leaves of the two equal-distance properties.
 
     Raises EvenrankError as :func:`bias_subspace` does, for a word that stands in two different sets of ``equalize``,
@@ -191,8 +195,8 @@ def hard_debias(
         ),
         "specific": tuple(word for word in dict.fromkeys(specific) if word.lower() not in lower),
     }
-    check = check_equality(found, neutral, sets)
-    return Debiased(found, subspace, neutral, tuple(sets), missing, gone, check)
+    checked = check_equality(found, neutral, sets) if check else None
+    return Debiased(found, subspace, neutral, tuple(sets), missing, gone, checked)
 
 
 def _sets(forms: Sequence[tuple[str, ...]], row_of: Mapping[str, int]) -> list[Rows]:
@@ -242,7 +246,7 @@ def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -
 def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> EqualityCheck:
     """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over every neutral word w and every two words a, b of a set.
 
-    In blocks of words, in float64: the second as |‖a‖² − ‖b‖² − 2 w·(a − b)| / (‖w − a‖ + ‖w − b‖).
+    In blocks of words, in float64.
     """
     pairs = np.array([pair for of in sets for pair in combinations(of, 2)], dtype=np.int64).reshape(-1, 2)
     rows = np.flatnonzero(neutral)
@@ -250,27 +254,29 @@ def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> Eq
         return EqualityCheck(0.0, 0.0, len(rows), len(pairs))
     a, b = (vectors.matrix[pairs[:, side]].astype(np.float64) for side in (0, 1))
     squares = (a * a).sum(axis=1) - (b * b).sum(axis=1)
-    of_a = (a * a).sum(axis=1).astype(np.float32)
-    apart, single = np.ascontiguousarray((a - b).T), np.ascontiguousarray(a.T, dtype=np.float32)
+    between = np.linalg.norm(a - b, axis=1)
+    apart = np.ascontiguousarray((a - b).T)
     dot = distance = 0.0
     for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        words = vectors.matrix[block]
-        gap = words.astype(np.float64) @ apart
-        dot = max(dot, float(np.abs(gap).max()))
-        difference = squares - 2 * gap
-        # Lengths need no more than float32, but where w is next to a.
-        to_a = np.einsum("ij,ij->i", words, words)[:, None] + of_a - 2 * (words @ single)
-        to_b = to_a - difference
-        near = np.minimum(to_a, to_b) < 1e-2
-        np.maximum(to_a, 1e-2, out=to_a)
-        np.maximum(to_b, 1e-2, out=to_b)
-        ratio = np.abs(difference) / (np.sqrt(to_a) + np.sqrt(to_b))
-        ratio[near] = 0
-        distance = max(distance, float(ratio.max()))
-        for word, pair in np.argwhere(near):
-            w = words[word].astype(np.float64)
-            distance = max(distance, abs(float(np.linalg.norm(w - a[pair]) - np.linalg.norm(w - b[pair]))))
+        words = vectors.matrix[rows[start : start + _BLOCK]].astype(np.float64)
+        gap = words @ apart
+        dot = max(dot, float(gap.max()), -float(gap.min()))
+        # ‖w − a‖ − ‖w − b‖ is (‖a‖² − ‖b‖² − 2 w·(a − b)) / (‖w − a‖ + ‖w − b‖), and that sum is at least ‖a − b‖:
+        # where this says that it cannot be larger than what was found, it need not be computed.
+        gap *= -2
+        gap += squares
+        np.abs(gap, out=gap)
+        gap /= np.maximum(between, 1e-300)
+        word, pair = np.nonzero(gap > distance)
+        bound = gap[word, pair]
+        order = np.argsort(-bound)
+        for part in range(0, len(order), _SOME):
+            some = order[part : part + _SOME]
+            if bound[some[0]] <= distance:
+                break
+            w, p = words[word[some]], pair[some]
+            to_a, to_b = np.linalg.norm(w - a[p], axis=1), np.linalg.norm(w - b[p], axis=1)
+            distance = max(distance, float(np.abs(to_a - to_b).max()))
     return EqualityCheck(dot, distance, len(rows), len(pairs))
 
 

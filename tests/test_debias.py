@@ -1,0 +1,417 @@
+"""Hard debiasing and LEACE: the formulas, a per-word loop, the properties they promise, what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.embeddings import (
+    Vectors,
+    bias_subspace,
+    check_equality,
+    fit_leace,
+    gender_en,
+    hard_debias,
+    leace,
+    learn_specific,
+    read_sets,
+    read_word_list,
+    specific_words,
+)
+from evenrank.embeddings.debias import case_forms
+from evenrank.io import EvenrankError, InputError
+
+
+def vectors_of(rows: dict[str, list[float]]) -> Vectors:
+    return Vectors(tuple(rows), np.array(list(rows.values()), np.float32))
+
+
+def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
+    return Vectors(tuple(words), np.random.default_rng(seed).normal(size=(len(words), dimensions)).astype(np.float32))
+
+
+# --- a slow, obvious version -----------------------------------------------------------------------------------------
+
+
+def slow(vectors: Vectors, definitional, equalize, specific, k: int) -> np.ndarray:
+    """Section 6 word by word, in float64."""
+    of = {w: row / np.linalg.norm(row) for w, row in zip(vectors.words, vectors.matrix.astype(np.float64), strict=True)}
+    scatter = np.zeros((vectors.dimensions, vectors.dimensions))
+    for words in definitional:
+        known = [of[w] for w in words if w in of]
+        for row in known if len(known) > 1 else ():
+            apart = row - sum(known) / len(known)
+            scatter += np.outer(apart, apart) / len(known)
+    values, axes = np.linalg.eigh(scatter)
+    basis = [axes[:, -1 - c] for c in range(k) if values[-1 - c] > 1e-9 * values[-1]]
+    inside = lambda row: sum(row @ axis * axis for axis in basis)  # noqa: E731
+    forms = {tuple(form(w) for w in words) for words in equalize for form in (str.lower, str.title, str.upper)}
+    sets = [[w for w in form if w in of] for form in forms]
+    sets = [words for words in sets if len(words) > 1]
+    exempt = {w for words in sets for w in words}
+    kept = {w.lower() for w in specific}
+    found = {}
+    for word, row in of.items():
+        if word not in exempt and word.lower() not in kept:
+            rest = row - inside(row)
+            row = rest / np.linalg.norm(rest)
+        found[word] = row
+    for words in sets:
+        mean = sum(of[w] for w in words) / len(words)
+        nu = mean - inside(mean)
+        for w in words:
+            apart = inside(of[w]) - inside(mean)
+            found[w] = nu + np.sqrt(1 - nu @ nu) * apart / np.linalg.norm(apart)
+    return np.array([found[w] for w in vectors.words])
+
+
+def slow_gaps(vectors: Vectors, neutral, sets) -> tuple[float, float]:
+    rows = vectors.matrix.astype(np.float64)
+    dot = distance = 0.0
+    for w in rows[neutral]:
+        for a, b in (pair for of in sets for pair in combinations(of, 2)):
+            dot = max(dot, abs(w @ rows[a] - w @ rows[b]))
+            distance = max(distance, abs(np.linalg.norm(w - rows[a]) - np.linalg.norm(w - rows[b])))
+    return dot, distance
+
+
+NAMES = ["aa", "Aa", "AA", "bb", "Bb", "BB", "cc", "Cc", "dd", "ee", "ff", "gg", "hh", "nurse", "boss", "work"]
+CASES = st.fixed_dictionaries(
+    {
+        "dimensions": st.integers(6, 12),
+        "seed": st.integers(0, 10_000),
+        "k": st.integers(1, 4),
+        "definitional": st.sampled_from(
+            [
+                [["aa", "bb"]],
+                [["aa", "bb"], ["cc", "dd"], ["none", "ee"]],
+                [["aa", "bb", "cc"], ["dd", "ee", "ff"], ["gg", "hh"]],
+                [["aa", "bb"], ["aa", "none", "cc"]],
+            ]
+        ),
+        "equalize": st.sampled_from(
+            [[], [["aa", "bb"]], [["aa", "bb"], ["BB", "AA"], ["cc", "dd"]], [["aa", "bb", "cc"], ["dd", "none", "ee"]]]
+        ),
+        "specific": st.sampled_from([[], ["gg"], ["gg", "AA", "BB", "nothing", "Hh"]]),
+    }
+)
+
+
+@given(CASES)
+def test_a_loop_over_words_says_the_same(case):
+    vectors = random_vectors(NAMES, case["dimensions"], case["seed"])
+    sets = case["definitional"], case["equalize"], case["specific"]
+    found = hard_debias(vectors, *sets, components=case["k"])
+    np.testing.assert_allclose(found.vectors.matrix, slow(vectors, *sets, case["k"]), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found.vectors.matrix, axis=1), 1, atol=1e-6)
+    gaps = slow_gaps(found.vectors, found.neutral, found.equalized)
+    assert (found.check.dot, found.check.distance) == pytest.approx(gaps, abs=1e-12)
+    assert found.check.holds()
+    assert max(gaps) < 1e-6
+    # What is neutral has nothing left in the subspace.
+    assert np.abs(found.vectors.matrix[found.neutral].astype(np.float64) @ found.subspace.basis.T).max() < 1e-6
+    given_back = hard_debias(vectors, *sets, components=case["k"], in_place=True)
+    assert given_back.vectors.matrix is vectors.matrix
+    np.testing.assert_array_equal(vectors.matrix, found.vectors.matrix)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_by_hand() -> None:
+    # she − he = (0, 2c): g = (0, 1); nurse (3, 4) / 5 loses the 4.
+    vectors = vectors_of({"she": [3, 4], "he": [3, -4], "nurse": [6, 8], "her": [0, 2], "They": [-1, 1]})
+    found = hard_debias(vectors, [["she", "he"]], [["she", "he"]], ["HER"])
+    np.testing.assert_allclose(found.subspace.basis, [[0, 1]], atol=1e-12)
+    np.testing.assert_allclose(found.subspace.explained, [1])
+    # μ = ν = (0.6, 0), z = √(1 − 0.36) = 0.8: they stay where they are.
+    np.testing.assert_allclose(found.vectors.matrix, [[0.6, 0.8], [0.6, -0.8], [1, 0], [0, 1], [-1, 0]], atol=1e-7)
+    np.testing.assert_array_equal(found.neutral, [False, False, True, False, True])
+    assert found.equalized == ((0, 1),)
+    assert found.missing == {"definitional": (), "equalize": (), "specific": ()}
+    assert (found.check.words, found.check.pairs) == (2, 1)
+
+
+def test_equalising_by_hand() -> None:
+    # g = (0, 0, 1). a = (1, 0, 0), b = (0, 0.6, -0.8): μ = (0.5, 0.3, −0.4), ν = (0.5, 0.3, 0), z = √0.66, and a is the
+    # one further along g.
+    vectors = vectors_of({"f": [0, 0, 1], "m": [0, 0, -2], "a": [2, 0, 0], "b": [0, 3, -4]})
+    found = hard_debias(vectors, [["f", "m"]], [["b", "a"]], [])
+    z = 0.66**0.5
+    np.testing.assert_allclose(found.vectors.matrix[2:], [[0.5, 0.3, z], [0.5, 0.3, -z]], atol=1e-7)
+
+
+def test_a_pair_alike_in_the_subspace_is_told_apart() -> None:
+    vectors = vectors_of({"f": [0, 0, 1], "m": [0, 0, -1], "a": [1, 0, 0], "b": [0, 1, 0], "w": [1, 2, 3]})
+    found = hard_debias(vectors, [["f", "m"]], [["a", "b"]], [])
+    z = 0.5**0.5
+    np.testing.assert_allclose(found.vectors.matrix[2:4], [[0.5, 0.5, z], [0.5, 0.5, -z]], atol=1e-7)
+    assert found.check.holds()
+
+
+def test_three_groups() -> None:
+    rng = np.random.default_rng(0)
+    corners = np.array([[1, 0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]])
+    rows = {}
+    for number in range(4):
+        base = rng.normal(size=8)
+        for group, corner in zip("xyz", corners, strict=True):
+            rows[f"{group}{number}"] = [*base, *(3 * corner)]
+    rows |= {f"w{i}": list(rng.normal(size=10)) for i in range(20)}
+    sets = [[f"{group}{number}" for group in "xyz"] for number in range(4)]
+    found = hard_debias(vectors_of(rows), sets, sets, [], components=2)
+    # The last two dimensions, and the same weight for all three groups.
+    np.testing.assert_allclose(found.vectors.matrix[12:, 8:], 0, atol=1e-6)
+    np.testing.assert_allclose(found.subspace.explained, [0.5, 0.5], atol=1e-6)
+    assert found.check.pairs == 4 * 3
+    assert found.check.holds()
+    for of in found.equalized:
+        inside = found.vectors.matrix[list(of), 8:]
+        np.testing.assert_allclose(inside / np.linalg.norm(inside, axis=1, keepdims=True), corners, atol=1e-6)
+
+
+def test_letter_cases() -> None:
+    assert case_forms(("he", "she")) == [("he", "she"), ("He", "She"), ("HE", "SHE")]
+    assert case_forms(("Twin_brother", "twin_sister"))[1] == ("Twin_Brother", "Twin_Sister")
+    # One word in two spellings is no pair.
+    assert case_forms(("ß", "SS")) == [("ß", "ss")]
+    words = ("he", "He", "MEN", "mens", "x")
+    np.testing.assert_array_equal(specific_words(words, ["HE", "men"]), [True, True, True, False, False])
+
+
+def test_fewer_pairs_than_components() -> None:
+    vectors = random_vectors(NAMES, 10, 0)
+    assert bias_subspace(vectors, [["aa", "bb"]], 5).basis.shape == (1, 10)
+    assert bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9).basis.shape == (2, 10)
+    assert bias_subspace(vectors, [["aa", "bb", "cc"]], 9).basis.shape == (2, 10)
+    # The first word of a pair lies on the positive side.
+    for pair in (["aa", "bb"], ["bb", "aa"]):
+        first, second = (vectors.matrix[NAMES.index(word)] for word in pair)
+        basis = bias_subspace(vectors, [pair]).basis[0]
+        assert basis @ (first / np.linalg.norm(first)) > basis @ (second / np.linalg.norm(second))
+
+
+def test_missing_words_are_told() -> None:
+    vectors = random_vectors(["she", "he", "Aunt", "HIS", "nurse"], 6, 0)
+    found = hard_debias(
+        vectors, [["she", "he"], ["mary", "john"]], [["she", "he"], ["aunt", "uncle"]], ["his", "hers", "she"]
+    )
+    assert found.missing == {"definitional": ("mary", "john"), "equalize": ("uncle",), "specific": ("hers",)}
+    assert found.equalized == ((0, 1),)
+    np.testing.assert_array_equal(found.neutral, [False, False, True, False, True])
+
+
+def test_words_within_the_subspace_and_empty_vectors() -> None:
+    vectors = vectors_of({"f": [0, 1, 0], "m": [0, -1, 0], "g": [0, 3, 0], "nothing": [0, 0, 0], "w": [1, 1, 0]})
+    found = hard_debias(vectors, [["f", "m"]], [["f", "m"]], [])
+    np.testing.assert_allclose(found.vectors.matrix[2:], [[0, 0, 0], [0, 0, 0], [1, 0, 0]], atol=1e-7)
+    assert found.gone == 1
+
+
+def test_almost_within_the_subspace_is_still_orthogonal() -> None:
+    rng = np.random.default_rng(0)
+    direction = rng.normal(size=50)
+    direction /= np.linalg.norm(direction)
+    rows = {"f": direction, "m": -direction, "w": direction + 1e-4 * rng.normal(size=50)}
+    found = hard_debias(vectors_of({word: list(row) for word, row in rows.items()}), [["f", "m"]], [], [])
+    left = found.vectors.matrix[2].astype(np.float64)
+    assert abs(left @ found.subspace.basis[0]) < 1e-7
+    assert np.linalg.norm(left) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_check_finds_what_is_wrong() -> None:
+    vectors = vectors_of({"a": [1, 0], "b": [0, 1], "w": [1, 0.001], "v": [0.6, 0.8]})
+    check = check_equality(vectors, np.array([False, False, True, True]), [(0, 1)])
+    assert check.dot == pytest.approx(0.999, abs=1e-6)
+    # w lies next to a: ‖w − a‖ = 0.001.
+    assert check.distance == pytest.approx((1 + 0.999**2) ** 0.5 - 0.001, abs=1e-6)
+    assert not check.holds()
+    nothing = check_equality(vectors, np.zeros(4, np.bool_), [(0, 1)])
+    assert (nothing.dot, nothing.words, nothing.pairs) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"components": 0}, "components: expected 1 to 5"),
+        ({"components": 6}, r"components: expected 1 to 5 \(vectors of 6 dimensions\), found 6"),
+        ({"definitional": [["xx", "yy"]]}, r"definitional sets: none has two words with a vector \(xx, yy\)"),
+        ({"definitional": [["cc", "same"]]}, "the words of each set have the same vector"),
+        ({"equalize": [["aa", "bb"], ["AA", "cc"]]}, "equalize: aa stands in two sets, aa / bb and aa / cc"),
+    ],
+)
+def test_what_cannot_be_done(change: dict, message: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = {word: list(rng.normal(size=6)) for word in ("aa", "bb", "cc")}
+    vectors = vectors_of({**rows, "same": [2 * x for x in rows["cc"]]})
+    settings = {"definitional": [["aa", "bb"]], "equalize": [], "specific": [], **change}
+    with pytest.raises(EvenrankError, match=message):
+        hard_debias(vectors, **settings)
+
+
+def test_in_place_needs_a_matrix_that_can_be_written() -> None:
+    vectors = random_vectors(NAMES, 6, 0)
+    vectors.matrix.flags.writeable = False
+    with pytest.raises(EvenrankError, match="cannot be written"):
+        hard_debias(vectors, [["aa", "bb"]], [], [], in_place=True)
+    with pytest.raises(EvenrankError, match="cannot be written"):
+        leace(vectors, [["aa"], ["bb"]], np.ones(len(NAMES), np.bool_), in_place=True)
+
+
+# --- word sets -------------------------------------------------------------------------------------------------------
+
+
+def test_built_in_sets() -> None:
+    sets = gender_en()
+    of_pairs = [word for pair in (*sets.definitional, *sets.equalize) for word in pair]
+    assert set(of_pairs) <= set(sets.specific)
+    assert all(len(set(pair)) == 2 for pair in (*sets.definitional, *sets.equalize))
+    # A word stands in one pair, so that all can be equalised at once.
+    equalized = [word for pair in sets.equalize for word in pair]
+    assert len(set(equalized)) == len(equalized)
+    assert set(sets.occupations).isdisjoint(sets.specific)
+    for test in sets.associations:
+        groups = [*test.x, *test.y, *test.a, *test.b]
+        assert len(set(groups)) == len(groups)
+        assert len(test.x) == len(test.y)
+        assert set(test.x + test.y).isdisjoint(sets.specific)
+
+
+def test_public_sets(shared_data: Path) -> None:
+    folder = shared_data / "embeddings"
+    definitional, equalize = (read_sets(folder / f"{name}_pairs.json") for name in ("definitional", "equalize"))
+    specific = read_word_list(folder / "gender_specific_seed.json")
+    assert (len(definitional), len(equalize), len(specific)) == (10, 52, 218)
+    words = sorted({form(word) for of in (*definitional, *equalize) for word in of for form in (str, str.title)})
+    vectors = random_vectors([*words, "nurse", "Men", "actress"], 20, 0)
+    found = hard_debias(vectors, definitional, equalize, specific)
+    assert found.check.holds()
+    assert not found.neutral[len(words) + 2]
+    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= {
+        tuple(vectors.words[row] for row in of) for of in found.equalized
+    }
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (read_sets, '[["a", "b"],\n["c", ]]', "line 2: no valid JSON"),
+        (read_sets, '{"a": 1}', "expected a list of lists of words, found"),
+        (read_sets, "[]", "found an empty list"),
+        (read_sets, '[["a", "b"], ["c"]]', "set 2: expected two words or more, found 1"),
+        (read_sets, '["ab", "cd"]', "set 1: expected a list of words"),
+        (read_sets, '[["a", 1]]', "set 1: expected a list of words"),
+        (read_sets, '[["a", "a"]]', "set 1: a word stands twice"),
+        (read_word_list, '["a", ["b"]]', "entry 2: expected a word"),
+        (read_word_list, "", "the file is empty"),
+    ],
+)
+def test_bad_word_files(read: Callable[[Path], object], content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text(content)
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "f.json")
+    assert str(error.value).startswith(str(tmp_path / "f.json"))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_word_files(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps([["she", "he"], ["a", "b", "ç"]]))
+    assert read_sets(tmp_path / "s.json") == (("she", "he"), ("a", "b", "ç"))
+
+
+# --- learned words ---------------------------------------------------------------------------------------------------
+
+
+def test_specific_words_are_learned() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    marked = [f"s{i}" for i in range(30)]
+    words = [f"w{i}" for i in range(300)]
+    matrix = rng.normal(size=(330, 10)).astype(np.float32)
+    matrix[:30, 0] = 12
+    vectors = Vectors((*marked, *words), matrix)
+    found = learn_specific(vectors, [word.upper() for word in marked[:24]])
+    assert set(found) == set(marked)
+    assert found == learn_specific(vectors, [word.upper() for word in marked[:24]])
+    # Behind the first words, those given exactly are trained on too.
+    late = Vectors((*words, *marked), np.concatenate([matrix[30:], matrix[:30]]))
+    assert set(learn_specific(late, marked[:24], first=300)) == set(marked)
+    with pytest.raises(EvenrankError, match=r"2 seed words or more .* found 1 of 330"):
+        learn_specific(vectors, ["s1"])
+
+
+# --- LEACE -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1000), st.integers(2, 4), st.sampled_from([3, 8, 60]))
+def test_erased_groups_have_one_mean(seed: int, groups: int, dimensions: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(40) % groups
+    rows = rng.normal(size=(40, dimensions)) + 2 * rng.normal(size=(groups, dimensions))[labels]
+    erased = fit_leace(rows, labels)(rows)
+    means = np.array([erased[labels == group].mean(axis=0) for group in range(groups)])
+    np.testing.assert_allclose(means, np.broadcast_to(means[0], means.shape), atol=1e-9)
+    np.testing.assert_allclose(erased.mean(axis=0), rows.mean(axis=0), atol=1e-9)
+
+
+def test_the_authors_package_says_the_same() -> None:
+    concept_erasure = pytest.importorskip("concept_erasure")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    labels = np.arange(300) % 3
+    rows = rng.normal(size=(300, 12)) @ rng.normal(size=(12, 12)) + rng.normal(size=(3, 12))[labels]
+    options = {"shrinkage": False, "constrain_cov_trace": False, "svd_tol": 1e-9, "dtype": torch.float64}
+    fitter = concept_erasure.LeaceFitter(12, 3, **options)
+    fitter.update(torch.from_numpy(rows), torch.nn.functional.one_hot(torch.from_numpy(labels)))
+    theirs = fitter.eraser(torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(fit_leace(rows, labels)(rows), theirs, atol=1e-9)
+
+
+def test_no_linear_classifier_beats_chance_after_leace() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(400)]
+    labels = (np.arange(400) < 250).astype(int)
+    matrix = rng.normal(size=(400, 20)).astype(np.float32)
+    matrix[:250, :3] += 1.5
+    vectors = Vectors(tuple(words), matrix)
+
+    def accuracy(rows: np.ndarray) -> float:
+        return linear.LogisticRegression(C=1e6, max_iter=10_000).fit(rows, labels).score(rows, labels)
+
+    assert accuracy(matrix) > 0.9
+    neutral = np.ones(400, np.bool_)
+    neutral[399] = False
+    found = leace(vectors, [words[:250], [*words[250:399], "nobody"]], neutral)
+    assert found.missing == ("nobody",)
+    erased = found.vectors.matrix[:399].astype(np.float64)
+    labels = labels[:399]
+    # The best constant: 250 of 399.
+    assert accuracy(erased) == pytest.approx(250 / 399)
+    # Least squares predicts one value for all. A direction is gone, but for rounding: not to be taken for one.
+    columns = np.c_[erased, np.ones(399)]
+    predicted = columns @ np.linalg.lstsq(columns, labels.astype(float), rcond=1e-5)[0]
+    np.testing.assert_allclose(predicted, 250 / 399, atol=1e-5)
+    assert found.gap[0] > 0.3
+    assert found.gap[1] < 1e-7
+    np.testing.assert_allclose(found.vectors.matrix[399], matrix[399] / np.linalg.norm(matrix[399]), rtol=1e-6)
+    in_place = leace(vectors, [words[:250], words[250:399]], neutral, in_place=True)
+    np.testing.assert_array_equal(vectors.matrix, found.vectors.matrix)
+    assert in_place.vectors.matrix is vectors.matrix
+
+
+def test_leace_needs_two_groups() -> None:
+    vectors = random_vectors(NAMES, 6, 0)
+    neutral = np.ones(len(NAMES), np.bool_)
+    with pytest.raises(EvenrankError, match="aa stands in two groups, 1 and 2"):
+        leace(vectors, [["aa"], ["bb", "aa"]], neutral)
+    with pytest.raises(EvenrankError, match="expected words of two groups or more, found 1"):
+        leace(vectors, [["aa", "bb"], ["nobody"]], neutral)

@@ -102,6 +102,7 @@ def _hard(
 
     found = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
     check, held = found.check, found.subspace.explained
+    assert check is not None
     settings["components"] = components
     lines = [
         f"bias subspace: {len(held)} of {components} components, {held.sum():.1%} of the variance within the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenrank.io import EvenrankError
 from evenrank.io.errors import shown
@@ -12,7 +12,7 @@ from evenrank.io.errors import shown
 if TYPE_CHECKING:
     from .page import Page
 
-NAMES = ("ibbr", "sampling")
+NAMES = ("ibbr", "sampling", "position")
 SCALES = ("tiny", "full")
 
 
@@ -37,13 +37,14 @@ def run_experiment(
         raise EvenrankError(f"--seeds: expected 1 or more, found {seeds}")
     from dataclasses import replace
 
-    from . import ibbr, ibbr_setup, sampling, sampling_setup
+    from . import ibbr, ibbr_setup, position, position_setup, sampling, sampling_setup
 
-    if name == "ibbr":
-        wanted = ibbr_setup.tiny() if scale == "tiny" else ibbr_setup.full()
-        page = ibbr.run(wanted if seeds is None else replace(wanted, seeds=tuple(range(seeds))), folder, say)
-    else:
-        found = sampling_setup.tiny() if scale == "tiny" else sampling_setup.full()
-        page = sampling.run(found if seeds is None else replace(found, seeds=tuple(range(seeds))), folder, say)
+    chosen: Any = {"ibbr": (ibbr, ibbr_setup), "sampling": (sampling, sampling_setup)}
+    chosen |= {"position": (position, position_setup)}
+    experiment, setup = chosen[name]
+    settings = setup.tiny() if scale == "tiny" else setup.full()
+    if seeds is not None:
+        settings = replace(settings, seeds=tuple(range(seeds)))
+    page: Page = experiment.run(settings, folder, say)
     page.write(folder)
     return page

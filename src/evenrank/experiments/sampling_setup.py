@@ -60,8 +60,8 @@ def tiny() -> Settings:
     return Settings(
         scale="tiny",
         seeds=(0, 1, 2, 3, 4),
-        planted=Planted(passages=8_000, queries=1_200, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75),
-        sizes={"train": 780, "valid": 120, "dev": 300},
+        planted=Planted(passages=16_000, queries=2_400, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75),
+        sizes={"train": 1500, "valid": 200, "dev": 700},
         depth=50,
         negatives=10,
         share=0.6,

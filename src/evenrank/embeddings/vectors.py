@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection, write_text
+from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
 from evenrank.io.errors import shown
 from evenrank.io.files import open_binary, read_bytes
 
@@ -56,13 +56,32 @@ class Vectors:
         return Vectors(tuple(self.words[row] for row in rows), self.matrix[rows])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes ``vectors.safetensors`` and ``words.json`` into a folder."""
-        from safetensors.numpy import save_file
+        """Writes ``vectors.safetensors`` and ``words.json`` into a folder, both or neither.
 
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with atomic_path(Path(folder) / _WEIGHTS) as part:
-            save_file({"vectors": np.ascontiguousarray(self.matrix)}, part)
-        write_text(Path(folder) / _WORDS, json.dumps(self.words, ensure_ascii=False, indent=0))
+        Raises InputError where they cannot be written; MissingExtraError without safetensors.
+        """
+        try:
+            from safetensors import SafetensorError
+            from safetensors.numpy import save_file
+        except ModuleNotFoundError:
+            raise MissingExtraError("a folder of word vectors", "embeddings") from None
+
+        home, made = Path(folder), False
+        try:
+            made = not home.exists()
+            home.mkdir(parents=True, exist_ok=True)
+            with atomic_path(home / _WEIGHTS) as weights, atomic_path(home / _WORDS) as words:
+                words.write_text(json.dumps(self.words, ensure_ascii=False, indent=0), encoding="utf-8")
+                save_file({"vectors": np.ascontiguousarray(self.matrix)}, weights)
+        except SafetensorError as error:
+            # Its own words around those of the system.
+            reason = re.sub(r" \(os error \d+\)$", "", str(error).splitlines()[0]).rpartition(": ")[2]
+            raise InputError(home / _WEIGHTS, f"cannot be written: {reason}") from None
+        except OSError as error:
+            raise InputError(folder, f"cannot be written: {error.strerror}") from None
+        finally:
+            if made and home.is_dir() and not any(home.iterdir()):
+                home.rmdir()
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, mmap: bool = False) -> Vectors:
@@ -70,8 +89,11 @@ class Vectors:
 
         ``mmap``: the matrix stays on disk until it is used, and cannot be written.
         """
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        try:
+            from safetensors import SafetensorError
+            from safetensors.numpy import load_file
+        except ModuleNotFoundError:
+            raise MissingExtraError("a folder of word vectors", "embeddings") from None
 
         try:
             words = json.loads((Path(folder) / _WORDS).read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ def remains_page(found: Remains, name: str, after: str | None = None) -> PlainPa
     settings = found.settings
     states = [("before", found.before)] + ([] if found.after is None else [("after", found.after)])
     heads = tuple(head for head, _ in states)
-    tables = [_figures(states, heads), _associations(states), *_neighbours(states, heads), _analogies(states, heads)]
+    tables = [_figures(states, heads), _associations(states), *_neighbours(states, heads), *_analogies(states, heads)]
     facts = (
         ("words", f"{settings['words']:,}"),
         ("dimensions", f"{settings['dimensions']}"),
@@ -102,7 +102,7 @@ def _neighbours(states: list[tuple[str, State]], heads: tuple[str, ...]) -> list
     return [PlainTable("Nearest words", ("word", *heads), rows, left=1 + len(heads))] if words else []
 
 
-def _analogies(states: list[tuple[str, State]], heads: tuple[str, ...]) -> PlainTable:
+def _analogies(states: list[tuple[str, State]], heads: tuple[str, ...]) -> list[PlainTable]:
     def cells(found: Analogy) -> tuple[str, str, str]:
         robust = {True: "yes", False: "no", None: NONE}[found.robust]
         return found.constrained or NONE, found.free or NONE, robust
@@ -112,7 +112,7 @@ def _analogies(states: list[tuple[str, State]], heads: tuple[str, ...]) -> Plain
         (f"{of[0].a} : {of[0].b} :: {of[0].c} : ?", *(cell for found in of for cell in cells(found)))
         for of in zip(*(state.analogies for _, state in states), strict=True)
     )
-    return PlainTable("Analogies", ("question", *columns), rows, left=1 + len(columns))
+    return [PlainTable("Analogies", ("question", *columns), rows, left=1 + len(columns))] if rows else []
 
 
 def _scatter(found: Remains) -> Drawing:

@@ -257,8 +257,10 @@ def remains(
     definitional = sets.definitional if definitional is None else definitional
     equalized = [word for of in sets.equalize for word in of]
     specific = [*sets.specific, *equalized] if specific is None else specific
-    words = sets.neighbours if words is None else words
-    asked = sets.analogies if analogies is None else analogies
+    # Of its own examples, those that the vectors have; what was asked for is always answered.
+    known = rows_of(before.words, [*sets.neighbours, *(word for three in sets.analogies for word in three)])
+    words = [word for word in sets.neighbours if word in known] if words is None else words
+    asked = [three for three in sets.analogies if known.keys() >= set(three)] if analogies is None else analogies
     subspace = bias_subspace(before, definitional)
     direction = subspace.basis[0]
     neutral = ~specific_words(before.words, specific)

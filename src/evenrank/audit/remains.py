@@ -22,7 +22,7 @@ def remains_page(found: Remains, name: str, after: str | None = None) -> PlainPa
     settings = found.settings
     states = [("before", found.before)] + ([] if found.after is None else [("after", found.after)])
     heads = tuple(head for head, _ in states)
-    tables = [_figures(states, heads), _associations(states), *_neighbours(states, heads), *_analogies(states, heads)]
+    tables = [_figures(states, heads), _associations(states), *_neighbours(states), *_analogies(states, heads)]
     facts = (
         ("words", f"{settings['words']:,}"),
         ("dimensions", f"{settings['dimensions']}"),
@@ -91,15 +91,13 @@ def _associations(states: list[tuple[str, State]]) -> PlainTable:
     return PlainTable("Association tests", ("test", *heads), rows, note)
 
 
-def _neighbours(states: list[tuple[str, State]], heads: tuple[str, ...]) -> list[PlainTable]:
-    words = list(states[0][1].neighbours)
-
-    def text(state: State, word: str) -> str:
-        near = state.neighbours[word]
-        return NONE if near is None else ", ".join(other for other, _ in near)
-
-    rows = tuple((word, *(text(state, word) for _, state in states)) for word in words)
-    return [PlainTable("Nearest words", ("word", *heads), rows, left=1 + len(heads))] if words else []
+def _neighbours(states: list[tuple[str, State]]) -> list[PlainTable]:
+    rows = []
+    for word in states[0][1].neighbours:
+        for head, state in states:
+            near = state.neighbours[word]
+            rows.append((word, head, NONE if near is None else ", ".join(other for other, _ in near)))
+    return [PlainTable("Nearest words", ("word", "", "nearest"), tuple(rows), left=3)] if rows else []
 
 
 def _analogies(states: list[tuple[str, State]], heads: tuple[str, ...]) -> list[PlainTable]:

@@ -10,7 +10,7 @@ from . import _options
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="ibbr, sampling or position.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="ibbr, sampling, position or expansion.")],
     scale: Annotated[
         str, typer.Option("--scale", help="tiny: the built-in collection, on a CPU; full: the published data.")
     ] = "tiny",

@@ -12,7 +12,7 @@ from evenrank.io.errors import shown
 if TYPE_CHECKING:
     from .page import Page
 
-NAMES = ("ibbr", "sampling", "position")
+NAMES = ("ibbr", "sampling", "position", "expansion")
 SCALES = ("tiny", "full")
 
 
@@ -37,10 +37,10 @@ def run_experiment(
         raise EvenrankError(f"--seeds: expected 1 or more, found {seeds}")
     from dataclasses import replace
 
-    from . import ibbr, ibbr_setup, position, position_setup, sampling, sampling_setup
+    from . import expansion, expansion_setup, ibbr, ibbr_setup, position, position_setup, sampling, sampling_setup
 
     chosen: Any = {"ibbr": (ibbr, ibbr_setup), "sampling": (sampling, sampling_setup)}
-    chosen |= {"position": (position, position_setup)}
+    chosen |= {"position": (position, position_setup), "expansion": (expansion, expansion_setup)}
     experiment, setup = chosen[name]
     settings = setup.tiny() if scale == "tiny" else setup.full()
     if seeds is not None:

@@ -237,6 +237,20 @@ def test_the_check_finds_what_is_wrong() -> None:
     assert (nothing.dot, nothing.words, nothing.pairs) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("pairs", "dimensions"), [(1, 3), (5, 50), (45, 50), (200, 2)])
+@pytest.mark.parametrize("block", [7, 2048])
+def test_the_check_of_any_vectors(pairs: int, dimensions: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.embeddings.debias._CHECKED", block)
+    words = [f"w{i}" for i in range(2 * pairs + 60)]
+    vectors = random_vectors(words, dimensions, pairs)
+    sets = [(2 * i, 2 * i + 1) for i in range(pairs)]
+    neutral = np.arange(len(words)) >= 2 * pairs
+    check = check_equality(vectors, neutral, sets)
+    # Where the differences fill more than 32 directions, and where they do not.
+    assert (check.dot, check.distance) == pytest.approx(slow_gaps(vectors, neutral, sets), rel=1e-5)
+    assert (check.words, check.pairs) == (60, pairs)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -98,7 +98,7 @@ def tiny() -> Settings:
             "learning_rates": {"embeddings": 0.0, "encoder": 0.0},
             "epochs": 10,
         },
-        weights=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0),
+        weights=(0.003, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0),
         score="softmax",
         scores={"sigmoid": (0.1, 1.0), "identity": (0.01, 0.1)},
         baselines={

@@ -230,7 +230,8 @@ def _table1(found: Measured) -> Table:
     )
     notes = (
         "full: all queries; changed: those that the two vector sets expand differently. Intervals over seeds, or"
-        " over queries where the seed changes nothing. BM25 with RM3 throughout. NFaiRR is relative to all runs' candidates.",
+        " over queries where the seed changes nothing. BM25 with RM3 throughout. NFaiRR is relative to"
+        " the candidates of all runs.",
         f"Debiased against biased, p over all queries, first seed, uncorrected: {tests}.",
     )
     return Table(f"Table 1 {_name(found)}", "Rankings", ("model",), headings, tuple(rows), notes)

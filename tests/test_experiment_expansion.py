@@ -16,7 +16,7 @@ from evenrank.experiments import expansion, expansion_setup
 from evenrank.experiments.expansion_setup import BUILT_IN, FILE, GREP, LOCAL
 from evenrank.experiments.page import Page
 from evenrank.experiments.tables import Table
-from evenrank.io import EvenrankError
+from evenrank.io import EvenrankError, Run
 from evenrank.synthetic import Planted
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -78,6 +78,16 @@ def test_tables_are_laid_out_as_published(done: tuple[Page, Path]) -> None:
     assert len(table(page, "Table 2").rows) == min(20, changed)
     assert text.rows[1].published == {"value": 48}
     assert json.loads((folder / "results.json").read_text(encoding="utf-8"))["experiment"] == "expansion"
+
+
+def test_a_query_without_a_list_counts_as_nothing_found(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("0\tnurse ward\n1\tsea\n", encoding="utf-8")
+    queries = pl.DataFrame({"query_id": ["0", "1"], "text": ["nurse", "zebra"]})
+    qrels = pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["0", "1"], "relevance": [1, 1]})
+    run = Run.from_table(pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "score": [1.0]}), "Regular")
+    collection = expansion_setup.Collection("c", str(tmp_path / "c.tsv"), queries, qrels)
+    figure = expansion._audit(collection, {"Regular": run}).runs[0].figures["AP"]
+    assert (figure.n, figure.mean) == (2, 0.5)
 
 
 def test_claims(done: tuple[Page, Path]) -> None:

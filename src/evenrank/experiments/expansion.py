@@ -145,9 +145,10 @@ def _audit(collection: Collection, runs: dict[str, Run], only: pl.Series | None 
             for name, run_ in runs.items()
             if (part := run_.table.filter(pl.col("query_id").is_in(only.implode()))).height
         }
-    first = runs[REGULAR]
     wanted = pl.concat([run_.table["doc_id"] for run_ in runs.values()]).unique()
-    judged = collection.qrels.join(first.queries.to_frame(), on="query_id", how="semi")
+    # A judged query that no list has counts 0.
+    asked = collection.queries["query_id"] if only is None else only
+    judged = collection.qrels.filter(pl.col("query_id").is_in(asked.implode()))
     measures = " ".join([*MEASURES.values(), *BIAS.values()])
     texts = read_texts(collection.texts, wanted)
     # A run of expanded queries can lack queries, and has documents that the regular one has not.

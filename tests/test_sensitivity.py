@@ -192,9 +192,7 @@ def sensitivity(home: Path, ranker: Early, monkeypatch: pytest.MonkeyPatch, **op
         collection=made.collection,
         queries=made.queries.select("query_id", "text"),
         qrels=made.qrels,
-        answers=answer_table(made.squad, "squad"),
-        run=home / "run",
-        **options,  # type: ignore[arg-type]
+        **{"answers": answer_table(made.squad, "squad"), "run": home / "run", **options},  # type: ignore[arg-type]
     )
 
 
@@ -207,7 +205,8 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path, mo
     assert found.score.slope_ci95 == pytest.approx((-4.5, -4.5))
     # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier.
     for p in range(10):
-        ranks = [1 + sum(1 for other in range(6) if other != own and other < p) for own in range(6)]
+        others = [[other for other in range(6) if other != own] for own in range(6)]
+        ranks = [1 + sum((other < p) + 0.5 * (other == p) for other in of) for of in others]
         assert found.rank.means[p] == pytest.approx(np.mean(ranks))
     assert found.cut.tolist() == [0] * 10
 
@@ -218,6 +217,12 @@ def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path, monkeypatc
     assert result.moved.score.means.tolist() == [5.0] * 5
     assert result.moved.score.slope == 0
     assert "Position sensitivity of early" in result.table()
+
+
+def test_equal_scores_share_their_ranks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sensitivity(home, Early(0.0), monkeypatch, places=3)
+    assert result.moved is not None
+    assert result.moved.rank.means.tolist() == [3.5] * 3
 
 
 def test_answers_that_are_cut_off_are_counted_apart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,11 +236,43 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path, monkeypatch: pyt
     assert result.cut == 3
 
 
+def test_queries_without_candidates_are_left_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The run has candidates for q0 and q1 alone, and of q1 only others: d1 joins them. Ranked by early answers, d0 is
+    # first and d1 second; with four questions ranked alone the mean would be (1 + 1/log2 3 + 4) / 6.
+    rows = [("q0", "d0", 2.0), ("q0", "d3", 1.0), ("q1", "d0", 2.0), ("q1", "d3", 1.0)]
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "part")
+    found = sensitivity(home, Early(0.5), monkeypatch, places=10, run=run)
+    assert (found.queries, found.without_answer, found.without_candidates, found.added) == (2, 0, 4, 1)
+    assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert found.moved is not None
+    # At place p d0 meets d3 (place 3), d1 meets d0 and d3.
+    assert found.moved.rank.means == pytest.approx(
+        [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
+    )
+    assert "1 relevant passages were not among the candidates" in found.table()
+    assert "queries without other candidates" in found.table()
+    alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")
+    with pytest.raises(EvenrankError, match="expected candidates of a query with an answer, found none"):
+        sensitivity(home, Early(0.5), monkeypatch, run=alone)
+
+
+def test_white_space_at_an_answers_ends_is_none_of_its_words(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evenrank.io.squad import read_answers
+
+    spans = read_answers(home / "squad.json")
+    wide = spans.with_columns(
+        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start"),
+        pl.col("answer_end") + 1,
+    )
+    found = [sensitivity(home, Early(0.5), monkeypatch, answers=one, places=10) for one in (spans, wide)]
+    assert found[0].to_json() == found[1].to_json()
+
+
 def test_a_sample_and_bad_settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = sensitivity(home, Early(0.5), monkeypatch, places=3, sample=2)
     assert result.moved is not None
     assert (result.moved.score.n, result.queries) == (2, 6)
-    for name, value in (("places", 1), ("depth", 0), ("sample", 0)):
+    for name, value in (("places", 1), ("depth", 0), ("sample", 0), ("seed", -1)):
         with pytest.raises(EvenrankError, match=f"{name}: expected"):
             sensitivity(home, Early(0.5), monkeypatch, **{name: value})
 

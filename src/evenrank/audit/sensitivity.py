@@ -54,7 +54,8 @@ class SensitivityResult:
 
     ``tokens``, ``relative``: effectiveness by where answers stand, in words and as a share of the passage; ``moved``:
     the same passage with its answer at each place, None where a run alone was given. ``cut``: answers that the ranker
-    does not read to their end as they stand (None: not known).
+    does not read to their end as they stand (None: not known). ``added``: relevant passages that were no candidates and
+    joined them; ``without_candidates``: queries left out because no other passage competes with their own.
     """
 
     name: str
@@ -66,6 +67,8 @@ class SensitivityResult:
     moved: Moved | None
     cut: int | None
     settings: dict[str, Any]
+    added: int = 0
+    without_candidates: int = 0
 
     def to_json(self) -> str:
         """The figures as JSON."""
@@ -76,6 +79,8 @@ class SensitivityResult:
             "measure": MEASURE,
             "queries": self.queries,
             "without_answer": self.without_answer,
+            "without_candidates": self.without_candidates,
+            "added": self.added,
             "mean": self.value,
             "cut": self.cut,
             "tokens": self.tokens.to_dict(),
@@ -112,6 +117,14 @@ class SensitivityResult:
         facts = [("queries", f"{self.queries:,}"), (f"mean {MEASURE}", number(self.value, 4))]
         if self.without_answer:
             facts.append(("queries without an answer in place, left out", f"{self.without_answer:,}"))
+        if self.without_candidates:
+            facts.append(("queries without other candidates, left out", f"{self.without_candidates:,}"))
+        if self.added:
+            facts.append(("relevant passages added to the candidates", f"{self.added:,}"))
+            notes.append(
+                f"{self.added:,} relevant passages were not among the candidates and were ranked with them:"
+                f" {MEASURE} here says nothing of what the first stage misses."
+            )
         if self.cut is not None:
             facts.append(("answers not read to their end", f"{self.cut:,}"))
         if self.moved is not None:
@@ -245,16 +258,19 @@ def position_sensitivity(
     """Effectiveness by where answers stand, and what moving an answer within its passage does.
 
     ``model``: any ranker that ``evenrank rerank`` takes; None: ``run`` as it is, without the second part. ``run``: the
-    candidates, else BM25's first ``depth``; a relevant passage that is not among them joins them. ``answers``: a SQuAD
+    candidates, else BM25's first ``depth``; a relevant passage that is not among them joins them, but a query without
+    any other candidate is left out (its passage would come first whatever the model says). ``answers``: a SQuAD
     file, or ``query_id``, ``doc_id``, ``answer_start``, ``answer_end``; a query's first answer in a relevant passage
     counts. ``sample``: so many seeded queries for the second part, which scores ``places`` passages a query.
 
     Raises EvenrankError for a setting out of range, without a model and a run, and where no query has an answer in a
-    relevant passage.
+    relevant passage, or other candidates.
     """
     for name, value, least in (("depth", depth, 1), ("places", places, 2), ("sample", sample, 1)):
         if value is not None and value < least:
             raise EvenrankError(f"{name}: expected {least} or more, found {value}")
+    if seed < 0:
+        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
     if model is None and run is None:
         raise EvenrankError("a model or a run is needed")
     asked = queries if isinstance(queries, pl.DataFrame) else read_queries(queries)
@@ -267,30 +283,36 @@ def position_sensitivity(
         else read_texts(collection, first["doc_id"].unique())
     )
     located = _located(first, texts)
-    ranked = _ranked(model, run, collection, asked, judged, depth, batch_size, kind, device, quiet)
+    ranked, added = _ranked(model, run, collection, asked, judged, depth, batch_size, kind, device, quiet)
     evaluation = Evaluation(ranked, qrels=judged)
     values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
     table = located.join(values, on="query_id", how="inner", maintain_order="left")
-    if not table.height:
-        raise EvenrankError("no query of the run has an answer in a relevant passage")
+    if model is not None:
+        relevant = judged.filter(pl.col("relevance") >= 1)
+        rivals = ranked.table.join(relevant, on=["query_id", "doc_id"], how="anti")
+        table = table.join(rivals, on="query_id", how="semi", maintain_order="left")
+        if not table.height:
+            raise EvenrankError(f"run {ranked.name}: expected candidates of a query with an answer, found none")
     effect = table["value"].to_numpy()
     moved = cut = None
     if model is not None:
         reads = _reading_ends(model, kind, device, asked, table["query_id"], table["text"])
-        cut = int((table["answer_end"].to_numpy() > reads).sum())
+        cut = None if np.isinf(reads).any() else int((table["answer_end"].to_numpy() > reads).sum())
         chosen = table if sample is None or sample >= table.height else table.sample(sample, seed=seed).sort("query_id")
         moved = _moved(model, chosen, ranked, asked, places, batch_size, kind, device, seed, quiet)
     settings = {"model": model, "depth": depth, "places": places, "sample": sample, "seed": seed}
     return SensitivityResult(
         ranked.name,
         table.height,
-        asked.height - table.height,
+        asked.height - located.height,
         float(np.nanmean(effect)),
         by_bucket(effect, table["word"].to_numpy(), TOKENS, seed=seed),
         by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, seed=seed),
         moved,
         cut,
         settings,
+        added,
+        located.height - table.height,
     )
 
 
@@ -316,13 +338,17 @@ def _located(first: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
         raise EvenrankError(f"{len(absent)} passages with answers are not in the collection: {shown(absent[0])}")
     rows = []
     for query, doc, start, end, text in table.iter_rows():
-        if not text[start:end].strip():
+        answer = text[start:end]
+        if not answer.strip():
             raise EvenrankError(f"query {shown(query)}: the answer's span is not in the passage {shown(doc)}")
+        # White space at an answer's ends is none of its words.
+        start, end = start + len(answer) - len(answer.lstrip()), start + len(answer.rstrip())
         ends = [match.end() for match in _WORD.finditer(text)]
         word = int(np.searchsorted(ends, start, side="right"))
         last = int(np.searchsorted(ends, end, side="left"))
-        rows.append((word, min(last, len(ends) - 1), len(ends), word / len(ends)))
-    return table.hstack(pl.DataFrame(rows, ["word", "last", "words", "relative"], orient="row"))
+        rows.append((start, end, word, last, len(ends), word / len(ends)))
+    names = ["answer_start", "answer_end", "word", "last", "words", "relative"]
+    return table.with_columns(pl.DataFrame(rows, names, orient="row").get_columns())
 
 
 def _ranked(
@@ -336,7 +362,7 @@ def _ranked(
     kind: Any,
     device: str | None,
     quiet: bool,
-) -> Run:
+) -> tuple[Run, int]:
     if run is None:
         from evenrank.retrieval.bm25 import retrieve
 
@@ -344,17 +370,20 @@ def _ranked(
     else:
         candidates = run if isinstance(run, Run) else read_run(run)
     if model is None:
-        return candidates
+        return candidates, 0
     from evenrank.rankers.rerank import rerank
 
     # Every query's relevant passages are ranked: whether the first stage found them is not the model's doing.
     relevant = judged.filter((pl.col("relevance") >= 1) & pl.col("query_id").is_in(asked["query_id"].implode()))
     first = candidates.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
+    # But not alone: without a candidate beside them they would come first for nothing.
+    relevant = relevant.join(first, on="query_id", how="semi")
     added = relevant.select("query_id", "doc_id").join(first, on=["query_id", "doc_id"], how="anti")
     lowest = float(first["score"].to_numpy().min()) - 1
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
     whole = int(both.table["rank"].to_numpy().max())
-    return rerank(both, model, collection, asked, whole, batch_size=batch_size, kind=kind, device=device, quiet=quiet)
+    options: dict[str, Any] = {"batch_size": batch_size, "kind": kind, "device": device, "quiet": quiet}
+    return rerank(both, model, collection, asked, whole, **options), added.height
 
 
 def _moved(
@@ -416,20 +445,22 @@ def _word_end(text: str, word: int) -> int:
 
 
 def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
-    """1 + the other candidates of the query that score higher than each of its scores [Q, P]."""
+    """1 + the other candidates of the query that score higher than each of its scores [Q, P]; equal ones half."""
     number_of = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
     others = ranked.table.join(number_of, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
     ranks = np.ones_like(scores)
     for (number_,), rows in others.group_by("number"):
         other = rows["score"].to_numpy()
-        ranks[int(str(number_))] = 1 + (other[:, None] > scores[int(str(number_))][None]).sum(axis=0)
+        own = scores[int(str(number_))][None]
+        # The mean rank over the orders of equal scores.
+        ranks[int(str(number_))] = 1 + (other[:, None] > own).sum(axis=0) + (other[:, None] == own).sum(axis=0) / 2
     return ranks
 
 
 def _reading_ends(
     model: str, kind: Any, device: str | None, asked: pl.DataFrame, query_ids: pl.Series, texts: pl.Series
 ) -> Array:
-    """How many characters of each text the model reads beside its query [pairs]."""
+    """How many characters of each text the model reads beside its query [pairs]; inf where it cannot be told."""
     from evenrank.rankers.encoders import reads_to
     from evenrank.rankers.models import find_model, load, load_kernel
 
@@ -439,6 +470,8 @@ def _reading_ends(
     if folder.kind == "kernel":
         return np.array(load_kernel(folder, "cpu").reads_to(queries, passages))
     encoder = load(folder, "float32", "cpu")
+    if getattr(encoder.preprocess([["a", "a"] if folder.kind == "cross" else "a"]), "encodings", None) is None:
+        return np.full(len(passages), np.inf)
     if folder.kind == "cross":
         prompt = encoder.prompts.get(encoder.default_prompt_name)
         return np.array(reads_to(encoder, [list(pair) for pair in zip(queries, passages, strict=True)], prompt))

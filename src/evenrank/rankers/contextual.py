@@ -12,7 +12,6 @@ import polars as pl
 import torch
 
 from evenrank.io import EvenrankError, scan_collection
-from evenrank.io.errors import shown
 from evenrank.io.progress import progress
 from evenrank.measures.similarity import Similarity, term_similarity
 
@@ -90,7 +89,7 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
         raise EvenrankError(f"{folder}: its tokeniser does not tell which pieces make up a word")
     device = device or get_device_name()
     model = model.to(device).eval()
-    longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
+    longest = min(tokenizer.model_max_length, _most_places(model))
 
     @torch.inference_mode()
     def encode(texts: list[str]) -> list[Words]:
@@ -100,6 +99,14 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
         return [_averaged(text, batch, i, hidden[i], max_words) for i, text in enumerate(texts)]
 
     return encode
+
+
+def _most_places(model: torch.nn.Module) -> int:
+    """How many places a transformer has. RoBERTa and its kin count them from the one after the padding's."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return int(getattr(model.config, "max_position_embeddings", 512))
 
 
 def _encoder_folder(path: os.PathLike[str]) -> Any:
@@ -157,7 +164,7 @@ def sample_passages(batches: Iterable[pl.DataFrame], count: int, seed: int = 0) 
         batch = batch.with_columns((pl.col("doc_id").hash(seed)).alias("draw"))
         kept = batch if kept is None else pl.concat([kept, batch])
         kept = kept.sort("draw", "doc_id").head(count)
-    if kept is None:
+    if kept is None or not kept.height:
         raise EvenrankError("the collection holds no document")
     return kept.sort("doc_id").select("doc_id", "text")
 
@@ -181,9 +188,12 @@ def position_similarity(
     Memory: ``passages`` × ``max_words`` vectors at most, whatever the collection's size. Raises EvenrankError for a
     setting below 1 and for a model without contextual vectors.
     """
-    for name, value in (("passages", passages), ("max_words", max_words), ("batch_size", batch_size)):
+    counts = {"passages": passages, "max_words": max_words, "batch_size": batch_size}
+    for name, value in (counts | {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}).items():
         if value < 1:
-            raise EvenrankError(f"{name}: expected 1 or more, found {shown(str(value))}")
+            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
+    if seed < 0:
+        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
     encoder = model if isinstance(model, WordEncoder) else word_encoder(model, device=device, max_words=max_words)
     batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection)
     texts = sample_passages(batches, passages, seed)["text"].to_list()

@@ -304,3 +304,34 @@ def test_texts_with_single_spaces(text: str, seed: int) -> None:
         found, moved, words = rotate_texts(pl.DataFrame({"doc_id": ["7"], "text": [one]}), seed)
         cut = cut_of(one, "7", mixed_seed(seed))
         assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
+
+
+@pytest.mark.parametrize(
+    ("out", "answers", "answers_out", "clash"),
+    [
+        ("o.tsv", "a.json", "o.tsv", "the rotated collection"),
+        ("o.tsv", "a.json", "sub/../o.tsv", "the rotated collection"),
+        ("o.tsv", "a.json", "c.tsv", "the collection"),
+        ("o.tsv", "a.json", "o.tsv.manifest.json", "the manifest"),
+        ("a.json", "a.json", "b.json", "the answers"),
+        ("o.tsv", "o.tsv.manifest.json", "b.json", "the answers"),
+    ],
+)
+def test_no_file_is_written_over_another(home: Path, out: str, answers: str, answers_out: str, clash: str) -> None:
+    (home / "sub").mkdir()
+    (home / "o.tsv.manifest.json").write_bytes((home / "a.json").read_bytes())
+    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    options = ("--answers", home / answers, "--answers-out", home / answers_out)
+    done = rotate(home / "c.tsv", "--out", home / out, *options)
+    assert isinstance(done.exception, EvenrankError)
+    assert str(done.exception).endswith(f"expected another file than that of {clash}, found the same")
+    assert {path: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
+
+
+def test_each_file_may_be_written_over_itself(home: Path) -> None:
+    apart = rotate(home / "c.tsv", "--out", home / "o.tsv", "--answers", home / "a.json")
+    assert apart.exit_code == 0
+    options = ("--answers", home / "a.json", "--answers-out", home / "a.json")
+    assert rotate(home / "c.tsv", "--out", home / "c.tsv", *options).exit_code == 0
+    assert (home / "c.tsv").read_bytes() == (home / "o.tsv").read_bytes()
+    assert (home / "a.json").read_bytes() == (home / "o.tsv.answers.json").read_bytes()

@@ -254,6 +254,7 @@ def rotate_collection(
         raise EvenrankError("answers are read from one file and written to another: name both")
     if os.fspath(out).endswith(".gz"):
         raise EvenrankError(f"{os.fspath(out)}: expected a TSV, .jsonl or .parquet to write, found .gz")
+    _apart(collection, out, answers, answers_out)
     spans = None if answers is None else _Spans(answers, seed, mode)
     documents = unmoved = total = 0
     with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
@@ -285,6 +286,28 @@ def rotate_collection(
             settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
             manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
     return done
+
+
+def _apart(
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    answers: str | os.PathLike[str] | None,
+    answers_out: str | os.PathLike[str] | None,
+) -> None:
+    """Raises EvenrankError where a file would be written over one of another kind; over its own input it may."""
+
+    def place(path: str | os.PathLike[str]) -> str:
+        return os.path.realpath(os.fspath(path))
+
+    manifest = f"{os.fspath(out)}.manifest.json"
+    kept = [(path, what) for path, what in ((collection, "the collection"), (answers, "the answers")) if path]
+    pairs = [(out, path, what) for path, what in kept[1:]] + [(manifest, path, what) for path, what in kept]
+    if answers_out is not None:
+        others = (kept[0], (out, "the rotated collection"), (manifest, "the manifest"))
+        pairs += [(answers_out, path, what) for path, what in others]
+    for path, other, what in pairs:
+        if place(path) == place(other):
+            raise EvenrankError(f"{os.fspath(path)}: expected another file than that of {what}, found the same")
 
 
 class _Spans:

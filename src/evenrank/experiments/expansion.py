@@ -73,7 +73,7 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
         "Debiased embeddings in query expansion",
         SOURCE,
         (("scale", settings.scale), ("seeds", str(len(settings.seeds)))),
-        tuple(claim for one in found for claim in claims(one, settings)),
+        tuple(claim for one in found for claim in claims(one)),
         tuple(tables),
         tuple(_plane(one) for one in found),
         _notes(settings),
@@ -188,28 +188,17 @@ def _tests(result: AuditResult) -> dict[tuple[str, str], tuple[float | None, flo
 # --- what it has to show ---------------------------------------------------------------------------------------------
 
 
-def claims(found: Measured, settings: Settings) -> tuple[Claim, ...]:
-    """The equal-distance property after debiasing, and λ by cross-validation."""
+def claims(found: Measured) -> tuple[Claim, ...]:
+    """The equal-distance property after debiasing."""
     check = found.check
-    where = f"{found.collection.name}, {found.vectors}"
-    weights = [fold.weights[0] for done in found.tuned[f"{REGULAR} + {DEBIASED}"] for fold in done.folds]
     return (
         Claim(
-            f"{where}: equal distances hold to 1e-6",
+            f"{found.collection.name}, {found.vectors}: equal distances hold to 1e-6",
             check.holds() if check.pairs and check.words else None,
             f"largest |w·a − w·b| {check.dot:.1e}, |‖w − a‖ − ‖w − b‖| {check.distance:.1e}, {check.words:,} neutral"
             f" words, {check.pairs} pairs",
         ),
-        Claim(
-            f"{where}: λ was chosen by cross-validation over {settings.folds} folds",
-            len(weights) == settings.folds * len(settings.seeds),
-            f"mean {np.mean(weights):.2f}, deviation {np.std(weights, ddof=1):.2f} (published {_lambda()})",
-        ),
     )
-
-
-def _lambda() -> str:
-    return f"{fact('expansion', 'mean_lambda'):.2f} and {fact('expansion', 'sd_lambda'):.2f}"
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,6 @@ class Work:
     folder: Path
     collection: str
     say: Callable[[str], None] = lambda _: None
-    trained: int = field(default=0, init=False)
 
     def train(self, name: str, recipe: Mapping[str, Any]) -> Trained:
         """The training of a recipe in the folder ``name``: finished, gone on with, or begun.
@@ -79,17 +78,8 @@ class Work:
         parsed = parse_recipe(values, name)
         if not (target / "result.json").is_file():
             self.say(f"training {name}")
-            self.trained += 1
             train(parsed, resume=(target / "recipe.toml").is_file())
         return _finished(target, parsed)
-
-    def grid(self, name: str, recipe: Mapping[str, Any], weights: Sequence[float]) -> dict[float, Trained]:
-        """A training for each weight of the fair term, and one without it (0)."""
-        found = {}
-        for weight in (0.0, *weights):
-            fairness = {**recipe["fairness"], "weight": float(weight)}
-            found[weight] = self.train(f"{name}-{weight:g}", {**recipe, "fairness": fairness})
-        return found
 
     def rank(self, trained: Trained, name: str, part: Part) -> Run:
         """The part's lists as a model ranks them, kept beside the model."""

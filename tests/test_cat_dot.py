@@ -17,6 +17,7 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason="nee
 
 from evenrank.rankers.cat import CatRanker  # noqa: E402
 from evenrank.rankers.dot import DotRanker  # noqa: E402
+from evenrank.rankers.encoders import TokenCache, tokenise  # noqa: E402
 from evenrank.rankers.protocol import QueryGroups, Ranker, ranker_class  # noqa: E402
 
 GROUPS = QueryGroups(texts(3, 5), [texts(4, 30, 1), texts(1, 8, 2), texts(6, 12, 3)])
@@ -254,3 +255,32 @@ def test_saving_where_there_is_no_room(bert: str, no_room: tuple[Path, str]) -> 
         with pytest.raises(InputError, match=f"cannot be written: .*{reason}"):
             ranker.save(folder / "saved")
         assert list((folder / "saved").iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [0, 40, 1 << 20])
+@pytest.mark.parametrize("name", ["shared", "separate-lengths", "left"])
+def test_kept_tokens_are_those_of_the_tokeniser(bert: str, name: str, limit: int) -> None:
+    ranker = DotRanker.from_pretrained(bert, **DOTS.get(name, {}), seed=1)
+    if name == "left":
+        ranker.model.tokenizer.padding_side = "left"
+    for task in ("query", "document"):
+        kept = TokenCache(ranker.model, "query : ", task, limit)
+        for seed in (0, 1, 0):
+            batch = [*texts(5, 30, seed), "she", "", "she"]
+            expected = tokenise(ranker.model, batch, "query : ", task=task)
+            found = kept(batch)
+            assert found.keys() == expected.keys()
+            for key, value in expected.items():
+                assert found[key].dtype == value.dtype
+                assert torch.equal(found[key], value), key
+        assert kept([]) == {}
+
+
+def test_a_ranker_that_keeps_tokens_gives_the_same_scores(bert: str) -> None:
+    ranker = DotRanker.from_pretrained(bert, **DOTS["separate-lengths"], seed=2)
+    expected = flat(ranker)
+    ranker.keep_tokens()
+    assert np.array_equal(flat(ranker), expected)
+    # The second time nothing is taken apart.
+    ranker.model.preprocess = None
+    assert np.array_equal(flat(ranker), expected)

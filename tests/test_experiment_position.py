@@ -20,6 +20,8 @@ from evenrank.synthetic import Planted
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from test_experiments import no_training_after
+
 COMMON = {"passages": 400, "queries": 60, "sentences": 4, "relevant": 1, "gender_rate": 0.2}
 TRAINING = {"batch": 10, "max_steps": 2, "learning_rate": 1e-3, "evaluate_every": 100}
 
@@ -46,7 +48,8 @@ def micro() -> position_setup.Settings:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, Path]:
     folder = tmp_path_factory.mktemp("position")
-    page = position.run(micro(), folder)
+    with no_training_after(position_setup.Experiment, micro(), folder):
+        page = position.run(micro(), folder)
     page.write(folder)
     return page, folder
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.experiments import ibbr, ibbr_setup, published, run_experiment, sampling, sampling_setup
+from evenrank.experiments import ibbr, ibbr_setup, published, run_experiment, sampling, sampling_setup, work
 from evenrank.experiments.data import Lists, Source, draw, judged_queries, neutral_queries
 from evenrank.experiments.page import Page, bars, plane
 from evenrank.experiments.tables import Claim, Row, Table, Value, non_inferior, paired, t_interval
 from evenrank.experiments.work import Trained
-from evenrank.io import EvenrankError, read_queries, read_run
+from evenrank.io import EvenrankError, InputError, read_queries, read_run
 from evenrank.synthetic import Planted
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
@@ -56,10 +60,27 @@ def micro_sampling() -> sampling_setup.Settings:
     )
 
 
+@contextmanager
+def no_training_after(form: Any, settings: Any, folder: Path) -> Iterator[None]:
+    """Does what is done ahead, in this process; inside nothing may be trained."""
+
+    def inline(trainings: Any, steps: Any, jobs: int) -> None:
+        assert jobs == 2
+        for method, arguments in steps:
+            getattr(trainings, method)(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.Trainings, "ahead", inline)
+        form(settings, folder).everything_ahead(2)
+        patch.setattr(work, "train", lambda *_, **__: pytest.fail("trained after everything was"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def ibbr_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, Path]:
     folder = tmp_path_factory.mktemp("ibbr")
-    page = ibbr.run(micro_ibbr(), folder)
+    with no_training_after(ibbr_setup.Experiment, micro_ibbr(), folder):
+        page = ibbr.run(micro_ibbr(), folder)
     page.write(folder)
     return page, folder
 
@@ -67,7 +88,8 @@ def ibbr_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, Path]:
 @pytest.fixture(scope="module")
 def sampling_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, Path]:
     folder = tmp_path_factory.mktemp("sampling")
-    page = sampling.run(micro_sampling(), folder)
+    with no_training_after(sampling_setup.Experiment, micro_sampling(), folder):
+        page = sampling.run(micro_sampling(), folder)
     page.write(folder)
     return page, folder
 
@@ -248,6 +270,28 @@ def test_the_best_weight_keeps_the_utility(
     assert experiment.best("BERT-L2", "TS")[0] == chosen
 
 
+class Steps(work.Trainings[str, int]):
+    """Steps that leave their process's number in a file."""
+
+    def leave(self, name: str) -> None:
+        self.say(f"{self.settings} {name}")
+        (self.folder / name).write_text(str(os.getpid()))
+
+    def fail(self) -> None:
+        raise InputError("qrels.txt", "no such file", line=3)
+
+
+def test_steps_ahead_are_done_in_other_processes_and_speak_here(tmp_path: Path) -> None:
+    said: list[str] = []
+    steps = Steps("made", tmp_path, said.append)
+    with pytest.raises(EvenrankError, match=r"qrels\.txt, line 3: no such file"):
+        steps.ahead([("leave", ("a",)), ("leave", ("b",)), ("leave", ("a",)), ("fail", ())], 2)
+    assert said == ["made a", "made b"]
+    assert str(os.getpid()) not in {(tmp_path / name).read_text() for name in "ab"}
+    steps.ahead([("leave", ("d",)), ("leave", ("e",))], 1)
+    assert not (tmp_path / "d").exists()
+
+
 def test_claims_name_what_is_missed() -> None:
     def seeds(*values: float) -> list[Value]:
         return [Value(value) for value in values]
@@ -356,7 +400,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     from evenrank.cli import app
 
     page = Page("ibbr", "t", "s", (), (), (made_table(),), (), ())
-    monkeypatch.setattr(ibbr, "run", lambda settings, folder, say: page)
+    monkeypatch.setattr(ibbr, "run", lambda settings, folder, say, jobs: page)
     done = CliRunner().invoke(app, ["experiment", "ibbr", "--seeds", "2", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "published" in done.output

@@ -19,6 +19,9 @@ def command(
         str | None,
         typer.Option("--out", help="Folder (experiments/NAME-SCALE); what is finished in it is not redone."),
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Trainings at a time (tiny: one for each core, up to 8; full: 1).")
+    ] = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Run a paper's experiment: print its tables, and write JSON, CSV and a report."""
@@ -31,6 +34,6 @@ def command(
 
     folder = Path(out or f"experiments/{name}-{scale}")
     say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
-    page = run_experiment(name, scale=scale, seeds=seeds, folder=folder, say=say)
+    page = run_experiment(name, scale=scale, seeds=seeds, folder=folder, jobs=jobs, say=say)
     typer.echo(page.text())
     typer.echo(str(folder / "report.html"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,13 @@ def run_experiment(
     scale: str = "tiny",
     seeds: int | None = None,
     folder: Path,
+    jobs: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Page:
     """Runs an experiment in ``folder`` and writes ``results.json``, a CSV for each table and ``report.html`` there.
 
-    ``seeds``: how many, from 0; None: as many as the scale has. What is finished in ``folder`` is not done again.
+    ``seeds``: how many, from 0; None: as many as the scale has. ``jobs``: trainings at a time, each a process of one
+    thread; None: at ``tiny`` one for each core (8 at most), else 1. What is finished in ``folder`` is not done again.
     Raises EvenrankError for an unknown name or scale, and for a folder that was begun with other settings.
     """
     if name not in NAMES:
@@ -35,6 +38,8 @@ def run_experiment(
         raise EvenrankError(f"--scale: expected one of {', '.join(SCALES)}, found {shown(scale)}")
     if seeds is not None and seeds < 1:
         raise EvenrankError(f"--seeds: expected 1 or more, found {seeds}")
+    if jobs is not None and jobs < 1:
+        raise EvenrankError(f"--jobs: expected 1 or more, found {jobs}")
     from dataclasses import replace
 
     from . import expansion, expansion_setup, ibbr, ibbr_setup, position, position_setup, sampling, sampling_setup
@@ -45,6 +50,9 @@ def run_experiment(
     settings = setup.tiny() if scale == "tiny" else setup.full()
     if seeds is not None:
         settings = replace(settings, seeds=tuple(range(seeds)))
-    page: Page = experiment.run(settings, folder, say)
+    if jobs is None:
+        jobs = min(os.cpu_count() or 1, 8) if scale == "tiny" else 1
+    # expansion trains no ranker.
+    page: Page = experiment.run(settings, folder, say, *(() if name == "expansion" else (jobs,)))
     page.write(folder)
     return page

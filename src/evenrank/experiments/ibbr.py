@@ -41,12 +41,14 @@ CONTROLS = ("blind", "random", "neutral-first")
 FIRST = "BM25"
 
 
-def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None) -> Page:
+def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
     if len(settings.seeds) < 1:
         raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
     experiment = Experiment(settings, folder, say)
+    if jobs > 1:
+        experiment.everything_ahead(jobs)
     first = settings.seeds[0]
     figures: dict[str, Figures] = {encoder: {} for encoder in settings.encoders}
     grids: dict[str, Figures] = {encoder: {} for encoder in settings.encoders}

@@ -13,7 +13,7 @@ from evenrank.synthetic import Planted
 
 from .data import Lists, Part, Source, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
 from .encoder import SmallBert, make_encoder
-from .work import LEXICON, Trained, Work
+from .work import LEXICON, Step, Trained, Trainings, Work
 
 SOURCE = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
@@ -233,22 +233,16 @@ def recipe(
     return found
 
 
-class Experiment:
+class Experiment(Trainings[Settings, Data]):
     """The trainings of one run of the experiment."""
 
-    def __init__(self, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
-        self.settings, self.folder, self.say = settings, folder, say
-        self.data: dict[int, Data] = {}
-
     def of(self, seed: int) -> Data:
-        """The data of a seed, made once."""
-        if seed not in self.data:
-            self.data[seed] = prepare(self.settings, self.folder, seed, self.say)
-        return self.data[seed]
+        """The data of a seed."""
+        return self._once(seed, lambda: prepare(self.settings, self.folder, seed, self.say))
 
     def work(self, seed: int) -> Work:
         """The trainings of a seed."""
-        return Work(self.folder / f"seed-{seed}", self.of(seed).source.collection, self.say)
+        return self._work(seed, self.of(seed).source.collection)
 
     def base(self, seed: int, encoder: str, *, blind: bool = False) -> Trained:
         """The ranker before the fairness queries."""
@@ -277,6 +271,37 @@ class Experiment:
     def blind(self, seed: int, encoder: str) -> Trained:
         """With group words masked throughout."""
         return self.work(seed).train(f"{encoder}-blind", self.goes_on(seed, encoder, None, blind=True))
+
+    def ranked(self, seed: int, training: str, *arguments: Any) -> Run:
+        """The test lists as a training of this class, by its method's name and arguments, ranks them."""
+        trained: Trained = getattr(self, training)(*arguments)
+        return self.work(seed).rank(trained, "test", self.of(seed).parts["test"])
+
+    def everything_ahead(self, jobs: int) -> None:
+        """Trains in several processes; what is trained is found in the folder."""
+        settings, first, encoders = self.settings, self.settings.seeds[0], list(self.settings.encoders)
+        own = settings.seeds if settings.planted is not None else (first,)
+        self.ahead([("of", (seed,)) for seed in own], jobs)
+        starts = [(seed, encoder, blind) for seed in settings.seeds for encoder in encoders for blind in (False, True)]
+        self.ahead([("start", start) for start in starts], jobs)
+
+        def fair(seed: int, encoder: str, term: str, weight: float | str, score: Score = settings.score) -> Step:
+            return "ranked", (seed, "fair", seed, encoder, term, weight, score)
+
+        steps = [fair(first, e, term, w) for e in encoders for term in TERMS for w in settings.weights]
+        steps += [fair(first, encoders[0], "TS", w, score) for score, ws in settings.scores.items() for w in ws]  # type: ignore[arg-type]
+        for seed in settings.seeds:
+            for encoder in encoders:
+                steps += [fair(seed, encoder, "TS", 0), *(fair(seed, encoder, term, "auto") for term in TERMS)]
+                steps.append(("ranked", (seed, "blind", seed, encoder)))
+        steps += [("ranked", (first, "baseline", name)) for name in settings.baselines]
+        self.ahead(steps, jobs)
+        chosen = {(e, term): self.best(e, term)[0] for e in encoders for term in TERMS}
+        self.ahead([fair(seed, *key, weight) for key, weight in chosen.items() for seed in settings.seeds], jobs)
+
+    def start(self, seed: int, encoder: str, blind: bool) -> None:
+        """:meth:`base` as a step."""
+        self.base(seed, encoder, blind=blind)
 
     def best(self, encoder: str, term: str) -> tuple[float, dict[float, Trained]]:
         """The weight that validation of the first seed chooses (0: none is), and the grid."""

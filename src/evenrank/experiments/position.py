@@ -18,7 +18,7 @@ from evenrank.measures.statistics import bootstrap_means, holm, interval, paired
 
 from . import work as steps
 from .page import Drawing, Page, curve, plane
-from .position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, RANKERS, SOURCE, VERSIONS, Settings, Trainings
+from .position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, RANKERS, SOURCE, VERSIONS, Experiment, Settings
 from .published import numbers, published
 from .tables import Claim, Row, Table, Value, paired, t_interval
 from .work import Trained
@@ -51,21 +51,22 @@ class Found:
         return Value(means[0], len(self.values[key][0][measure]), "queries", interval(draws))
 
 
-def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None) -> Page:
+def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
     if not settings.seeds:
         raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
-    trainings, found = Trainings(settings, folder, say), Found()
+    experiment, found = Experiment(settings, folder, say), Found()
+    if jobs > 1:
+        experiment.everything_ahead(jobs)
     for ranker in settings.rankers:
-        seeds = settings.seeds if ranker == "TK" else settings.seeds[: settings.encoder_seeds]
-        for seed in seeds:
-            _measure(trainings, found, ranker, seed)
+        for seed in experiment.seeds_of(ranker):
+            _measure(experiment, found, ranker, seed)
     first = settings.seeds[0]
     for name in (BIASED, OTHER):
-        _first_stage(trainings, found, name, first)
+        _first_stage(experiment, found, name, first)
     tables = (
-        _table1(trainings, first),
+        _table1(experiment, first),
         _table2(found),
         _table_of(found, "Table 3", BIASED, "position_table3"),
         _table_of(found, "Table 4", OTHER, "position_table4"),
@@ -79,36 +80,33 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
         (
             ("scale", settings.scale),
             ("seeds", f"{len(settings.seeds)} (TK)"),
-            ("test queries", f"{trainings.of(first, BIASED).parts['test'].count:,}"),
+            ("test queries", f"{experiment.of(first, BIASED).parts['test'].count:,}"),
         ),
         claims(found),
         tables,
-        _drawings(trainings, found, first),
+        _drawings(experiment, found, first),
         _notes(settings),
     )
 
 
-def _measure(trainings: Trainings, found: Found, ranker: str, seed: int) -> None:
+def _measure(experiment: Experiment, found: Found, ranker: str, seed: int) -> None:
     """One ranker of a seed: trained on both versions of both collections, and transferred."""
-    on: dict[tuple[str, str], Trained] = {}
     for name in (BIASED, OTHER):
         for version in VERSIONS:
-            trained = on[name, version] = trainings.ranker(seed, ranker, name, version)
+            trained = experiment.ranker(seed, ranker, name, version)
             for test in VERSIONS:
-                _add(trainings, found, (name, ranker, version, test), trained, seed)
+                _add(experiment, found, (name, ranker, version, test), trained, seed)
             if ranker == "TK":
-                found.similarity.setdefault((name, version), []).append(_similarity(trainings, trained, name, seed))
+                found.similarity.setdefault((name, version), []).append(_similarity(experiment, trained, name, seed))
     for version in VERSIONS:
-        trained = trainings.ranker(seed, ranker, OTHER, ORIGINAL, start=on[BIASED, version])
-        _add(trainings, found, (OTHER, ranker, f"MS({version})", ORIGINAL), trained, seed)
+        trained = experiment.transferred(seed, ranker, version)
+        _add(experiment, found, (OTHER, ranker, f"MS({version})", ORIGINAL), trained, seed)
 
 
-def _add(trainings: Trainings, found: Found, key: tuple[str, str, str, str], trained: Trained, seed: int) -> None:
+def _add(experiment: Experiment, found: Found, key: tuple[str, str, str, str], trained: Trained, seed: int) -> None:
     name, test = key[0], key[3]
-    part = trainings.of(seed, name).parts["test"]
-    kept = f"test-{'biased' if name == BIASED else 'other'}-{test}"
-    run = trainings.work(seed, name, test).rank(trained, kept, part)
-    found.values.setdefault(key, []).append(_values(run, part.qrels))
+    run = experiment.ranked(trained, seed, name, test)
+    found.values.setdefault(key, []).append(_values(run, experiment.of(seed, name).parts["test"].qrels))
 
 
 def _values(run: Run, qrels: str) -> Values:
@@ -118,16 +116,16 @@ def _values(run: Run, qrels: str) -> Values:
     return {key: evaluation.values(parse_measure(name))[order] for key, name in MEASURES.items()}
 
 
-def _similarity(trainings: Trainings, trained: Trained, name: str, seed: int) -> Similarity:
+def _similarity(experiment: Experiment, trained: Trained, name: str, seed: int) -> Similarity:
     from evenrank.rankers.contextual import position_similarity
 
-    texts = trainings.of(seed, name).texts[ORIGINAL]
-    return position_similarity(trained.model, texts, **trainings.settings.similarity)  # type: ignore[arg-type]
+    texts = experiment.of(seed, name).texts[ORIGINAL]
+    return position_similarity(trained.model, texts, **experiment.settings.similarity)  # type: ignore[arg-type]
 
 
-def _first_stage(trainings: Trainings, found: Found, name: str, seed: int) -> None:
+def _first_stage(experiment: Experiment, found: Found, name: str, seed: int) -> None:
     """BM25, which does not see the order of words, and the expectation over random orders."""
-    part = trainings.of(seed, name).parts["test"]
+    part = experiment.of(seed, name).parts["test"]
     run = read_run(part.run, "BM25")
     evaluation = Evaluation(run, qrels=read_qrels(part.qrels))
     order = evaluation.judged.arg_sort().to_numpy()
@@ -191,11 +189,11 @@ def _shown(value: Value) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _table1(trainings: Trainings, seed: int) -> Table:
+def _table1(experiment: Experiment, seed: int) -> Table:
     columns = ["documents", "train_queries", "validation_queries", "test_queries"]
     rows = []
     for line in published("position_table1"):
-        data = trainings.of(seed, line["collection"])
+        data = experiment.of(seed, line["collection"])
         counts = [data.documents, *(data.parts[part].count for part in ("train", "valid", "test"))]
         measured = {key: Value(float(count), 1, "count") for key, count in zip(columns, counts, strict=True)}
         rows.append(Row((line["collection"],), measured, numbers(line, columns)))
@@ -346,10 +344,10 @@ def _significance(found: Found) -> Table:
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def _drawings(trainings: Trainings, found: Found, seed: int) -> tuple[Drawing, ...]:
+def _drawings(experiment: Experiment, found: Found, seed: int) -> tuple[Drawing, ...]:
     drawings = []
     for name in (BIASED, OTHER):
-        for version, answers in trainings.of(seed, name).answers.items():
+        for version, answers in experiment.of(seed, name).answers.items():
             positions = positions_of(answers)
             drawings.append(
                 histogram(

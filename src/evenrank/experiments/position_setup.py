@@ -9,14 +9,14 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.io import EvenrankError, read_queries
+from evenrank.io import EvenrankError, Run, read_queries
 from evenrank.io.squad_collection import squad_collection
 from evenrank.mitigation.rotation import rotate_collection
 from evenrank.synthetic import Planted
 
 from .data import Lists, Part, Source, all_texts, built_in, draw, judged_queries
 from .encoder import SmallBert, make_encoder
-from .work import Trained, Work
+from .work import Trained, Trainings, Work
 
 SOURCE = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
 BIASED, OTHER = "MS MARCO", "SQuAD 2.0"
@@ -145,7 +145,7 @@ def prepare(
     settings: Settings, folder: Path, seed: int, name: str, say: Callable[[str], None] = lambda _: None
 ) -> Collection:
     """One collection of a seed; published data are the same for every seed, a built-in collection is its own."""
-    slug = "biased" if name == BIASED else "other"
+    slug = _slug(name)
     if settings.planted is not None:
         home = folder / f"{slug}-{seed}"
         source = built_in(home, replace(settings.planted[name], seed=seed), clicks=False)
@@ -214,23 +214,17 @@ def squad_source(folder: Path, home: Path) -> tuple[Source, str, dict[str, pl.Da
     return Source(str(home / "collection.tsv"), queries, qrels, ""), str(home / "answers.json"), tables
 
 
-class Trainings:
+class Experiment(Trainings[Settings, Collection]):
     """The trainings of one run of the experiment."""
 
-    def __init__(self, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
-        self.settings, self.folder, self.say = settings, folder, say
-        self._data: dict[tuple[int, str], Collection] = {}
-
     def of(self, seed: int, name: str) -> Collection:
-        """A collection of a seed, made once; published ones are those of the first seed."""
-        key = (seed if self.settings.planted is not None else 0, name)
-        if key not in self._data:
-            self._data[key] = prepare(self.settings, self.folder, seed, name, self.say)
-        return self._data[key]
+        """A collection of a seed; published ones are those of the first seed."""
+        kept = seed if self.settings.planted is not None else 0
+        return self._once((kept, name), lambda: prepare(self.settings, self.folder, kept, name, self.say))
 
     def work(self, seed: int, name: str, version: str) -> Work:
         """The trainings of a seed on a version of a collection."""
-        return Work(self.folder / f"seed-{seed}", self.of(seed, name).texts[version], self.say)
+        return self._work(seed, self.of(seed, name).texts[version])
 
     def ranker(self, seed: int, ranker: str, name: str, version: str, start: Trained | None = None) -> Trained:
         """A ranker trained on a version of a collection, from anew or going on from another training."""
@@ -262,6 +256,43 @@ class Trainings:
             "loss": {"name": wanted["loss"]},
             "training": {**wanted["training"], "seed": seed},
         }
-        slug = "biased" if name == BIASED else "other"
         origin = "" if start is None else f"-from-{start.folder.name.removeprefix(f'{ranker}-')}"
-        return self.work(seed, name, version).train(f"{ranker}-{slug}-{version}{origin}", recipe)
+        return self.work(seed, name, version).train(f"{ranker}-{_slug(name)}-{version}{origin}", recipe)
+
+    def ranked(self, trained: Trained, seed: int, name: str, version: str) -> Run:
+        """The test lists of a collection as a training ranks them, reading a version of its texts."""
+        kept = f"test-{_slug(name)}-{version}"
+        return self.work(seed, name, version).rank(trained, kept, self.of(seed, name).parts["test"])
+
+    def transferred(self, seed: int, ranker: str, version: str) -> Trained:
+        """Trained on a version of the biased collection, then on the other one as it is."""
+        return self.ranker(seed, ranker, OTHER, ORIGINAL, start=self.ranker(seed, ranker, BIASED, version))
+
+    def seeds_of(self, ranker: str) -> tuple[int, ...]:
+        """TK has all seeds, the encoders the first ones."""
+        return self.settings.seeds if ranker == "TK" else self.settings.seeds[: self.settings.encoder_seeds]
+
+    def everything_ahead(self, jobs: int) -> None:
+        """Trains in several processes; what is trained is found in the folder."""
+        settings, names = self.settings, (BIASED, OTHER)
+        own = settings.seeds if settings.planted is not None else settings.seeds[:1]
+        self.ahead([("of", (seed, name)) for seed in own for name in names], jobs)
+        pairs = [(seed, ranker) for ranker in settings.rankers for seed in self.seeds_of(ranker)]
+        self.ahead(
+            [("own_step", (*pair, name, version)) for pair in pairs for name in names for version in VERSIONS], jobs
+        )
+        self.ahead([("transferred_step", (*pair, version)) for pair in pairs for version in VERSIONS], jobs)
+
+    def own_step(self, seed: int, ranker: str, name: str, version: str) -> None:
+        """A ranker trained on a version of a collection, and its lists of both."""
+        trained = self.ranker(seed, ranker, name, version)
+        for test in VERSIONS:
+            self.ranked(trained, seed, name, test)
+
+    def transferred_step(self, seed: int, ranker: str, version: str) -> None:
+        """:meth:`transferred`, and its lists."""
+        self.ranked(self.transferred(seed, ranker, version), seed, OTHER, ORIGINAL)
+
+
+def _slug(name: str) -> str:
+    return "biased" if name == BIASED else "other"

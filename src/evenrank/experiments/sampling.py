@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError
 from . import work as steps
 from .page import Drawing, Page, bars, curve, plane
 from .published import fact, numbers, published
-from .sampling_setup import QUERY_SETS, SOURCE, Settings, Trainings
+from .sampling_setup import QUERY_SETS, SOURCE, Experiment, Settings
 from .tables import Claim, Row, Table, Value, non_inferior, paired
 from .work import Figures, Trained
 
@@ -39,35 +39,40 @@ class Found:
     """Figure 2: NFaiRR of bias-aware − AdvBert, query by query, and the share of queries above 0."""
 
 
-def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None) -> Page:
+def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
     if not settings.seeds:
         raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
-    trainings = Trainings(settings, folder, say)
+    experiment = Experiment(settings, folder, say)
+    if jobs > 1:
+        experiment.everything_ahead(jobs)
     first, found = settings.seeds[0], Found()
     sets = ("dev", *QUERY_SETS)
     for name in settings.rankers:
         for seed in settings.seeds:
-            systems = {ORIGINAL: trainings.ranker(seed, name, 0.0), AWARE: trainings.ranker(seed, name, settings.share)}
-            systems["blind"] = trainings.ranker(seed, name, 0.0, blind=True)
+            systems = {
+                ORIGINAL: experiment.ranker(seed, name, 0.0),
+                AWARE: experiment.ranker(seed, name, settings.share),
+            }
+            systems["blind"] = experiment.blind(seed, name)
             for part in sets:
-                _audit(trainings, seed, part, systems, found.sets.setdefault(part, {}).setdefault(name, {}))
+                _audit(experiment, seed, part, systems, found.sets.setdefault(part, {}).setdefault(name, {}))
     main = next(iter(settings.rankers))
-    curve_systems = {f"{share:g}": trainings.ranker(first, main, share) for share in settings.shares}
+    curve_systems = {f"{share:g}": experiment.ranker(first, main, share) for share in settings.shares}
     for part in ("dev", "QS2"):
-        _audit(trainings, first, part, curve_systems, found.shares.setdefault(part, {}))
+        _audit(experiment, first, part, curve_systems, found.shares.setdefault(part, {}))
     for name in settings.small_rankers:
         systems = {
-            ORIGINAL: trainings.ranker(first, name, 0.0),
-            ADVERSARIAL: trainings.adversarial(first, name),
-            AWARE: trainings.ranker(first, name, settings.share),
-            "blind": trainings.ranker(first, name, 0.0, blind=True),
+            ORIGINAL: experiment.ranker(first, name, 0.0),
+            ADVERSARIAL: experiment.adversarial(first, name),
+            AWARE: experiment.ranker(first, name, settings.share),
+            "blind": experiment.blind(first, name),
         }
-        result = _audit(trainings, first, "QS2", systems, found.small.setdefault(name, {}))
+        result = _audit(experiment, first, "QS2", systems, found.small.setdefault(name, {}))
         table = steps.differences(result, AWARE, ADVERSARIAL, NFAIRR)
         found.fairer[name] = table, float((table["difference"] > 0).mean() or 0.0)  # type: ignore[arg-type]
-    counts = {name: part.count for name, part in trainings.of(first).parts.items()}
+    counts = {name: part.count for name, part in experiment.of(first).parts.items()}
     tables = (_table1(found, settings), _table2(found, settings), _table3(found), _facts(found, counts))
     return Page(
         "sampling",
@@ -85,8 +90,8 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
     )
 
 
-def _audit(trainings: Trainings, seed: int, part: str, systems: Mapping[str, Trained], into: Figures) -> AuditResult:
-    work, where = trainings.work(seed), trainings.of(seed).parts[part]
+def _audit(experiment: Experiment, seed: int, part: str, systems: Mapping[str, Trained], into: Figures) -> AuditResult:
+    work, where = experiment.work(seed), experiment.of(seed).parts[part]
     runs = {name: work.rank(trained, part, where) for name, trained in systems.items()}
     result = work.audit(where, runs, f"{MRR} {NFAIRR} {TF} {BOOL}", FIRST)
     steps.collect(into, result)

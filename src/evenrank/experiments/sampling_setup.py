@@ -18,7 +18,7 @@ from evenrank.synthetic import Planted
 
 from .data import Lists, Part, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
 from .encoder import SmallBert, make_encoder
-from .work import LEXICON, Trained, Work
+from .work import LEXICON, Step, Trained, Trainings, Work
 
 SOURCE = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
 QUERY_SETS = ("QS1", "QS2")
@@ -186,22 +186,16 @@ def published_parts(
     return parts
 
 
-class Trainings:
+class Experiment(Trainings[Settings, Data]):
     """The trainings of one run of the experiment."""
 
-    def __init__(self, settings: Settings, folder: Path, say: Callable[[str], None]) -> None:
-        self.settings, self.folder, self.say = settings, folder, say
-        self._data: dict[int, Data] = {}
-
     def of(self, seed: int) -> Data:
-        """The data of a seed, made once."""
-        if seed not in self._data:
-            self._data[seed] = prepare(self.settings, self.folder, seed, self.say)
-        return self._data[seed]
+        """The data of a seed."""
+        return self._once(seed, lambda: prepare(self.settings, self.folder, seed, self.say))
 
     def work(self, seed: int) -> Work:
         """The trainings of a seed."""
-        return Work(self.folder / f"seed-{seed}", self.of(seed).collection, self.say)
+        return self._work(seed, self.of(seed).collection)
 
     def negatives(self, seed: int, share: float) -> str:
         """The file of query groups with so large a share of biased negatives; 0: all at random."""
@@ -221,13 +215,16 @@ class Trainings:
             )
         return str(file)
 
-    def ranker(self, seed: int, name: str, share: float, *, blind: bool = False) -> Trained:
+    def ranker(self, seed: int, name: str, share: float) -> Trained:
         """A ranker trained with a share of biased negatives."""
         recipe = self._recipe(seed, self._checkpoint(seed, name), self.negatives(seed, share))
-        if blind:
-            recipe["data"]["blind"] = LEXICON
-        name = f"{self._folder(seed, name)}-{'blind' if blind else f'share-{share:g}'}"
-        return self.work(seed).train(name, recipe)
+        return self.work(seed).train(f"{self._folder(seed, name)}-share-{share:g}", recipe)
+
+    def blind(self, seed: int, name: str) -> Trained:
+        """A ranker trained with random negatives, group words masked throughout."""
+        recipe = self._recipe(seed, self._checkpoint(seed, name), self.negatives(seed, 0.0))
+        recipe["data"]["blind"] = LEXICON
+        return self.work(seed).train(f"{self._folder(seed, name)}-blind", recipe)
 
     def adversarial(self, seed: int, name: str) -> Trained:
         """AdvBert: goes on from the ranker with random negatives [RKS21]."""
@@ -236,6 +233,29 @@ class Trainings:
         recipe["training"] |= self.settings.debias
         recipe["adversary"] = dict(self.settings.adversary)
         return self.work(seed).train(f"{self._folder(seed, name)}-AdvBert", recipe)
+
+    def ranked(self, seed: int, training: str, *arguments: Any) -> None:
+        """Every query set's lists as a training of this class, by its method's name and arguments, ranks them."""
+        trained: Trained = getattr(self, training)(*arguments)
+        for part in ("dev", *QUERY_SETS):
+            self.work(seed).rank(trained, part, self.of(seed).parts[part])
+
+    def everything_ahead(self, jobs: int) -> None:
+        """Trains in several processes; what is trained is found in the folder."""
+        settings, first = self.settings, self.settings.seeds[0]
+        own = settings.seeds if settings.planted is not None else (first,)
+        self.ahead([("of", (seed,)) for seed in own], jobs)
+        shares = {(seed, share) for seed in settings.seeds for share in (0.0, settings.share)}
+        shares |= {(first, share) for share in settings.shares}
+        self.ahead([("negatives", key) for key in sorted(shares)], jobs)
+        # Names that stand for one ranker are trained once.
+        names = {self._folder(first, name): name for name in (*settings.small_rankers, *settings.rankers)}
+        steps: list[Step] = [
+            ("ranked", (seed, "ranker", seed, name, share)) for name in names.values() for seed, share in sorted(shares)
+        ]
+        steps += [("ranked", (s, "blind", s, name)) for name in names.values() for s in settings.seeds]
+        self.ahead(steps, jobs)
+        self.ahead([("ranked", (first, "adversarial", first, name)) for name in settings.small_rankers], jobs)
 
     def _folder(self, seed: int, name: str) -> str:
         """The name of a ranker's folders; at ``tiny`` there is but one, which stands in several rows."""

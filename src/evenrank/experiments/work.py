@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -33,6 +36,9 @@ from .data import Part
 from .tables import Value
 
 LEXICON = "gender-en"
+S = TypeVar("S")
+D = TypeVar("D")
+Step = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,70 @@ class Work:
         found = {first: back, **runs}
         judged = read_qrels(part.qrels).join(back.queries.to_frame(), on="query_id", how="semi")
         return audit(found, collection=texts, qrels=judged, background=back, measures=measures)
+
+
+class Trainings(Generic[S, D]):
+    """The trainings of one run of an experiment, each done once, in folders under ``folder``."""
+
+    def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self.settings, self.folder, self.say = settings, folder, say
+        self._data: dict[Any, D] = {}
+
+    def _once(self, key: Any, prepare: Callable[[], D]) -> D:
+        """The data of a key, prepared when first asked for."""
+        if key not in self._data:
+            self._data[key] = prepare()
+        return self._data[key]
+
+    def _work(self, seed: int, collection: str) -> Work:
+        return Work(self.folder / f"seed-{seed}", collection, self.say)
+
+    def ahead(self, steps: Iterable[Step], jobs: int) -> None:
+        """Does steps that need nothing of each other in ``jobs`` processes of one thread each.
+
+        A step is a method's name and its arguments. What it leaves in the folder is found when the method is called
+        here. One job: nothing is done ahead. Raises EvenrankError for the first step that raised it.
+        """
+        todo = list(dict.fromkeys(steps))
+        if jobs < 2 or len(todo) < 2:
+            return
+        spawned, here = multiprocessing.get_context("spawn"), (type(self), self.settings, self.folder)
+        with ProcessPoolExecutor(min(jobs, len(todo)), spawned, _begin, here) as pool:
+            waiting = [pool.submit(_step, *step) for step in todo]
+            try:
+                for future in waiting:
+                    said, problem = future.result()
+                    for text in said:
+                        self.say(text)
+                    if problem is not None:
+                        raise EvenrankError(problem)
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+_here: Trainings[Any, Any]
+"""In a process of :meth:`Trainings.ahead`, what its steps are methods of."""
+
+
+def _begin(form: type[Trainings[Any, Any]], settings: Any, folder: Path) -> None:
+    import torch
+
+    global _here
+    _here = form(settings, folder)
+    torch.set_num_threads(1)
+    # The bars of several processes would write over each other.
+    os.environ["TQDM_DISABLE"] = "1"
+
+
+def _step(method: str, arguments: tuple[Any, ...]) -> tuple[list[str], str | None]:
+    """A step in a process of its own: what it said, and what went wrong in words."""
+    said: list[str] = []
+    _here.say = said.append
+    try:
+        getattr(_here, method)(*arguments)
+    except EvenrankError as error:
+        return said, str(error)
+    return said, None
 
 
 def _finished(folder: Path, recipe: Recipe) -> Trained:

@@ -143,6 +143,10 @@ class AdversarialRanker(Ranker):
         """As the ranker."""
         return self.ranker.reads_to(queries, passages)
 
+    def keep_tokens(self) -> None:
+        """As the ranker."""
+        self.ranker.keep_tokens()
+
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
         """As the ranker."""
         training = self.training

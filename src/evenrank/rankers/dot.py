@@ -15,7 +15,7 @@ from torch import Tensor
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
 
-from .encoders import encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
+from .encoders import TokenCache, encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
 from .models import find_model, load
 from .protocol import Inputs, QueryGroups, Ranker
 
@@ -52,6 +52,7 @@ class DotRanker(Ranker):
         if similarity == "cosine" and not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.model = model
+        self._tokens: dict[str, TokenCache] = {}
         self.prompts = {
             side: next((model.prompts[name] for name in names if name in model.prompts), "")
             for side, names in _PROMPTS.items()
@@ -173,7 +174,13 @@ class DotRanker(Ranker):
         return torch.cat(vectors) if vectors else torch.empty(0, 0), numbers
 
     def _tokenise(self, side: str, texts: Sequence[str]) -> Inputs:
+        if side in self._tokens:
+            return self._tokens[side](texts)
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
+
+    def keep_tokens(self) -> None:
+        """From here on a text that comes again is not taken apart again."""
+        self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:
         own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}

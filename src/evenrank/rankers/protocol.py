@@ -74,6 +74,10 @@ class Ranker(nn.Module, ABC):
         """Parameters by the name under which a recipe sets their learning rate; all of them, each once."""
         return {"all": list(self.parameters())}
 
+    def keep_tokens(self) -> None:
+        """Called before training, where the same texts come in every epoch; a ranker may keep what it made of them."""
+        return
+
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
         """Scores [pairs] of pairs, on the ranker's device, in batches sorted by length."""

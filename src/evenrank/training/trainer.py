@@ -62,6 +62,7 @@ class RankingTrainer(Trainer):
         self.validation = validation
         self.loss = LOSSES[recipe.loss.name]
         _freeze(ranker, recipe.training.learning_rates)
+        ranker.keep_tokens()
         super().__init__(
             model=ranker,
             args=_arguments(recipe, len(groups)),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenrank.io import EvenrankError, Run, write_run
-from evenrank.measures.sensitivity import by_bucket, course
+from evenrank.measures.sensitivity import _weighted_slopes, by_bucket, course
 
 # --- figures ---------------------------------------------------------------------------------------------------------
 
@@ -98,6 +98,31 @@ def test_a_course() -> None:
     assert (found.n, found.means.tolist(), found.slope) == (2, [0.5, 0.5, 0.5], 0.0)
     assert found.slope_ci95 == (-1.0, 1.0)
     assert course(values[2:], np.array([0, 0.5, 1])).n == 0
+
+
+def test_queries_of_one_passage_are_drawn_together() -> None:
+    # Four copies of each query: drawn apart, intervals are those of four times the queries; together, those of one.
+    rng = np.random.default_rng(3)
+    values, places = rng.random(40), rng.random(40)
+    four, clusters = (np.repeat(values, 4), np.repeat(places, 4)), np.repeat(np.arange(40), 4)
+    one = by_bucket(values, places, (0.0, 0.5), 1.0)
+    apart = by_bucket(*four, (0.0, 0.5), 1.0)
+    together = by_bucket(*four, (0.0, 0.5), 1.0, clusters=clusters)
+    assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
+    assert together.slope_ci95 == pytest.approx(one.slope_ci95)
+    assert np.ptp(apart.ci95[0]) == pytest.approx(np.ptp(one.ci95[0]) / 2, rel=0.1)
+    moved = np.repeat(values[:, None] * [1, 2], 4, axis=0)
+    ends = [course(m, np.array([0.0, 1.0]), clusters=c).slope_ci95 for m, c in ((moved[::4], None), (moved, clusters))]
+    assert ends[0] == pytest.approx(ends[1])
+
+
+def test_weighted_slopes_are_those_of_the_drawn_queries() -> None:
+    rng = np.random.default_rng(5)
+    values, places, weights = rng.random(9), rng.random(9), rng.integers(0, 3, (7, 9)).astype(float)
+    found = _weighted_slopes(values, places, weights)
+    for row, slope in zip(weights.astype(int), found, strict=True):
+        assert slope == pytest.approx(np.polyfit(np.repeat(places, row), np.repeat(values, row), 1)[0])
+    assert np.isnan(_weighted_slopes(values, np.full(9, 0.3), weights)).all()
 
 
 # --- the whole way ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -203,16 +204,20 @@ def test_a_ranker_without_contextual_vectors(tmp_path: Path) -> None:
 
 
 def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
-    from evenrank.rankers.contextual import position_similarity
+    from evenrank.audit.similarity import position_similarity
     from tiny_models import texts
 
     table = pl.DataFrame({"doc_id": [str(i) for i in range(12)], "text": texts(12, 9)})
     settings_ = {"min_pairs": 1, "min_terms": 2, "passages": 10}
     found = position_similarity(str(bert), table, **settings_)
     again = position_similarity(str(bert), table.reverse(), batch_size=3, **settings_)
-    assert found.ats == pytest.approx(again.ats, abs=1e-5, nan_ok=True)
-    assert found.delta_max >= 2
-    assert math.isfinite(found.mats)
+    assert found.similarity.ats == pytest.approx(again.similarity.ats, abs=1e-5, nan_ok=True)
+    assert found.similarity.delta_max >= 2
+    assert math.isfinite(found.similarity.mats)
+    assert f"{found.similarity.mats:.4f}" in found.table()
+    assert json.loads(found.to_json())["settings"]["passages"] == 10
+    with pytest.raises(EvenrankError, match="device: 'gpu9' cannot be used"):
+        position_similarity(str(bert), table, device="gpu9")
     with pytest.raises(EvenrankError, match="passages: expected 1 or more"):
         position_similarity(str(bert), table, passages=0)
 
@@ -240,7 +245,7 @@ def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
 
 
 def test_a_collection_without_documents(bert: Path) -> None:
-    from evenrank.rankers.contextual import position_similarity
+    from evenrank.audit.similarity import position_similarity
 
     with pytest.raises(EvenrankError, match="the collection holds no document"):
         position_similarity(

@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from evenrank.audit import AuditResult, audit
+    from evenrank.audit.sensitivity import SensitivityResult, position_sensitivity
+    from evenrank.audit.similarity import SimilarityResult, position_similarity
     from evenrank.groups import Lexicon, Scoring, load_lexicon, score_collection
     from evenrank.io import (
         EvenrankError,
@@ -24,10 +26,17 @@ if TYPE_CHECKING:
         read_scores,
         write_run,
     )
+    from evenrank.measures.answers import AnswerPositions, positions_of
 
 _HOMES = {
     "AuditResult": "audit",
     "audit": "audit",
+    "SensitivityResult": "audit.sensitivity",
+    "position_sensitivity": "audit.sensitivity",
+    "SimilarityResult": "audit.similarity",
+    "position_similarity": "audit.similarity",
+    "AnswerPositions": "measures.answers",
+    "positions_of": "measures.answers",
     "Lexicon": "groups",
     "Scoring": "groups",
     "load_lexicon": "groups",
@@ -44,6 +53,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AnswerPositions",
     "AuditResult",
     "EvenrankError",
     "InputError",
@@ -51,9 +61,14 @@ __all__ = [
     "Run",
     "Scores",
     "Scoring",
+    "SensitivityResult",
+    "SimilarityResult",
     "__version__",
     "audit",
     "load_lexicon",
+    "position_sensitivity",
+    "position_similarity",
+    "positions_of",
     "read_qrels",
     "read_queries",
     "read_run",

@@ -111,6 +111,7 @@ class SensitivityResult:
             "Index: 1 − min/max of the buckets' means. Noise alone makes it more than 0: compare it with its mean when"
             " places are shuffled over the queries, and see p.",
             "Slope: least squares of a query's value on the place; below 0: early answers fare better.",
+            "Intervals: bootstrap over passages, with all their queries; shuffles are over queries.",
             "Passages with early and with late answers can differ in other ways: only the same passage turned round"
             " shows what the place itself does.",
         ]
@@ -216,7 +217,12 @@ def _bucket_drawing(name: str, what: str, found: Buckets) -> Drawing:
         if ci is not None and not math.isnan(mean)
     ]
     title = f"{MEASURE} {what} (each point: from here to the next)"
-    return Drawing(name, title, _chart(rows, "place of the answer", MEASURE), "95 % intervals over queries.")
+    return Drawing(
+        name,
+        title,
+        _chart(rows, "place of the answer", MEASURE),
+        "95 % intervals; queries of one passage are drawn together.",
+    )
 
 
 def _moved_drawings(found: Moved) -> list[Drawing]:
@@ -300,14 +306,16 @@ def position_sensitivity(
         cut = None if np.isinf(reads).any() else int((table["answer_end"].to_numpy() > reads).sum())
         chosen = table if sample is None or sample >= table.height else table.sample(sample, seed=seed).sort("query_id")
         moved = _moved(model, chosen, ranked, asked, places, batch_size, kind, device, seed, quiet)
-    settings = {"model": model, "depth": depth, "places": places, "sample": sample, "seed": seed}
+    given = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers, "run": run}
+    inputs = {name: os.fspath(value) for name, value in given.items() if isinstance(value, (str, os.PathLike))}
+    settings = {"model": model, **inputs, "depth": depth, "places": places, "sample": sample, "seed": seed}
     return SensitivityResult(
         ranked.name,
         table.height,
         asked.height - located.height,
         float(np.nanmean(effect)),
-        by_bucket(effect, table["word"].to_numpy(), TOKENS, seed=seed),
-        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, seed=seed),
+        by_bucket(effect, table["word"].to_numpy(), TOKENS, clusters=_clusters(table), seed=seed),
+        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, clusters=_clusters(table), seed=seed),
         moved,
         cut,
         settings,
@@ -428,13 +436,19 @@ def _moved(
     reads = _reading_ends(model, kind, device, asked, query_of, texts["text"])
     lost = (np.array(ends) > reads).reshape(table.height, places)
     whole = ~lost.any(axis=1)
-    return Moved(
-        course(scores, wanted, seed=seed),
-        course(ranks, wanted, seed=seed),
-        course(scores[whole], wanted, seed=seed),
-        course(ranks[whole], wanted, seed=seed),
-        lost.sum(axis=0),
-    )
+    clusters = _clusters(table)
+    courses = [
+        course(values[rows], wanted, clusters=clusters[rows], seed=seed)
+        for rows in (slice(None), whole)
+        for values in (scores, ranks)
+    ]
+    score, rank, kept_score, kept_rank = courses
+    return Moved(score, rank, kept_score, kept_rank, lost.sum(axis=0))
+
+
+def _clusters(table: pl.DataFrame) -> Array:
+    """The number of each row's passage [rows]: queries of one passage are no independent draws."""
+    return table["doc_id"].rank("dense").to_numpy().astype(np.int64) - 1
 
 
 def _word_end(text: str, word: int) -> int:

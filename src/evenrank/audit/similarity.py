@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import os
+from dataclasses import dataclass
 from typing import Any
 
-from evenrank.measures.similarity import Similarity
+import numpy as np
+import polars as pl
+
+from evenrank import __version__
+from evenrank.io import EvenrankError, scan_collection
+from evenrank.io.progress import progress
+from evenrank.measures.similarity import Similarity, term_similarity
 
 from .report._format import NONE, number
 from .report.plain import Drawing, PlainPage, PlainTable, specification
@@ -14,38 +22,63 @@ from .report.plain import Drawing, PlainPage, PlainTable, specification
 _SOURCE = "ATS and MATS as in Hofstätter et al., ECIR 2021 (§5, Fig. 2)"
 
 
-def similarity_page(found: Similarity, name: str, what: str, settings: Mapping[str, Any]) -> PlainPage:
-    """ATS(Δ) and MATS of a model; ``what`` says which vectors were compared."""
-    figures = (
-        ("MATS", _shown(found.mats)),
-        ("its standard deviation over distances", _shown(found.mats_deviation)),
-        ("MATS over terms that are there at every distance", _shown(found.mats_common)),
-        ("such terms", f"{found.common_terms:,}"),
-        ("largest distance that counts (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else NONE),
-    )
-    last = max(found.delta_max, 0)
-    step = max(1, last // 20)
-    rows = tuple(
-        (f"{d}", _shown(found.ats[d]), _shown(found.deviation[d]), f"{found.terms[d]:,}", f"{found.pairs[d]:,}")
-        for d in range(0, len(found.ats), step)
-        if d <= last
-    )
-    tables = (
-        PlainTable("How much of a word's vector is its place", ("figure", "value"), figures),
-        PlainTable("Average term similarity by distance", ("Δ", "ATS", "deviation", "terms", "pairs"), rows, left=0),
-    )
-    notes = [
-        f"Vectors: {what}. A pair is one term in two passages, Δ words apart.",
-        f"A term counts at Δ with {settings['min_pairs']} pairs or more, a Δ with {settings['min_terms']} terms or"
-        f" more. Seeded samples: {settings['passages']:,} passages, {settings['cap']:,} places of a term.",
-        "Band and deviation: over the pairs at each Δ. The terms change with Δ, which bends the curve by itself: the"
-        " second line keeps to terms that are there at every Δ.",
-    ]
-    if found.delta_max < 2:
-        notes.append("MATS is undefined: too few terms. More passages, or a smaller --min-terms, may help.")
-    facts = (("passages at most", f"{settings['passages']:,}"), ("seed", str(settings["seed"])))
-    title = f"Position in the word vectors of {name}"
-    return PlainPage("position similarity", title, _SOURCE, facts, tables, (_drawing(found),), tuple(notes))
+@dataclass(frozen=True, slots=True)
+class SimilarityResult:
+    """What :func:`position_similarity` found; ``vectors`` says which vectors were compared."""
+
+    name: str
+    vectors: str
+    similarity: Similarity
+    settings: dict[str, Any]
+
+    def to_json(self) -> str:
+        """The figures as JSON."""
+        found = {"evenrank": __version__, "settings": self.settings, "vectors": self.vectors}
+        return json.dumps({**found, **self.similarity.to_dict()}, indent=1, ensure_ascii=False)
+
+    def table(self) -> str:
+        """All figures for a terminal."""
+        return self.page().text()
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one HTML page that opens offline."""
+        self.page().write(path)
+
+    def page(self) -> PlainPage:
+        """The figures as a page."""
+        found, settings = self.similarity, self.settings
+        figures = (
+            ("MATS", _shown(found.mats)),
+            ("its standard deviation over distances", _shown(found.mats_deviation)),
+            ("MATS over terms that are there at every distance", _shown(found.mats_common)),
+            ("such terms", f"{found.common_terms:,}"),
+            ("largest distance that counts (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else NONE),
+        )
+        last = max(found.delta_max, 0)
+        step = max(1, last // 20)
+        rows = tuple(
+            (f"{d}", _shown(found.ats[d]), _shown(found.deviation[d]), f"{found.terms[d]:,}", f"{found.pairs[d]:,}")
+            for d in range(0, len(found.ats), step)
+            if d <= last
+        )
+        tables = (
+            PlainTable("How much of a word's vector is its place", ("figure", "value"), figures),
+            PlainTable(
+                "Average term similarity by distance", ("Δ", "ATS", "deviation", "terms", "pairs"), rows, left=0
+            ),
+        )
+        notes = [
+            f"Vectors: {self.vectors}. A pair is one term in two passages, Δ words apart.",
+            f"A term counts at Δ with {settings['min_pairs']} pairs or more, a Δ with {settings['min_terms']} terms or"
+            f" more. Seeded samples: {settings['passages']:,} passages, {settings['cap']:,} places of a term.",
+            "Band and deviation: over the pairs at each Δ. The terms change with Δ, which bends the curve by itself:"
+            " the second line keeps to terms that are there at every Δ.",
+        ]
+        if found.delta_max < 2:
+            notes.append("MATS is undefined: too few terms. More passages, or a smaller --min-terms, may help.")
+        facts = (("passages at most", f"{settings['passages']:,}"), ("seed", str(settings["seed"])))
+        title = f"Position in the word vectors of {self.name}"
+        return PlainPage("position similarity", title, _SOURCE, facts, tables, (_drawing(found),), tuple(notes))
 
 
 def _shown(value: float) -> str:
@@ -76,3 +109,69 @@ def _drawing(found: Similarity) -> Drawing:
         specification(alt.layer(band, line).properties(width=780, height=320)),
         "Band: one standard deviation over the pairs.",
     )
+
+
+def position_similarity(
+    model: str,
+    collection: str | os.PathLike[str] | pl.DataFrame,
+    *,
+    passages: int = 2000,
+    max_words: int = 200,
+    min_pairs: int = 5,
+    min_terms: int = 100,
+    cap: int = 1000,
+    batch_size: int = 32,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> SimilarityResult:
+    """ATS and MATS of a model on a seeded sample of a collection's passages (see
+    :func:`evenrank.measures.similarity.term_similarity`).
+
+    ``model``: see :func:`evenrank.rankers.contextual.word_encoder`. Memory: ``passages`` × ``max_words`` vectors at
+    most, whatever the collection's size. Raises EvenrankError for a setting below 1 and for a model without contextual
+    vectors.
+    """
+    settings: dict[str, int] = {
+        "passages": passages,
+        "max_words": max_words,
+        "min_pairs": min_pairs,
+        "min_terms": min_terms,
+        "cap": cap,
+    }
+    for name, value in (settings | {"batch_size": batch_size}).items():
+        if value < 1:
+            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
+    if seed < 0:
+        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
+    from evenrank.rankers.contextual import sample_passages, word_encoder, word_vectors
+
+    encoder = word_encoder(model, device=device, max_words=max_words)
+    batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection)
+    texts = sample_passages(batches, passages, seed)["text"].to_list()
+    words: list[list[str]] = [[] for _ in texts]
+    vectors = np.empty((0, max_words, 0), np.float32)
+    with progress("passages", len(texts), quiet=quiet) as advance:
+        for row, (found, values) in word_vectors(encoder.encode, texts, batch_size, advance):
+            if not vectors.size:
+                # Room for the longest passages; memory that is never written to is not taken.
+                vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
+            words[row] = found
+            vectors[row, : len(found)] = values
+    numbers: dict[str, int] = {}
+    terms = np.full(vectors.shape[:2], -1, np.int64)
+    for row, found in enumerate(words):
+        terms[row, : len(found)] = [numbers.setdefault(word, len(numbers)) for word in found]
+    owners, places = np.indices(terms.shape)
+    similarity = term_similarity(
+        vectors.reshape(terms.size, -1),
+        terms.ravel(),
+        places.ravel(),
+        owners.ravel(),
+        min_pairs=min_pairs,
+        min_terms=min_terms,
+        cap=cap,
+        seed=seed,
+    )
+    inputs = {"collection": os.fspath(collection)} if not isinstance(collection, pl.DataFrame) else {}
+    return SimilarityResult(model, encoder.what, similarity, {"model": model, **inputs, **settings, "seed": seed})

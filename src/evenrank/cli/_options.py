@@ -21,6 +21,7 @@ Version = Annotated[
 Collection = Annotated[str, typer.Option("--collection", help="TSV, JSONL, Parquet or irds:NAME.")]
 Queries = Annotated[str, typer.Option("--queries", help="TSV, JSONL, Parquet or irds:NAME.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, … (default: the fastest there is).")]
 Lexicon = Annotated[str, typer.Option("--lexicon", help="A built-in lexicon, or a file: word,group lines or TOML.")]
 Poles = Annotated[
     str | None, typer.Option("--poles", help="The two groups to compare, A,B: bias is A minus B; B may be rest.")

@@ -66,41 +66,39 @@ def similarity(
     min_terms: Annotated[int, typer.Option(help="A distance counts where so many terms do.")] = 100,
     cap: Annotated[int, typer.Option(help="Places of a term that are compared at most, drawn by --seed.")] = 1000,
     batch_size: Annotated[int, typer.Option(help="Passages encoded at once.")] = 32,
+    device: _options.Device = None,
     seed: Annotated[int, typer.Option(help="Decides which passages and places.")] = 0,
     json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
     report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """How much of a word's vector is its place: average term similarity by distance, and MATS."""
-    from evenrank.audit.similarity import similarity_page
     from evenrank.io import check_writable, write_text
     from evenrank.rankers.models import require_extra
 
     require_extra()
     for path in filter(None, (json, report)):
         check_writable(path)
-    from evenrank import __version__
-    from evenrank.rankers.contextual import position_similarity, word_encoder
+    from evenrank.audit.similarity import position_similarity
 
-    encoder = word_encoder(model, max_words=max_words)
-    settings: dict[str, Any] = {
-        "passages": passages,
-        "max_words": max_words,
-        "min_pairs": min_pairs,
-        "min_terms": min_terms,
-        "cap": cap,
-        "seed": seed,
-    }
-    found = position_similarity(encoder, collection, batch_size=batch_size, quiet=quiet, **settings)
-    page = similarity_page(found, model, encoder.what, settings)
-    typer.echo(page.text())
+    found = position_similarity(
+        model,
+        collection,
+        passages=passages,
+        max_words=max_words,
+        min_pairs=min_pairs,
+        min_terms=min_terms,
+        cap=cap,
+        batch_size=batch_size,
+        device=device,
+        seed=seed,
+        quiet=quiet,
+    )
+    typer.echo(found.table())
     if json is not None:
-        from json import dumps
-
-        values = {"evenrank": __version__, "settings": {"model": model, **settings}, **found.to_dict()}
-        write_text(json, dumps(values, indent=1))
+        write_text(json, found.to_json())
     if report is not None:
-        page.write(report)
+        found.report(report)
         typer.echo(f"report: {report}", err=True)
 
 
@@ -123,6 +121,7 @@ def sensitivity(
     places: Annotated[int, typer.Option(help="Places that the answer is moved to.")] = 10,
     sample: Annotated[int | None, typer.Option(help="Move the answers of so many queries only.")] = None,
     batch_size: Annotated[int, typer.Option(help="Pairs scored at once.")] = 32,
+    device: _options.Device = None,
     seed: Annotated[int, typer.Option(help="Decides intervals, shuffles and the sample.")] = 0,
     json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
     report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
@@ -165,6 +164,7 @@ def sensitivity(
         places=places,
         sample=sample,
         batch_size=batch_size,
+        device=device,
         seed=seed,
         quiet=quiet,
     )

@@ -33,6 +33,7 @@ def command(
         Literal["auto", "float32", "bfloat16"],
         typer.Option(help="auto: bfloat16 with torch on a GPU that computes in it, else float32."),
     ] = "auto",
+    device: _options.Device = None,
     blind: Annotated[
         str | None,
         typer.Option(metavar="LEXICON", help="Mask a lexicon's words in queries and passages: gender-en, or a file."),
@@ -61,6 +62,7 @@ def command(
         backend=backend,
         int8=int8,
         precision=precision,
+        device=device,
         transform=transform,
         out=out,
         quiet=quiet,

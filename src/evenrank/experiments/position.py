@@ -117,10 +117,10 @@ def _values(run: Run, qrels: str) -> Values:
 
 
 def _similarity(experiment: Experiment, trained: Trained, name: str, seed: int) -> Similarity:
-    from evenrank.rankers.contextual import position_similarity
+    from evenrank.audit.similarity import position_similarity
 
     texts = experiment.of(seed, name).texts[ORIGINAL]
-    return position_similarity(trained.model, texts, **experiment.settings.similarity)  # type: ignore[arg-type]
+    return position_similarity(trained.model, texts, **experiment.settings.similarity).similarity  # type: ignore[arg-type]
 
 
 def _first_stage(experiment: Experiment, found: Found, name: str, seed: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evenrank.io import EvenrankError
 
-from .statistics import BOOTSTRAP_DRAWS, bootstrap_means, interval
+from .statistics import BOOTSTRAP_DRAWS, bootstrap_means, bootstrap_weights, interval
 
 Array = np.ndarray[Any, Any]
 Interval = tuple[float, float]
@@ -68,14 +68,22 @@ def _plain(value: float) -> float | None:
 
 
 def by_bucket(
-    values: Array, places: Array, starts: Sequence[float], end: float | None = None, *, seed: int = 0
+    values: Array,
+    places: Array,
+    starts: Sequence[float],
+    end: float | None = None,
+    *,
+    clusters: Array | None = None,
+    seed: int = 0,
 ) -> Buckets:
     """Effectiveness ``values`` [Q] by the ``places`` [Q] of the queries' answers; NaN values are left out.
 
+    ``clusters`` [Q], numbers from 0: queries of one passage are drawn together, or intervals would be too narrow.
     Raises EvenrankError where a place lies before the first bucket or from ``end`` on, and where no value is defined.
     """
     known = ~np.isnan(values)
     values, places = values[known], places[known]
+    clusters = None if clusters is None else clusters[known]
     if not len(values):
         raise EvenrankError("no query has both an answer in its place and a value")
     if places.min() < starts[0] or (end is not None and places.max() >= end):
@@ -86,12 +94,14 @@ def by_bucket(
     rng = np.random.default_rng(seed)
     at = places.astype(np.float64)
     drawn_means, drawn_slopes, null, null_slopes = [], [], [], []
-    # In pieces: all draws of many queries at once take gigabytes.
-    piece = max(1, min(BOOTSTRAP_DRAWS, 4_000_000 // len(values)))
-    for start in range(0, BOOTSTRAP_DRAWS, piece):
-        draws = rng.integers(0, len(values), (min(piece, BOOTSTRAP_DRAWS - start), len(values)))
-        drawn_means.append(_means(values[draws], bucket[draws], size))
-        drawn_slopes.append(_slopes(values[draws], at[draws]))
+    inside = bucket[:, None] == np.arange(size)
+    for weights in bootstrap_weights(len(values), seed, BOOTSTRAP_DRAWS, clusters):
+        number = weights @ inside
+        total = weights @ (inside * values[:, None])
+        drawn_means.append(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
+        drawn_slopes.append(_weighted_slopes(values, at, weights))
+    # In pieces: all shuffles of many queries at once take gigabytes.
+    piece = max(1, min(PERMUTATIONS, 4_000_000 // len(values)))
     for start in range(0, PERMUTATIONS, piece):
         count = min(piece, PERMUTATIONS - start)
         shuffles = rng.permuted(np.broadcast_to(values, (count, len(values))), axis=1)
@@ -144,6 +154,18 @@ def _slopes(values: Array, places: Array) -> Array:
     return slopes
 
 
+def _weighted_slopes(values: Array, places: Array, weights: Array) -> Array:
+    """Slopes of least squares of values [N] on places [N] under weights [R, N]; NaN where all places are the same."""
+    off = places - places.mean()
+    whole = weights.sum(axis=1)
+    mean = weights @ off / whole
+    squares = weights @ off**2 - whole * mean**2
+    spread = squares > 1e-12 * np.maximum(weights @ off**2, 1)
+    together = weights @ (off * values) - mean * (weights @ values)
+    slopes: Array = np.divide(together, squares, out=np.full(len(weights), np.nan), where=spread)
+    return slopes
+
+
 def _as_extreme(null: Array, found: float) -> float | None:
     null = null[~np.isnan(null)]
     if np.isnan(found) or not len(null):
@@ -177,13 +199,17 @@ class Course:
         }
 
 
-def course(values: Array, places: Array, *, seed: int = 0) -> Course:
-    """The course of ``values`` [Q, P] over ``places`` [P]; queries with an undefined value are left out."""
-    values = values[~np.isnan(values).any(axis=1)]
+def course(values: Array, places: Array, *, clusters: Array | None = None, seed: int = 0) -> Course:
+    """The course of ``values`` [Q, P] over ``places`` [P]; queries with an undefined value are left out.
+
+    ``clusters`` [Q]: as in :func:`by_bucket`.
+    """
+    known = ~np.isnan(values).any(axis=1)
+    values, clusters = values[known], None if clusters is None else clusters[known]
     if not len(values):
         nothing = np.full(len(places), np.nan)
         return Course(places, 0, nothing, (None,) * len(places), float("nan"), None)
     slopes = _slopes(values, np.broadcast_to(places, values.shape))
-    draws = bootstrap_means(np.column_stack([values, slopes]), seed)
+    draws = bootstrap_means(np.column_stack([values, slopes]), seed, clusters=clusters)
     ends = tuple(interval(draws[:, column]) for column in range(draws.shape[1]))
     return Course(places, len(values), values.mean(axis=0), ends[:-1], float(slopes.mean()), ends[-1])

@@ -96,17 +96,18 @@ def term_similarity(
 ) -> Similarity:
     """ATS and MATS of words in passages [POS §5].
 
-    ``vectors`` [N, d]: each word's contextual vector; ``terms``, ``places``, ``passages`` [N]: which word it is, at
-    which place (in words) of which passage. A pair is two places of one term in different passages; T(Δ), the terms
-    that count at Δ, have at least ``min_pairs`` pairs there; Δmax is the largest Δ with ``min_terms`` of them. Of a
-    term that stands in more than ``cap`` places a seeded sample of so many is compared, which bounds the pairs of a
-    term by cap²/2. Raises EvenrankError for a setting below 1.
+    ``vectors`` [N, d]: each word's contextual vector; ``terms``, ``places``, ``passages`` [N]: which word it is (−1:
+    none, the row is left out), at which place (in words) of which passage. A pair is two places of one term in
+    different passages; T(Δ), the terms that count at Δ, have at least ``min_pairs`` pairs there; Δmax is the largest Δ
+    with ``min_terms`` of them. Of a term that stands in more than ``cap`` places a seeded sample of so many is
+    compared, which bounds the pairs of a term by cap²/2. Raises EvenrankError for a setting below 1.
     """
     for name, value in (("min_pairs", min_pairs), ("min_terms", min_terms), ("cap", cap)):
         if value < 1:
             raise EvenrankError(f"{name}: expected 1 or more, found {value}")
     rng = np.random.default_rng(seed)
     order = np.argsort(terms, kind="stable")
+    order = order[np.searchsorted(terms[order], 0) :]
     edges = np.flatnonzero(np.diff(terms[order], prepend=-1, append=-1))
     width = int(places.max()) + 1 if len(places) else 1
     total, squares = np.zeros(width), np.zeros(width)

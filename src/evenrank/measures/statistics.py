@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,25 +17,34 @@ EQUAL = 1e-9
 _CHUNK = 100
 
 
-def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS) -> Array:
-    """Means [draws, M] of M measures over queries drawn with replacement, from values [Q, M].
+def bootstrap_weights(queries: int, seed: int, draws: int, clusters: Array | None = None) -> Iterator[Array]:
+    """How often each query is drawn, in pieces [·, Q] of ``draws`` draws in all.
 
-    All measures see the same draws, so differences between columns are paired. A draw without a defined value of a
-    measure is NaN there.
+    ``clusters`` [Q]: the number, from 0, of what a query shares with others (its passage): whole clusters are drawn.
     """
-    queries, _ = values.shape
-    defined = ~np.isnan(values)
-    filled = np.where(defined, values, 0.0)
+    units = queries if clusters is None else int(clusters.max()) + 1
     rng = np.random.default_rng(seed)
-    means = np.full((draws, values.shape[1]), np.nan)
     chunk = max(1, min(_CHUNK, 4_000_000 // max(queries, 1)))
     for start in range(0, draws, chunk):
         count = min(chunk, draws - start)
-        picks = rng.integers(0, queries, (count, queries)) + np.arange(count)[:, None] * queries
-        weights = np.bincount(picks.ravel(), minlength=count * queries).reshape(count, queries).astype(np.float64)
+        picks = rng.integers(0, units, (count, units)) + np.arange(count)[:, None] * units
+        weights = np.bincount(picks.ravel(), minlength=count * units).reshape(count, units).astype(np.float64)
+        yield weights if clusters is None else weights[:, clusters]
+
+
+def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS, *, clusters: Array | None = None) -> Array:
+    """Means [draws, M] of M measures over queries drawn with replacement, from values [Q, M].
+
+    All measures see the same draws, so differences between columns are paired. A draw without a defined value of a
+    measure is NaN there. ``clusters``: see :func:`bootstrap_weights`.
+    """
+    defined = ~np.isnan(values)
+    filled = np.where(defined, values, 0.0)
+    means = []
+    for weights in bootstrap_weights(len(values), seed, draws, clusters):
         number = weights @ defined
-        np.divide(weights @ filled, number, out=means[start : start + count], where=number > 0)
-    return means
+        means.append(np.divide(weights @ filled, number, out=np.full(number.shape, np.nan), where=number > 0))
+    return np.concatenate(means)
 
 
 def interval(draws: Array) -> tuple[float, float] | None:

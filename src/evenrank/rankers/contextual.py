@@ -11,11 +11,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from evenrank.io import EvenrankError, scan_collection
-from evenrank.io.progress import progress
-from evenrank.measures.similarity import Similarity, term_similarity
+from evenrank.io import EvenrankError
 
-from .models import ModelFolder, find_folder, hushed, loading_problem
+from .models import ModelFolder, chosen_device, find_folder, hushed, loading_problem
 from .protocol import config_file
 
 Words = tuple[list[str], np.ndarray[Any, np.dtype[np.float32]]]
@@ -74,7 +72,6 @@ def _of_tk(ranker: Any, max_words: int) -> Encode:
 
 
 def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) -> Encode:
-    from sentence_transformers.util import get_device_name
     from transformers import AutoModel, AutoTokenizer
 
     folder = _encoder_folder(path)
@@ -87,7 +84,7 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
         raise loading_problem(folder, error) from None
     if not tokenizer.is_fast:
         raise EvenrankError(f"{folder}: its tokeniser does not tell which pieces make up a word")
-    device = device or get_device_name()
+    device = chosen_device(device)
     model = model.to(device).eval()
     longest = min(tokenizer.model_max_length, _most_places(model))
 
@@ -169,64 +166,12 @@ def sample_passages(batches: Iterable[pl.DataFrame], count: int, seed: int = 0) 
     return kept.sort("doc_id").select("doc_id", "text")
 
 
-def position_similarity(
-    model: str | WordEncoder,
-    collection: str | os.PathLike[str] | pl.DataFrame,
-    *,
-    passages: int = 2000,
-    max_words: int = 200,
-    min_pairs: int = 5,
-    min_terms: int = 100,
-    cap: int = 1000,
-    batch_size: int = 32,
-    device: str | None = None,
-    seed: int = 0,
-    quiet: bool = True,
-) -> Similarity:
-    """ATS and MATS of a model on a seeded sample of a collection's passages (see :func:`term_similarity`).
-
-    Memory: ``passages`` × ``max_words`` vectors at most, whatever the collection's size. Raises EvenrankError for a
-    setting below 1 and for a model without contextual vectors.
-    """
-    counts = {"passages": passages, "max_words": max_words, "batch_size": batch_size}
-    for name, value in (counts | {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}).items():
-        if value < 1:
-            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
-    if seed < 0:
-        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
-    encoder = model if isinstance(model, WordEncoder) else word_encoder(model, device=device, max_words=max_words)
-    batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection)
-    texts = sample_passages(batches, passages, seed)["text"].to_list()
-    terms: dict[str, int] = {}
-    vectors = []
-    numbers: list[int] = []
-    places: list[int] = []
-    owners: list[int] = []
-    with progress("passages", len(texts), quiet=quiet) as advance:
-        for number, (words, found) in enumerate(_in_batches(encoder.encode, texts, batch_size, advance)):
-            vectors.append(found)
-            numbers += [terms.setdefault(word, len(terms)) for word in words]
-            places += range(len(words))
-            owners += [number] * len(words)
-    return term_similarity(
-        np.concatenate(vectors),
-        np.array(numbers, np.int64),
-        np.array(places, np.int64),
-        np.array(owners, np.int64),
-        min_pairs=min_pairs,
-        min_terms=min_terms,
-        cap=cap,
-        seed=seed,
-    )
-
-
-def _in_batches(encode: Encode, texts: list[str], size: int, advance: Callable[[int], None]) -> Iterator[Words]:
-    """Words and vectors of each text in its order; texts of like length are encoded together."""
+def word_vectors(
+    encode: Encode, texts: list[str], size: int, advance: Callable[[int], None]
+) -> Iterator[tuple[int, Words]]:
+    """The number of each text, its words and their vectors; texts of like length are encoded together."""
     order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-    found: list[Words | None] = [None] * len(texts)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        for row, words in zip(rows, encode([texts[i] for i in rows]), strict=True):
-            found[row] = words
+        yield from zip(rows, encode([texts[i] for i in rows]), strict=True)
         advance(len(rows))
-    yield from (words for words in found if words is not None)

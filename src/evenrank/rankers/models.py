@@ -159,6 +159,20 @@ def _kind(path: Path, wanted: Kind | None) -> Kind:
     return wanted
 
 
+def chosen_device(device: str | None) -> str:
+    """``device``, or the fastest that there is. Raises EvenrankError for one that is not there."""
+    import torch
+    from sentence_transformers.util import get_device_name
+
+    if device is None:
+        return str(get_device_name())
+    try:
+        torch.empty(0, device=device)
+    except Exception as error:  # each kind of device has errors of its own
+        raise EvenrankError(f"device: {shown(device)} cannot be used ({str(error).splitlines()[0]})") from None
+    return device
+
+
 def load(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Any:
     """The sentence-transformers model of a folder: a CrossEncoder or a SentenceTransformer.
 
@@ -167,9 +181,8 @@ def load(folder: ModelFolder, precision: Precision = "auto", device: str | None 
     """
     import torch
     from sentence_transformers import CrossEncoder, SentenceTransformer
-    from sentence_transformers.util import get_device_name
 
-    device = device or get_device_name()
+    device = chosen_device(device)
     dtype = torch.bfloat16 if precision == "bfloat16" or (precision == "auto" and _has_bf16(device)) else torch.float32
     options = {"use_safetensors": True, "dtype": dtype}
     chosen = CrossEncoder if folder.kind == "cross" else SentenceTransformer
@@ -187,14 +200,12 @@ def load(folder: ModelFolder, precision: Precision = "auto", device: str | None 
 
 def load_kernel(folder: ModelFolder, device: str | None = None) -> Ranker:
     """The kernel ranker of a folder. Raises InputError where the folder names none, or holds no weights of it."""
-    from sentence_transformers.util import get_device_name
-
     from .protocol import RANKERS, config_file, ranker_class
 
     kind = _json(config_file(folder.path)).get("kind")
     if kind not in RANKERS or kind in ("cat", "dot"):
         raise InputError(config_file(folder.path), f"expected the kind of a kernel ranker, found {shown(kind)}")
-    return ranker_class(kind).load(folder.path).to(device or get_device_name()).eval()
+    return ranker_class(kind).load(folder.path).to(chosen_device(device)).eval()
 
 
 def loading_problem(path: Path, error: Exception) -> InputError:

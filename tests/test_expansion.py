@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
 from evenrank.retrieval import expansion
-from evenrank.retrieval.expansion import expand, query_words, stop_words
+from evenrank.retrieval.expansion import expand, query_words, read_stop_words, stop_words
 
 
 def queries(*texts: str) -> pl.DataFrame:
@@ -38,6 +38,18 @@ def test_the_stop_list_is_nltks() -> None:
     assert len(stop_words()) == 179
     assert {"i", "he", "she's", "wouldn't", "now"} <= stop_words()
     assert query_words("What’s the Nurse's role—don't (she) post-war?") == ["what's", "nurse's", "role", "post", "war"]
+
+
+def test_other_stop_words(tmp_path: Path) -> None:
+    path = tmp_path / "stop.txt"
+    path.write_text("Nurse\n\nOF\n")
+    assert query_words("the nurse of", read_stop_words(str(path))) == ["the"]
+    assert query_words("the nurse of", read_stop_words("none")) == ["the", "nurse", "of"]
+    assert read_stop_words("nltk") == stop_words()
+    # The nurse counts for nothing, so she can be found.
+    assert "Nurse" in expand(queries("nurse ward"), SMALL, 3, stopwords={"ward"}).words["word"].to_list()
+    with pytest.raises(EvenrankError, match="no such file"):
+        read_stop_words(str(tmp_path / "absent"))
 
 
 def test_by_hand() -> None:
@@ -116,6 +128,7 @@ def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expansion, "_BLOCK", block)
+        patch.setattr(expansion, "_QUERIES", k)
         got = found(queries(*texts), vectors, k, form)
     expected = {str(i): slow(text, vectors, k, form) for i, text in enumerate(texts)}
     assert got == {query: of for query, of in expected.items() if of}

@@ -56,8 +56,7 @@ def test_settings_count() -> None:
     assert flat["score"].to_list() == pytest.approx([math.log(1.2) * 4 / 4.9, math.log(1.2) * 2 / 2.9], rel=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_agrees_with_bm25s(backend: str) -> None:
+def test_agrees_with_bm25s() -> None:
     """The same tokens, scores and rankings as bm25s gives on its own, index and all."""
     import bm25s
     import Stemmer
@@ -71,7 +70,7 @@ def test_agrees_with_bm25s(backend: str) -> None:
     engine = bm25s.BM25(k1=1.1, b=0.6, method="lucene", backend="numpy")
     engine.index(bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
     split = bm25s.tokenize(asked, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
-    run = retrieve(documents(*texts), questions(*asked), k1=1.1, b=0.6, backend=backend)  # type: ignore[arg-type]
+    run = retrieve(documents(*texts), questions(*asked), k1=1.1, b=0.6)
     for i, tokens in enumerate(split):
         scores = engine.get_scores(tokens)
         mine = run.table.filter(pl.col("query_id") == f"q{i + 1}")
@@ -81,15 +80,14 @@ def test_agrees_with_bm25s(backend: str) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 50])
-def test_back_ends_and_batches_agree(k: int) -> None:
-    """Many equal scores: the run is the same for both back ends and however the collection is cut."""
+def test_batches_agree_and_the_cut_is_exact(k: int) -> None:
+    """Many equal scores: the run is the same however the collection is cut, and equal to the whole list's beginning."""
     rng = np.random.default_rng(2)
     texts = random_texts(rng, 400, 12, 4)
     ids = [f"x{i}" for i in rng.permutation(400)]
     collection, asked = documents(*texts, ids=ids), questions(*random_texts(rng, 30, 12, 4), "w001")
     runs = [
-        retrieve(collection, asked, k, backend="numpy"),
-        retrieve(collection, asked, k, backend="numba"),
+        retrieve(collection, asked, k),
         retrieve(collection.iter_slices(37), asked, k),
         # Equal scores come from the counts alone, so the order of the documents changes nothing either.
         retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k),
@@ -167,7 +165,6 @@ def test_documents_without_terms() -> None:
         ({"k1": math.nan}, "k1: expected a number from 0, found nan"),
         ({"b": 1.5}, "b: expected a number from 0 to 1, found 1.5"),
         ({"b": math.nan}, "b: expected a number from 0 to 1, found nan"),
-        ({"backend": "jax"}, "backend: expected auto, numpy or numba, found jax"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, object], message: str) -> None:

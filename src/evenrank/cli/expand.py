@@ -15,6 +15,9 @@ def command(
     out: Annotated[str, typer.Option(help="The queries to write (TSV).")],
     k: Annotated[int, typer.Option(help="Words for each query.")] = 5,
     form: Annotated[str, typer.Option(help="cosine, or dot (Diaz et al.).")] = "cosine",
+    stopwords: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Words that count for nothing: nltk, none, or a file of words.")
+    ] = "nltk",
     language_model: Annotated[
         float | None,
         typer.Option(
@@ -31,14 +34,14 @@ def command(
     """Replace each query by the words nearest to it in a vector space."""
     from evenrank.embeddings import read_vectors
     from evenrank.io import EvenrankError, atomic_path, check_writable, read_queries
-    from evenrank.retrieval.expansion import expand
+    from evenrank.retrieval.expansion import expand, read_stop_words
 
     if changes is not None and compare is None:
         raise EvenrankError("--changes needs --compare")
     for target in filter(None, (out, changes)):
         check_writable(target)
-    table = read_queries(queries)
-    found = expand(table, read_vectors(vectors), k, cast(Any, form))
+    table, stop = read_queries(queries), read_stop_words(stopwords)
+    found = expand(table, read_vectors(vectors), k, cast(Any, form), stop)
     written = found.expanded() if language_model is None else found.language_model(language_model)
     with atomic_path(out) as part:
         written.write_csv(part, include_header=False, separator="\t", quote_style="never")
@@ -52,7 +55,7 @@ def command(
         some = ", ".join(found.unexpanded.head(20)) + (", …" if len(found.unexpanded) > 20 else "")
         typer.echo(f"{len(found.unexpanded)} queries stay as they are: {some}", err=True)
     if compare is not None:
-        changed = found.changes(expand(table, read_vectors(compare), k, cast(Any, form)))
+        changed = found.changes(expand(table, read_vectors(compare), k, cast(Any, form), stop))
         typer.echo(f"{changed.height} of {table.height} queries are expanded differently with {compare}", err=True)
         if changes is not None:
             with atomic_path(changes) as part:

@@ -1,6 +1,6 @@
 """BM25, the first stage: from a collection and queries to a run.
 
-Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), scored by bm25s:
+Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), equal to those of bm25s:
 score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
 a term that stands twice in the query counting twice. |d| counts the terms left after analysis.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,12 +24,9 @@ from evenrank.io.progress import progress
 from .analysis import STOP_WORD, Analyzer
 from .rm3 import RM3, Forward, relevance_model
 
-Backend = Literal["auto", "numpy", "numba"]
 _Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _Counts = tuple[_Ints, _Ints, _Ints]
 _CHUNK = 256
-# Compiling takes seconds: it pays from about this many scores (queries × documents).
-_WORTH_COMPILING = 1_000_000_000
 
 
 def retrieve(
@@ -42,7 +40,6 @@ def retrieve(
     stemmer: str | None = "english",
     rm3: RM3 | None = None,
     weighted: bool = False,
-    backend: Backend = "auto",
     name: str = "bm25",
     quiet: bool = False,
 ) -> Run:
@@ -52,24 +49,22 @@ def retrieve(
     with ``query_id`` and ``text``. ``rm3``: enrich each query with words of its first documents, and rank again.
     ``weighted``: a query's words carry weights, ``word^0.3`` (without: 1); score = Σ_t weight_t · BM25(t, d).
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Equal scores stand by
-    falling document id, at rank ``k`` too, whatever the back end. The run's notes name the settings and count the
+    falling document id, at rank ``k`` too. The run's notes name the settings and count the
     queries that give no row. Raises EvenrankError for a setting or a weight out of range, and where no query gives a
     row; InputError for a collection that cannot be read.
     """
-    _check(k, k1, b, backend)
+    _check(k, k1, b)
     index = Index.build(collection, Analyzer(stopwords, stemmer), k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
-    return index.search(queries, k, rm3=rm3, weighted=weighted, backend=backend, name=name, quiet=quiet)
+    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name, quiet=quiet)
 
 
-def _check(k: int, k1: float, b: float, backend: str) -> None:
+def _check(k: int, k1: float, b: float) -> None:
     if k < 1:
         raise EvenrankError(f"k: expected 1 or more, found {k}")
     if not (math.isfinite(k1) and k1 >= 0):
         raise EvenrankError(f"k1: expected a number from 0, found {k1}")
     if not 0 <= b <= 1:
         raise EvenrankError(f"b: expected a number from 0 to 1, found {b}")
-    if backend not in ("auto", "numpy", "numba"):
-        raise EvenrankError(f"backend: expected auto, numpy or numba, found {backend}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +77,10 @@ class Index:
     b: float
     _columns: dict[str, Any]
     """By term, then document: ``data`` (float32) and ``indices`` (int32) [postings], ``indptr`` (int64) [terms + 1]."""
-    _turn: np.ndarray[Any, np.dtype[np.int64]]
+    _turn: _Ints
     """[documents]: each document's place when the ids are sorted, falling."""
+    _by_turn: _Ints
+    """[documents]: the document at each place."""
     _forward: Forward | None = None
     """The terms of every document, which RM3 needs."""
 
@@ -122,8 +119,10 @@ class Index:
         doc_ids = pl.concat(ids)
         of_documents = Forward.of(counts, documents) if forward else None
         columns = _columns(counts, analyzer.size, np.concatenate(lengths), k1, b)
-        turn = doc_ids.rank("ordinal", descending=True).to_numpy().astype(np.int64)
-        return cls(doc_ids, analyzer, k1, b, columns, turn, of_documents)
+        by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
+        turn = np.empty(documents, np.int32)
+        turn[by_turn] = np.arange(documents, dtype=np.int32)
+        return cls(doc_ids, analyzer, k1, b, columns, turn, by_turn, of_documents)
 
     def search(
         self,
@@ -132,7 +131,6 @@ class Index:
         *,
         rm3: RM3 | None = None,
         weighted: bool = False,
-        backend: Backend = "auto",
         name: str = "bm25",
         quiet: bool = False,
     ) -> Run:
@@ -157,96 +155,71 @@ class Index:
             notes.append(f"{name}: {_queries(unmatched)} no word that the collection has and no documents")
         if not grouped.height:
             raise EvenrankError(f"none of the {queries.height} queries has a word that the collection has")
-        parts = []
-        engine = self._engine(backend, grouped.height)
-        with progress("searching", grouped.height, quiet=quiet) as advance:
-            for chunk in grouped.iter_slices(_CHUNK):
-                deep = k if rm3 is None else rm3.fb_docs
-                if weighted:
-                    found = self._first_weighted(_long(chunk), deep)
-                else:
-                    found = self._first(engine, chunk["term"].to_list(), chunk["text"], deep)
-                if rm3 is not None:
-                    found = self._first_weighted(self._enriched(_long(chunk), found, rm3), k)
-                parts.append(found)
-                advance(chunk.height)
+        if not weighted:
+            grouped = grouped.with_columns(pl.col("term").list.eval(pl.lit(1.0)).alias("weight"))
+        with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+            size = min(_CHUNK, -(-grouped.height // (os.cpu_count() or 1)))
+            waiting = [pool.submit(self._found, part, k, rm3) for part in grouped.iter_slices(size)]
+            parts = []
+            for future in waiting:
+                parts.append(future.result())
+                advance(size)
         found = pl.concat(parts)
         table = pl.DataFrame(
             [
-                queries["query_id"].gather(found["query"]),
+                queries["query_id"].gather(found["query"]).cast(pl.String),
                 self.doc_ids.gather(found["document"]).alias("doc_id"),
-                found["score"],
+                found["score"].cast(pl.Float64),
+                found["rank"],
             ]
         )
-        return Run.from_table(table, name, notes=tuple(notes))
+        # The rows of a query stand together and in order; no document stands twice.
+        return Run(name, table, tuple(notes))
+
+    def _found(self, queries: pl.DataFrame, k: int, rm3: RM3 | None) -> pl.DataFrame:
+        if rm3 is None:
+            return self._first(queries, k)
+        enriched = self._enriched(queries.explode("term", "weight"), self._first(queries, rm3.fb_docs), rm3)
+        grouped = enriched.group_by("query", maintain_order=True).agg("term", "weight")
+        return self._first(grouped.rename({"query": "text"}), k)
 
     def _enriched(self, terms: pl.DataFrame, found: pl.DataFrame, rm3: RM3) -> pl.DataFrame:
         if self._forward is None:
             raise EvenrankError("RM3 needs an index that was built with forward=True")
-        own = terms.group_by("query", "term", maintain_order=True).agg(pl.col("weight").sum())
+        own = terms.rename({"text": "query"}).group_by("query", "term", maintain_order=True).agg(pl.col("weight").sum())
         own = own.with_columns(pl.col("weight") / pl.col("weight").sum().over("query")).sort("query", "term")
         return relevance_model(own, found, self._forward, self.analyzer.places, rm3)
 
-    def _first_weighted(self, terms: pl.DataFrame, k: int) -> pl.DataFrame:
-        """``query``, ``document``, ``score``: the first ``k`` of each query in ``query``, ``term``, ``weight``."""
-        data, indices, starts = (self._columns[name] for name in ("data", "indices", "indptr"))
-        scores = np.empty(len(self.doc_ids), np.float32)
-        parts = []
-        # The work of a query is a pass over all documents, so the loop over queries costs nothing beside it.
-        for (number,), query in terms.group_by("query", maintain_order=True):
-            scores[:] = 0
-            for term, weight in query.select("term", "weight").iter_rows():
-                span = slice(starts[term], starts[term + 1])
-                scores[indices[span]] += np.float32(weight) * data[span]
-            lowest = np.partition(scores, -k)[-k] if k < len(scores) else np.float32(0)
-            documents = np.flatnonzero((scores >= lowest) & (scores > 0))
-            best = documents[np.lexsort((self._turn[documents], -scores[documents]))[:k]].astype(np.int32)
-            parts.append(
-                pl.DataFrame({"query": np.full(len(best), number, np.int32), "document": best, "score": scores[best]})
-            )
-        return pl.concat(parts)
+    def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
+        """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the
+        query's number), ``term`` and ``weight`` (lists)."""
+        from . import _kernel
 
-    def _engine(self, backend: Backend, queries: int) -> Any:
-        import bm25s
-
-        if backend == "auto":
-            backend = "numba" if queries * len(self.doc_ids) >= _WORTH_COMPILING else "numpy"
-        engine = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", backend=backend)
-        engine.scores = self._columns
-        engine.nonoccurrence_array = None
-        # bm25s asks these for the terms it may score.
-        engine.vocab_dict = {"": self.analyzer.size}
-        engine.unique_token_ids_set = range(self.analyzer.size)
-        return engine
-
-    def _first(self, engine: Any, terms: list[list[int]], numbers: pl.Series, k: int) -> pl.DataFrame:
-        """``query``, ``document``, ``score``: the first ``k`` of each of the queries ``numbers``."""
-        documents = len(self.doc_ids)
-        wide = min(k + 1, documents)
-        threads = _threads() if engine.backend == "numba" else 0
-        selection = "numba" if engine.backend == "numba" else "numpy"
-        found, scores = engine.retrieve(
-            terms, k=wide, show_progress=False, n_threads=threads, backend_selection=selection
+        wide = min(k, len(self.doc_ids))
+        documents = np.empty((queries.height, wide), np.int32)
+        scores = np.empty((queries.height, wide), np.float32)
+        lengths = queries["term"].list.len().to_numpy()
+        count = _kernel.first(
+            *(self._columns[name] for name in ("data", "indices", "indptr")),
+            self._turn,
+            self._by_turn,
+            queries["term"].explode().to_numpy(),
+            queries["weight"].explode().to_numpy().astype(np.float32),
+            np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+            wide,
+            documents,
+            scores,
         )
-        rows = np.repeat(numbers.to_numpy(), wide)
-        table = pl.DataFrame({"query": rows, "document": found.ravel().astype(np.int32), "score": scores.ravel()})
-        if wide > k:
-            # A tie across rank k: which of the equal documents came back is the back end's choice, so take them all.
-            tied = np.flatnonzero((scores[:, k - 1] == scores[:, k]) & (scores[:, k] > 0))
-            if len(tied):
-                whole = [self._at_least(engine, terms[i], int(numbers[int(i)]), scores[i, k]) for i in tied]
-                kept = table.filter(~pl.col("query").is_in(numbers.gather(tied).implode()))
-                table = pl.concat([kept, *whole])
-        table = table.filter(pl.col("score") > 0)
-        turn = pl.Series("turn", self._turn[table["document"].to_numpy()])
-        table = table.with_columns(turn).sort(["query", "score", "turn"], descending=[False, True, False])
-        return table.filter(pl.int_range(pl.len()).over("query") < k).select("query", "document", "score")
-
-    def _at_least(self, engine: Any, terms: list[int], number: int, lowest: float) -> pl.DataFrame:
-        scores = engine.get_scores_from_ids(terms)
-        documents = np.flatnonzero(scores >= lowest)
-        columns = {"query": np.full(len(documents), number, np.int32), "document": documents.astype(np.int32)}
-        return pl.DataFrame({**columns, "score": scores[documents]})
+        rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
+        there = rank <= count[:, None]
+        return pl.DataFrame(
+            {
+                "query": np.repeat(queries["text"].to_numpy(), count),
+                "document": documents[there],
+                "score": scores[there],
+                "rank": rank[there],
+            }
+        )
 
 
 def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
@@ -270,20 +243,8 @@ def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
     return parts.select("query", "text", pl.col("weight").fill_null(1.0)).filter(pl.col("weight") > 0)
 
 
-def _long(grouped: pl.DataFrame) -> pl.DataFrame:
-    """``query``, ``term``, ``weight`` (1 where the words have none): a row a term."""
-    terms = grouped.rename({"text": "query"}).explode([name for name in grouped.columns if name != "text"])
-    return terms if "weight" in terms.columns else terms.with_columns(pl.lit(1.0).alias("weight"))
-
-
 def _queries(count: int) -> str:
     return "1 query has" if count == 1 else f"{count} queries have"
-
-
-def _threads() -> int:
-    import numba
-
-    return int(numba.get_num_threads())
 
 
 def _count(terms: pl.DataFrame, first: int) -> _Counts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
@@ -18,12 +19,14 @@ import polars as pl
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
 from evenrank.io.errors import shown
+from evenrank.io.files import line_blocks
 
 Form = Literal["cosine", "dot"]
 Array = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_BLOCK = 1 << 15
+_BLOCK = 1 << 12
+_QUERIES = 1 << 12
 
 
 @functools.cache
@@ -33,10 +36,19 @@ def stop_words() -> frozenset[str]:
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
 
-def query_words(text: str) -> list[str]:
-    """A query's words in lower case, without stop words. An apostrophe within a word is part of it."""
+def read_stop_words(source: str) -> frozenset[str]:
+    """``nltk``, ``none``, or a file with a word a line. Raises InputError for a file that cannot be read."""
+    if source in ("nltk", "none"):
+        return stop_words() if source == "nltk" else frozenset()
+    lines = (line for block in line_blocks(source) for line in block.data.decode().split("\n"))
+    return frozenset(line.strip().lower() for line in lines if line.strip())
+
+
+def query_words(text: str, stopwords: Container[str] | None = None) -> list[str]:
+    """A query's words in lower case, without stop words (None: NLTK's). An apostrophe within a word is part of it."""
     words = (word.lower().replace("’", "'") for word in _WORD.findall(text))
-    return [word for word in words if word not in stop_words()]
+    stopwords = stop_words() if stopwords is None else stopwords
+    return [word for word in words if word not in stopwords]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +118,25 @@ class Expansion:
         return both.filter(pl.col("before").list.sort() != pl.col("after").list.sort())
 
 
-def expand(queries: pl.DataFrame, vectors: Vectors, k: int = 5, form: Form = "cosine") -> Expansion:
+def expand(
+    queries: pl.DataFrame,
+    vectors: Vectors,
+    k: int = 5,
+    form: Form = "cosine",
+    stopwords: Container[str] | None = None,
+) -> Expansion:
     """The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), its own words left out.
 
     ``cosine``: nearest by cosine to the mean of the unit vectors of the query's words; ``dot``: the largest of U Uᵀ q,
     q the query's word counts. A query's own words are left out exactly as they are written there, in lower case, so
-    that ``He`` can expand ``he``. Equal scores: the earlier word of the vocabulary. All queries at once, in blocks of
-    the vocabulary. Raises EvenrankError for a setting out of range, and where no word of any query has a vector.
+    that ``He`` can expand ``he``. Equal scores: the earlier word of the vocabulary. ``stopwords``: left out of queries
+    (None: NLTK's English list). All queries at once, in blocks of queries and of the vocabulary. Raises EvenrankError for a setting out of range, and where no word of any query has a vector.
     """
     if k < 1:
         raise EvenrankError(f"k: expected 1 or more, found {k}")
     if form not in ("cosine", "dot"):
         raise EvenrankError(f"form: expected cosine or dot, found {shown(form)}")
-    words = [query_words(text) for text in queries["text"]]
+    words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}
     own = pl.DataFrame(
@@ -132,7 +150,11 @@ def expand(queries: pl.DataFrame, vectors: Vectors, k: int = 5, form: Form = "co
         raise EvenrankError("no word of any query has a vector")
     points = np.stack([_point(vectors.matrix[rows[number]], form) for number in numbers])
     most = max(len(set(of)) for of in rows)
-    query, row, score = _nearest(vectors.matrix, points, min(k + most, len(vectors.words)), form)
+    wide = min(k + most, len(vectors.words))
+    blocks = range(0, len(points), _QUERIES)
+    parts = [_nearest(vectors.matrix, points[start : start + _QUERIES], wide, form) for start in blocks]
+    query = np.concatenate([part[0] + start for start, part in zip(blocks, parts, strict=True)])
+    row, score = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     self_pairs = np.array(
         [n * len(vectors.words) + row for n, number in enumerate(numbers) for row in set(rows[number])]
     )

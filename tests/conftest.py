@@ -34,7 +34,7 @@ def block_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets how many bytes the readers take at once."""
 
     def set_to(size: int) -> None:
-        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {"block_bytes": size})
+        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {"block_bytes": size, "span": None})
 
     return set_to
 

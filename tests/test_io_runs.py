@@ -183,7 +183,7 @@ def test_any_run(tmp_path_factory: pytest.TempPathFactory, content: str, order: 
     path = tmp_path_factory.getbasetemp() / "any.run"
     path.write_text(content, encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size})
+        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size, "span": None})
         run = read_run(path, "any", order=order)
     assert run.table.rows() == slow_run(content, order)
     # A table of the same rows gives the same run, and so does the run written and read again.
@@ -424,7 +424,7 @@ def test_any_qrels(
     lines = [gap.join((query, "0", doc, str(grade))) for (query, doc), grade in judged.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size})
+        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size, "span": None})
         assert read_qrels(path).rows() == [(query, doc, grade) for (query, doc), grade in judged.items()]
 
 

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,9 @@ import polars as pl
 from evenrank.io.errors import EvenrankError
 from evenrank.io.files import atomic_path
 from evenrank.io.progress import progress
+from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
 from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
+from evenrank.io.shards import Shard, shard_batches, shards_of
 from evenrank.io.texts import scan_collection
 
 from .lexicon import Lexicon
@@ -127,20 +129,48 @@ def score_batches(
 
 
 def score_collection(
-    collection: str | os.PathLike[str], out: str | os.PathLike[str], scoring: Scoring, *, quiet: bool = True
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    scoring: Scoring,
+    *,
+    engine: Engine = "local",
+    cluster: Cluster | None = None,
+    quiet: bool = True,
 ) -> int:
     """Scores a collection in one streaming pass over all cores into a Parquet file; returns the number of documents.
 
     Memory stays at a few batches, whatever the collection's size (and eight bytes a document to find repeated ids).
     The file appears whole or not at all.
+
+    ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it), into a folder of Parquet files whose rows are
+    the same; ids are not compared over the whole collection, and a second call goes on where the first was stopped.
     """
+    if engine == "ray":
+        shards = shards_of(collection)
+        write = functools.partial(_score_shard, scoring=scoring)
+        settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
+        told = write_parts(shards, out, "parquet", settings, write, cluster or Cluster(), quiet=quiet)
+        return sum(one["rows"] for one in told)
+    check_engine(engine)
+    with progress("documents", quiet=quiet) as advance:
+        return _write_scores(score_batches(scan_collection(collection), scoring), out, scoring, advance)
+
+
+def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, Any]:
+    tables = (score_texts(batch, scoring) for batch in shard_batches(shard))
+    return {"rows": _write_scores(tables, path, scoring, lambda _: None)}
+
+
+def _write_scores(
+    tables: Iterable[pl.DataFrame], out: str | os.PathLike[str], scoring: Scoring, advance: Callable[[int], None]
+) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
     writer = None
-    with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
+    with atomic_path(out) as part:
         try:
-            for table in score_batches(scan_collection(collection), scoring):
+            for table in tables:
                 arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
                 if writer is None:
                     # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.

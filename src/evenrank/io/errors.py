@@ -14,6 +14,7 @@ class InputError(EvenrankError):
 
     def __init__(self, path: str | os.PathLike[str], message: str, *, line: int | None = None) -> None:
         self.path = os.fspath(path)
+        self.message = message
         self.line = line
         place = self.path if line is None else f"{self.path}, line {line}"
         super().__init__(f"{place}: {message}")

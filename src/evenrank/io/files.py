@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
-from .errors import InputError
+from .errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BLOCK_BYTES = 1 << 24
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,14 +34,20 @@ class Block:
     lines: int
 
 
-def line_blocks(path: str | os.PathLike[str], *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def line_blocks(
+    path: str | os.PathLike[str], *, block_bytes: int = BLOCK_BYTES, span: tuple[int, int] | None = None
+) -> Iterator[Block]:
     """The lines of a plain or gzip text file, in blocks of about ``block_bytes``.
 
-    Raises InputError for a missing, empty or damaged file and for bytes that are not UTF-8.
+    ``span``: only the whole lines between two places (bytes) of a plain file; lines are then counted from the first of
+    them, as 1 where that is the file's first and as 2 where it is not. Raises InputError for a missing, empty or
+    damaged file and for bytes that are not UTF-8.
     """
-    line = 1
+    line = 1 if span is None or span[0] == 0 else 2
     with open_binary(path) as stream:
-        for data in _raw_blocks(path, stream, block_bytes):
+        if span is not None:
+            stream.seek(span[0])
+        for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0]):
             if line == 1 and data.startswith(_BOM):
                 data = data[len(_BOM) :]
             if b"\r" in data:
@@ -49,14 +59,15 @@ def line_blocks(path: str | os.PathLike[str], *, block_bytes: int = BLOCK_BYTES)
             line += lines
 
 
-def _raw_blocks(path: str | os.PathLike[str], stream: IO[bytes], block_bytes: int) -> Iterator[bytes]:
+def _raw_blocks(path: str | os.PathLike[str], stream: IO[bytes], block_bytes: int, left: int | None) -> Iterator[bytes]:
     rest: list[bytes] = []
     empty = True
     while True:
-        data = read_bytes(path, stream, block_bytes)
+        data = read_bytes(path, stream, block_bytes if left is None else min(block_bytes, left))
         if not data:
             break
         empty = False
+        left = None if left is None else left - len(data)
         end = data.rfind(b"\n") + 1
         if end == 0:
             rest.append(data)
@@ -79,22 +90,70 @@ def read_bytes(path: str | os.PathLike[str], stream: IO[bytes], size: int) -> by
         raise InputError(path, f"cannot be read: {_reason(error)}") from None
 
 
+def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
+    """The fsspec file system of a URL (``s3://bucket/file``) and the path in it; None for a path of this machine.
+
+    Raises MissingExtraError without fsspec, and InputError for a URL that it cannot open.
+    """
+    if "://" not in os.fspath(path):
+        return None
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "ray") from None
+    try:
+        found: tuple[Any, str] = url_to_fs(os.fspath(path))
+    except (ImportError, ValueError, OSError) as error:
+        raise InputError(path, str(error).splitlines()[0]) from None
+    return found
+
+
+@contextmanager
+def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """The bytes of a file or a URL as they are."""
+    elsewhere = file_system(path)
+    try:
+        stream = open(path, "rb") if elsewhere is None else elsewhere[0].open(elsewhere[1], "rb")  # noqa: SIM115
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise InputError(path, "no such file" if missing else _reason(error)) from None
+    with stream:
+        yield stream
+
+
+@contextmanager
+def open_parquet(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
+    """A Parquet file or URL. Raises InputError for one that is not there; other errors are pyarrow's own."""
+    import pyarrow.parquet as pq
+
+    if file_system(path) is None and not os.path.exists(path):
+        raise InputError(path, "no such file")
+
+    # By its path a file is read without going through Python.
+    with ExitStack() as stack:
+        source = path if file_system(path) is None else stack.enter_context(open_raw(path))
+        yield stack.enter_context(pq.ParquetFile(source))
+
+
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file's bytes, unpacked when they are gzip (told by its first bytes, not by its name)."""
-    try:
-        plain = open(path, "rb")  # noqa: SIM115 - closed below, on every way out
-    except OSError as error:
-        raise InputError(
-            path, "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
-        ) from None
-    with plain:
-        # Peeked, not read: a pipe cannot go back.
-        if plain.peek(2)[:2] == _GZIP_MAGIC:
+    with open_raw(path) as plain:
+        if is_gzip(plain):
             with gzip.open(plain, "rb") as unpacked:
                 yield unpacked  # type: ignore[misc]
         else:
             yield plain
+
+
+def is_gzip(stream: IO[bytes]) -> bool:
+    """Whether gzip's first bytes stand at the beginning of an opened file, which stays there."""
+    if isinstance(stream, io.BufferedReader):
+        # Peeked, not read: a pipe cannot go back.
+        return stream.peek(2)[:2] == _GZIP_MAGIC
+    head = stream.read(2)
+    stream.seek(0)
+    return head == _GZIP_MAGIC
 
 
 def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> None:
@@ -109,8 +168,18 @@ def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> N
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its name when the block ends without an error.
 
-    On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was.
+    On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was. For a URL
+    the temporary file is of this machine, and is put there whole.
     """
+    elsewhere = file_system(path)
+    if elsewhere is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "part"
+            try:
+                elsewhere[0].put_file(str(Path(folder) / "part"), elsewhere[1])
+            except OSError as error:
+                raise InputError(path, f"cannot be written: {_reason(error)}") from None
+        return
     part, target = _beside(path)
     try:
         yield part
@@ -127,7 +196,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raises InputError where a file could not be written: to be asked before work that would be lost."""
-    _beside(path)[0].unlink()
+    if file_system(path) is None:
+        _beside(path)[0].unlink()
 
 
 def _beside(path: str | os.PathLike[str]) -> tuple[Path, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from .errors import EvenrankError, InputError, shown
+from .files import open_parquet
+from .shards import files_of
 from .tables import IdIndex, first_repeat
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
@@ -101,27 +104,32 @@ def bias_labels(magnitude: Array) -> Array:
 
 
 def read_scores(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> Scores:
-    """A score file, whole or for the documents that ``ids`` name (whole too where it is no longer than they are).
+    """A score file or a folder of them, whole or for the documents that ``ids`` name (whole too where it is no longer
+    than they are).
 
     Raises InputError for a file that is no score table: not Parquet, a column missing, an id that stands twice.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    if not os.path.exists(path):
-        raise InputError(path, "no such file")
+    parts: list[pl.DataFrame] = []
+    kept: set[bytes | None] = set()
     try:
-        stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY)
-        with pq.ParquetFile(path) as file:
-            fewer = ids is not None and sum(map(len, ids)) < file.metadata.num_rows
+        with ExitStack() as stack:
+            files = [stack.enter_context(open_parquet(file)) for file in files_of(path)]
+            fewer = ids is not None and sum(map(len, ids)) < sum(file.metadata.num_rows for file in files)
             index = IdIndex(ids) if ids is not None and fewer else None
-            parts = [_batch(batch, index) for batch in file.iter_batches(batch_size=1 << 18)]
+            for file in files:
+                kept.add((file.metadata.metadata or {}).get(METADATA_KEY))
+                parts += [_batch(batch, index) for batch in file.iter_batches(batch_size=1 << 18)]
     except pl.exceptions.ColumnNotFoundError:
         raise InputError(path, "no score table: it has no column doc_id") from None
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise InputError(path, f"no Parquet file that can be read ({str(error).splitlines()[0]})") from None
     if not parts:
         raise InputError(path, "no score table: it holds no row")
+    if len(kept) > 1:
+        raise InputError(path, "its files were scored with different settings")
+    stored = kept.pop()
     table = pl.concat(parts)
     try:
         settings = json.loads(stored) if stored else None

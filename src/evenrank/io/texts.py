@@ -13,7 +13,8 @@ import polars as pl
 
 from . import irds
 from .errors import InputError, shown
-from .files import Block, line_blocks, open_binary, read_bytes
+from .files import Block, line_blocks, open_binary, open_parquet, read_bytes
+from .shards import files_of
 from .tables import IdIndex, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
@@ -25,9 +26,10 @@ _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
     """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
 
-    TSV (id, tab, text), JSONL or Parquet (plain or gzip; told by content, not by name), or ``irds:NAME``. A JSONL or
-    Parquet ``title`` stands before its text. Memory stays at a batch, plus eight bytes a document for ``unique``:
-    after the last batch an id that stands twice raises InputError. So does, with its line, a line that is no document.
+    TSV (id, tab, text), JSONL or Parquet (plain or gzip; told by content, not by name), a folder of such files or a
+    pattern (``shards/*.tsv``), in the order of their names, or ``irds:NAME``. A JSONL or Parquet ``title`` stands
+    before its text. Memory stays at a batch, plus eight bytes a document for ``unique``: after the last batch an id
+    that stands twice raises InputError. So does, with its line, a line that is no document.
     """
     yield from _scan(path, "doc_id", unique)
 
@@ -95,8 +97,8 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
 
 
 def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
-    """The lines of a text file whose id is ``wanted``; none for Parquet and ir_datasets, which have no lines."""
-    if irds.is_identifier(path) or _is_parquet(path):
+    """The lines of a text file whose id is ``wanted``; none for what has no lines, and for several files."""
+    if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or _is_parquet(path):
         return []
     found = []
     for block in line_blocks(path):
@@ -118,13 +120,21 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
     if irds.is_identifier(path):
         yield from irds.batches(os.fspath(path), id_column)
         return
+    for file in files_of(path):
+        yield from _file_batches(file, id_column)
+
+
+def _file_batches(
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
+) -> Iterator[pl.DataFrame]:
+    """The batches of one file; ``span``: between two places (bytes, of Parquet row groups) only."""
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise InputError(path, "expected a file, found a pipe: texts may be read more than once")
     if _is_parquet(path):
-        yield from _parquet_batches(path, id_column)
+        yield from _parquet_batches(path, id_column, span)
         return
     parse = None
-    for block in line_blocks(path):
+    for block in line_blocks(path, span=span):
         if parse is None:
             parse = _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
         yield parse(path, block, id_column)
@@ -211,12 +221,13 @@ def _json_row(value: Any) -> tuple[str, str]:
     return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
 
 
-def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+def _parquet_batches(
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None
+) -> Iterator[pl.DataFrame]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             names = file.schema_arrow.names
             row_id = next((name for name in _IDS if name in names), None)
             text = next((name for name in _TEXTS if name in names), None)
@@ -226,8 +237,9 @@ def _parquet_batches(path: str | os.PathLike[str], id_column: str) -> Iterator[p
                     f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)}, found {', '.join(names)}",
                 )
             columns = [row_id, text] + (["title"] if "title" in names else [])
-            start = 0
-            for part in file.iter_batches(batch_size=1 << 16, columns=columns):
+            first, end = span or (0, file.num_row_groups)
+            start = sum(file.metadata.row_group(group).num_rows for group in range(first))
+            for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
                 table = pl.from_arrow(pa.table(part))
                 assert isinstance(table, pl.DataFrame)
                 for name, kind in table.schema.items():

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,6 +26,8 @@ from evenrank import __version__
 from evenrank.io import EvenrankError, InputError, atomic_path, scan_collection
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
+from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
+from evenrank.io.shards import Shard, shard_batches, shards_of
 from evenrank.io.squad import load_squad, paragraphs
 
 Mode = Literal["word", "sentence"]
@@ -239,6 +241,8 @@ def rotate_collection(
     mode: Mode = "word",
     seed: int = 0,
     workers: int | None = None,
+    engine: Engine = "local",
+    cluster: Cluster | None = None,
     quiet: bool = True,
 ) -> Rotated:
     """Rotates every document of a collection in one streaming pass; the same bytes for any number of ``workers``.
@@ -246,7 +250,12 @@ def rotate_collection(
     ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
     file whose paragraphs are documents of the collection; its contexts and answer spans move along into
     ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` says what was done, and which answers
-    were split. Files appear whole or not at all. Raises EvenrankError for a setting, InputError for input that cannot
+    were split. Files appear whole or not at all.
+
+    ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it); ``out`` is then a folder of parts with the
+    same rows, ids are not compared over the whole collection, and a second call goes on where the first was stopped.
+
+    Raises EvenrankError for a setting, InputError for input that cannot
     be read, for an answer's paragraph that is not the collection's, and for an id that a TSV cannot hold.
     """
     _check(seed, mode)
@@ -256,36 +265,84 @@ def rotate_collection(
         raise EvenrankError(f"{os.fspath(out)}: expected a TSV, .jsonl or .parquet to write, found .gz")
     _apart(collection, out, answers, answers_out)
     spans = None if answers is None else _Spans(answers, seed, mode)
-    documents = unmoved = total = 0
-    with atomic_path(out) as part, progress("documents", quiet=quiet) as advance:
-        with _Writer(os.fspath(out), part) as writer:
-
-            def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Any, int, int]:
-                table, moved, words = _rotate_batch(batch, seed, mode)
-                return table, writer.encode(table, words), int((moved == 0).sum()), int(words.sum())
-
-            for table, encoded, whole, words in _in_order(work, scan_collection(collection), workers):
-                writer.write(encoded)
-                if spans is not None:
-                    spans.check(table)
-                documents += table.height
-                unmoved += whole
-                total += words
-                advance(table.height)
-        done = Rotated(documents, unmoved, total)
-        with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
-            if spans is not None and answers_out is not None:
-                spans.complete()
-                done = Rotated(documents, unmoved, total, spans.moved, len(spans.split), tuple(spans.split))
-                file = stack.enter_context(atomic_path(answers_out))
-                file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
-            named = {
-                "collection": os.fspath(collection),
-                "answers_file": None if answers is None else os.fspath(answers),
-            }
-            settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
-            manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
+    if engine == "ray":
+        done = _rotated_on_ray(collection, out, spans, mode, seed, cluster or Cluster(), quiet)
+    else:
+        check_engine(engine)
+        with progress("documents", quiet=quiet) as advance:
+            batches = scan_collection(collection)
+            done = _rotate_into(out, _form(out), batches, seed, mode, workers, advance, spans)
+    with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
+        if spans is not None and answers_out is not None:
+            done = replace(done, answers=spans.moved, split=len(spans.split), split_answers=tuple(spans.split))
+            file = stack.enter_context(atomic_path(answers_out))
+            file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
+        named = {
+            "collection": os.fspath(collection),
+            "answers_file": None if answers is None else os.fspath(answers),
+        }
+        settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
+        manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
     return done
+
+
+def _form(out: str | os.PathLike[str]) -> str:
+    return next((form for form in ("jsonl", "parquet") if os.fspath(out).rstrip("/").endswith(f".{form}")), "tsv")
+
+
+def _rotate_into(
+    out: str | os.PathLike[str],
+    form: str,
+    batches: Iterable[pl.DataFrame],
+    seed: int,
+    mode: Mode,
+    workers: int | None,
+    advance: Callable[[int], None],
+    spans: _Spans | None,
+) -> Rotated:
+    documents = unmoved = total = 0
+    with atomic_path(out) as part, _Writer(os.fspath(out), form, part) as writer:
+
+        def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Any, int, int]:
+            table, moved, words = _rotate_batch(batch, seed, mode)
+            return table, writer.encode(table, words), int((moved == 0).sum()), int(words.sum())
+
+        for table, encoded, whole, words in _in_order(work, batches, workers):
+            writer.write(encoded)
+            if spans is not None:
+                spans.check(table)
+            documents += table.height
+            unmoved += whole
+            total += words
+            advance(table.height)
+        if spans is not None:
+            spans.complete()
+    return Rotated(documents, unmoved, total)
+
+
+def _rotated_on_ray(
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    spans: _Spans | None,
+    mode: Mode,
+    seed: int,
+    cluster: Cluster,
+    quiet: bool,
+) -> Rotated:
+    form = _form(out)
+    settings = {"command": "rotate", "mode": mode, "seed": seed, "form": form}
+    write = functools.partial(_rotate_shard, seed=seed, mode=mode, form=form)
+    told = write_parts(shards_of(collection), out, form, settings, write, cluster, quiet=quiet)
+    if spans is not None:
+        for batch in scan_collection(out, unique=False):
+            spans.check(batch)
+        spans.complete()
+    return Rotated(*(sum(one[name] for one in told) for name in ("rows", "unmoved", "words")))
+
+
+def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: str) -> dict[str, int]:
+    done = _rotate_into(path, form, shard_batches(shard), seed, mode, 1, lambda _: None, None)
+    return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}
 
 
 def _apart(
@@ -371,9 +428,8 @@ class _Spans:
 class _Writer:
     """Writes batches of documents in the form that a file's name says; all but the writing itself on any thread."""
 
-    def __init__(self, name: str, path: Path) -> None:
-        self.form = next((form for form in ("jsonl", "parquet") if name.endswith(f".{form}")), "tsv")
-        self.name, self.path = name, path
+    def __init__(self, name: str, form: str, path: Path) -> None:
+        self.name, self.form, self.path = name, form, path
         self._parquet: Any = None
 
     def __enter__(self) -> _Writer:

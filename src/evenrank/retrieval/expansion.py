@@ -130,7 +130,8 @@ def expand(
     ``cosine``: nearest by cosine to the mean of the unit vectors of the query's words; ``dot``: the largest of U Uᵀ q,
     q the query's word counts. A query's own words are left out exactly as they are written there, in lower case, so
     that ``He`` can expand ``he``. Equal scores: the earlier word of the vocabulary. ``stopwords``: left out of queries
-    (None: NLTK's English list). All queries at once, in blocks of queries and of the vocabulary. Raises EvenrankError for a setting out of range, and where no word of any query has a vector.
+    (None: NLTK's English list). All queries at once, in blocks of queries and of the vocabulary. Raises EvenrankError
+    for a setting out of range, and where no word of any query has a vector.
     """
     if k < 1:
         raise EvenrankError(f"k: expected 1 or more, found {k}")

@@ -1,0 +1,208 @@
+"""Work on parts of data, spread over a Ray cluster. Ray is only imported here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from .errors import EvenrankError, MissingExtraError, shown
+from .files import file_system, open_raw, write_text
+from .progress import progress
+from .shards import UNFINISHED, Shard, joined, part_name
+
+Engine = Literal["local", "ray"]
+Work = Callable[[int], Mapping[str, Any]]
+"""The number of a piece of work → what is told of it: numbers, texts and lists of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a piece of work may use: ``workers`` at a time (None: as many as fit; two numbers: from so many to so many,
+    as the cluster grows), each with ``cpus`` and ``gpus``."""
+
+    workers: int | tuple[int, int] | None = None
+    cpus: float = 1
+    gpus: float = 0
+
+    def __post_init__(self) -> None:
+        low, high = (self.workers, self.workers) if not isinstance(self.workers, tuple) else self.workers
+        if low is not None and high is not None and not 1 <= low <= high:
+            raise EvenrankError(f"--workers: expected 1 or more, or two rising numbers, found {shown(self.workers)}")
+        if self.cpus < 0 or self.gpus < 0:
+            raise EvenrankError("cpus, gpus: expected 0 or more")
+
+
+def parse_workers(text: str | None) -> int | tuple[int, int] | None:
+    """``8``, or ``2:16``. Raises EvenrankError for anything else."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 2):
+        raise EvenrankError(f"--workers: expected a number, or two as 2:16, found {shown(text)}")
+    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+def check_engine(engine: str) -> None:
+    """Raises EvenrankError for an unknown engine."""
+    if engine not in ("local", "ray"):
+        raise EvenrankError(f"--engine: expected local or ray, found {shown(engine)}")
+
+
+def on_ray(numbers: Sequence[int], make: Callable[[], Work], cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+    """What the work that ``make`` gives says of each number, as it comes, with the number as ``number``.
+
+    ``make`` is called once in every worker, which then does piece after piece: loading a model belongs there. A worker
+    or a machine that dies is replaced, and its pieces are done again. The cluster is the one that ``RAY_ADDRESS``
+    names or that is connected to; without one it is this machine. Raises MissingExtraError without Ray, and
+    EvenrankError for a piece whose work raises it.
+    """
+    # Ray tells its makers of every start otherwise.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        from ray.data import ActorPoolStrategy, DataContext
+    except ImportError:
+        raise MissingExtraError("--engine ray", "ray") from None
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    workers = cluster.workers or (1, max(1, len(numbers)))
+    low, high = workers if isinstance(workers, tuple) else (workers, workers)
+    data = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
+    done = data.map_batches(
+        _Worker,
+        fn_constructor_args=(make,),
+        batch_size=1,
+        num_cpus=cluster.cpus,
+        num_gpus=cluster.gpus or None,
+        compute=ActorPoolStrategy(min_size=min(low, len(numbers)), max_size=min(high, len(numbers))),
+        max_restarts=-1,
+        max_task_retries=-1,
+    )
+    for row in done.iter_rows():
+        told = json.loads(row["told"])
+        if "problem" in told:
+            raise EvenrankError(told["problem"])
+        yield {"number": int(row["number"]), **told}
+
+
+class _Worker:
+    """Does pieces of work in a process of the cluster."""
+
+    def __init__(self, make: Callable[[], Work]) -> None:
+        self.work, self.problem = None, ""
+        try:
+            self.work = make()
+        except EvenrankError as error:
+            self.problem = str(error)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        number = int(batch["number"][0])
+        told: Mapping[str, Any] = {"problem": self.problem}
+        if self.work is not None:
+            try:
+                told = self.work(number)
+            except EvenrankError as error:
+                # In words: an error of ours would not be told from one of Ray's.
+                told = {"problem": str(error)}
+        return {"number": [number], "told": [json.dumps(told)]}
+
+
+def write_parts(
+    shards: Sequence[Shard],
+    out: str | os.PathLike[str],
+    form: str,
+    settings: Mapping[str, Any],
+    write: Callable[[Shard, str], Mapping[str, Any]],
+    cluster: Cluster,
+    *,
+    quiet: bool = True,
+) -> list[Mapping[str, Any]]:
+    """Writes a part of the folder ``out`` for every shard, on a Ray cluster; what was told of each, in their order.
+
+    ``write(shard, path)`` writes a part and tells of it (``rows`` among it). Parts appear whole or not at all; the same
+    call, made again after an interruption, only writes those that are missing. Raises EvenrankError for a folder with
+    something else in it.
+    """
+    plan = json.dumps({**settings, "shards": [asdict(shard) for shard in shards]}, sort_keys=True)
+    folder = os.fspath(out)
+    done = _begun(folder, plan)
+    missing = [number for number in range(len(shards)) if number not in done]
+    with progress("parts", len(shards), quiet=quiet) as advance:
+        advance(len(done))
+        if missing:
+            for told in on_ray(missing, _PartWork(list(shards), folder, form, write), cluster):
+                done[told["number"]] = told
+                advance(1)
+    _finish(folder, len(shards))
+    return [done[number] for number in range(len(shards))]
+
+
+class _PartWork:
+    """Makes the work of :func:`write_parts` in a worker."""
+
+    def __init__(
+        self, shards: list[Shard], folder: str, form: str, write: Callable[[Shard, str], Mapping[str, Any]]
+    ) -> None:
+        self.shards, self.folder, self.form, self.write = shards, folder, form, write
+
+    def __call__(self) -> Work:
+        return self._part
+
+    def _part(self, number: int) -> Mapping[str, Any]:
+        told = self.write(self.shards[number], joined(self.folder, part_name(number, self.form)))
+        # Behind the part itself: what is told of it says that it is there.
+        write_text(joined(self.folder, f"_told-{number:06d}.json"), json.dumps(told))
+        return told
+
+
+def _begun(folder: str, plan: str) -> dict[int, Mapping[str, Any]]:
+    """What was told of the parts that a folder holds already; makes it where it is not there."""
+    mark = joined(folder, UNFINISHED)
+    names = _names(folder)
+    if UNFINISHED in names:
+        if _read(mark) != plan:
+            raise EvenrankError(f"{folder}: holds parts of another call; remove it, or write elsewhere")
+        told = (name for name in names if name.startswith("_told-"))
+        return {int(name[6:12]): json.loads(_read(joined(folder, name))) for name in told}
+    if names:
+        raise EvenrankError(f"{folder}: expected a new or an empty folder, found files in it")
+    if file_system(folder) is None:
+        os.makedirs(folder, exist_ok=True)
+    write_text(mark, plan)
+    return {}
+
+
+def _names(folder: str) -> list[str]:
+    elsewhere = file_system(folder)
+    if elsewhere is None:
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise EvenrankError(f"{folder}: --engine ray writes a folder of parts, and this is a file")
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    system, place = elsewhere
+    if not system.exists(place):
+        return []
+    return sorted(os.path.basename(name) for name in system.ls(place, detail=False))
+
+
+def _read(path: str) -> str:
+    with open_raw(path) as stream:
+        return stream.read().decode()
+
+
+def _finish(folder: str, parts: int) -> None:
+    elsewhere = file_system(folder)
+    for name in (*(f"_told-{number:06d}.json" for number in range(parts)), UNFINISHED):
+        path = joined(folder, name)
+        if elsewhere is None:
+            os.unlink(path)
+        else:
+            elsewhere[0].rm_file(joined(elsewhere[1], name))

@@ -208,10 +208,11 @@ def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
     [
         (["--mode", "line"], "mode: expected word or sentence, found 'line'"),
         (["--seed", "-1"], "seed: expected a whole number from 0, found -1"),
-        (["--workers", "0"], "--workers: expected 1 or more, found 0"),
+        (["--workers", "0"], "--workers: expected 1 or more, or two rising numbers, found '0'"),
+        (["--workers", "2:4"], "--workers: two numbers need --engine ray, found 2:4"),
+        (["--workers", "many"], "--workers: expected a number, or two as 2:16, found 'many'"),
         (["--answers-out", "x"], "--answers-out needs --answers"),
-        (["--engine", "ray"], "--engine: expected local, not ray yet"),
-        (["--engine", "spark"], "--engine: expected local, found 'spark'"),
+        (["--engine", "spark"], "--engine: expected local or ray, found 'spark'"),
     ],
 )
 def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:

@@ -21,6 +21,14 @@ Version = Annotated[
 Collection = Annotated[str, typer.Option("--collection", help="TSV, JSONL, Parquet or irds:NAME.")]
 Queries = Annotated[str, typer.Option("--queries", help="TSV, JSONL, Parquet or irds:NAME.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Engine = Annotated[
+    str, typer.Option("--engine", help="local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).")
+]
+Workers = Annotated[
+    str | None, typer.Option("--workers", help="Workers at a time (default: as many as fit); ray: 2:16 grows.")
+]
+Cpus = Annotated[float, typer.Option("--cpus", help="ray: cores of a worker.")]
+Gpus = Annotated[float, typer.Option("--gpus", help="ray: GPUs of a worker; 0.5: two share one.")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, … (default: the fastest there is).")]
 Lexicon = Annotated[str, typer.Option("--lexicon", help="A built-in lexicon, or a file: word,group lines or TOML.")]
 Poles = Annotated[

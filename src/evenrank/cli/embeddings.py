@@ -323,5 +323,8 @@ def _specific(vectors: Any, sets: Any, learn: bool, builtin: bool, seed: int) ->
     if not learn:
         return sets.specific
     found = learn_specific(vectors, sets.specific, seed=seed)
-    typer.echo(f"{len(found)} words learned as specific from {len(sets.specific)}", err=True)
+    given = {word.lower() for word in sets.specific}
+    new = [word for word in found if word.lower() not in given]
+    few = "" if len(new) > len(given) / 100 else " (the vectors have hardly any such word beyond the given ones)"
+    typer.echo(f"{len(new)} more words learned as specific from {len(found) - len(new)}{few}", err=True)
     return [*sets.specific, *found]

@@ -38,12 +38,19 @@ def command(
         str | None,
         typer.Option(metavar="LEXICON", help="Mask a lexicon's words in queries and passages: gender-en, or a file."),
     ] = None,
+    engine: _options.Engine = "local",
+    workers: _options.Workers = None,
+    cpus: _options.Cpus = 1,
+    gpus: _options.Gpus = 0,
     quiet: _options.Quiet = False,
 ) -> None:
     """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
-    from evenrank.io import check_writable, read_queries, read_run
+    from evenrank.io import EvenrankError, check_writable, read_queries, read_run
+    from evenrank.io.ray_engine import Cluster, parse_workers
     from evenrank.rankers.rerank import rerank
 
+    if engine == "local" and (workers is not None or gpus):
+        raise EvenrankError("--workers and --gpus need --engine ray")
     check_writable(out)
     transform = None
     if blind is not None:
@@ -65,6 +72,8 @@ def command(
         device=device,
         transform=transform,
         out=out,
+        engine=engine,  # type: ignore[arg-type]
+        cluster=Cluster(parse_workers(workers), cpus, gpus),
         quiet=quiet,
     )
     for note in result.notes:

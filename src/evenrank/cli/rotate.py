@@ -11,7 +11,9 @@ from . import _options
 
 def command(
     collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
-    out: Annotated[str, typer.Option("--out", help="The collection to write: TSV, .jsonl or .parquet.")],
+    out: Annotated[
+        str, typer.Option("--out", help="The collection to write: TSV, .jsonl or .parquet (ray: a folder).")
+    ],
     answers: Annotated[
         str | None, typer.Option(metavar="SQUAD.json", help="Answers in these documents: their spans move along.")
     ] = None,
@@ -20,25 +22,24 @@ def command(
     ] = None,
     mode: Annotated[str, typer.Option(help="Cut at any word, or where a sentence begins: word or sentence.")] = "word",
     seed: Annotated[int, typer.Option(help="A document's cut depends on it and on the id alone.")] = 0,
-    engine: Annotated[str, typer.Option(help="local: all cores of this machine, the one engine so far.")] = "local",
-    workers: Annotated[int | None, typer.Option(help="Threads (default: one a core).")] = None,
+    engine: _options.Engine = "local",
+    workers: _options.Workers = None,
+    cpus: _options.Cpus = 1,
     quiet: _options.Quiet = False,
 ) -> None:
     """Turn every document's words round at a random place, so that where an answer stands says nothing."""
     from evenrank.io import EvenrankError, check_writable
-    from evenrank.io.errors import shown
+    from evenrank.io.ray_engine import Cluster, parse_workers
     from evenrank.mitigation.rotation import rotate_collection
 
-    if engine != "local":
-        more = ", not ray yet: a document's cut depends on its id alone, so parts of a collection can be rotated apart"
-        raise EvenrankError(f"--engine: expected local{more if engine == 'ray' else ''}, found {shown(engine)}")
-    if workers is not None and workers < 1:
-        raise EvenrankError(f"--workers: expected 1 or more, found {workers}")
+    cluster = Cluster(parse_workers(workers), cpus)
+    if engine == "local" and isinstance(cluster.workers, tuple):
+        raise EvenrankError(f"--workers: two numbers need --engine ray, found {workers}")
     if answers_out is not None and answers is None:
         raise EvenrankError("--answers-out needs --answers")
     if answers is not None and answers_out is None:
         answers_out = f"{out}.answers.json"
-    for target in filter(None, (out, answers_out, f"{out}.manifest.json")):
+    for target in filter(None, (out if engine == "local" else None, answers_out, f"{out}.manifest.json")):
         check_writable(target)
     found = rotate_collection(
         collection,
@@ -47,7 +48,9 @@ def command(
         answers_out=answers_out,
         mode=cast(Any, mode),
         seed=seed,
-        workers=workers,
+        workers=None if isinstance(cluster.workers, tuple) else cluster.workers,
+        engine=cast(Any, engine),
+        cluster=cluster,
         quiet=quiet,
     )
     typer.echo(f"{found.documents} documents rotated ({found.unmoved} stay as they are): {out}", err=True)

@@ -142,6 +142,9 @@ class Trainings(Generic[S, D]):
         todo = list(dict.fromkeys(steps))
         if jobs < 2 or len(todo) < 2:
             return
+        # Tensors come and go: without this a quarter of the time is the system handing out their memory anew (glibc).
+        for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+            os.environ.setdefault(name, str(1 << 32))
         spawned, here = multiprocessing.get_context("spawn"), (type(self), self.settings, self.folder)
         with ProcessPoolExecutor(min(jobs, len(todo)), spawned, _begin, here) as pool:
             waiting = [pool.submit(_step, *step) for step in todo]

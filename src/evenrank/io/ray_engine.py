@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -54,39 +56,26 @@ def check_engine(engine: str) -> None:
         raise EvenrankError(f"--engine: expected local or ray, found {shown(engine)}")
 
 
-def on_ray(numbers: Sequence[int], make: Callable[[], Work], cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+def on_ray(
+    numbers: Sequence[int], make: Callable[[], Work], cluster: Cluster, *, keep: bool = False
+) -> Iterator[dict[str, Any]]:
     """What the work that ``make`` gives says of each number, as it comes, with the number as ``number``.
 
-    ``make`` is called once in every worker, which then does piece after piece: loading a model belongs there. A worker
-    or a machine that dies is replaced, and its pieces are done again. The cluster is the one that ``RAY_ADDRESS``
-    names or that is connected to; without one it is this machine. Raises MissingExtraError without Ray, and
-    EvenrankError for a piece whose work raises it.
+    ``keep``: ``make`` is called once in a worker, which then does piece after piece: for a model that takes long to
+    load. A worker or a machine that dies is replaced, and its pieces are done again. The cluster is the one that is
+    connected to or that ``RAY_ADDRESS`` names; without one it is this machine. Raises MissingExtraError without Ray,
+    and EvenrankError for a piece whose work raises it.
     """
-    # Ray tells its makers of every start otherwise.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        from ray.data import ActorPoolStrategy, DataContext
-    except ImportError:
-        raise MissingExtraError("--engine ray", "ray") from None
-    if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    workers = cluster.workers or (1, max(1, len(numbers)))
-    low, high = workers if isinstance(workers, tuple) else (workers, workers)
-    data = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-    done = data.map_batches(
-        _Worker,
-        fn_constructor_args=(make,),
-        batch_size=1,
-        num_cpus=cluster.cpus,
-        num_gpus=cluster.gpus or None,
-        compute=ActorPoolStrategy(min_size=min(low, len(numbers)), max_size=min(high, len(numbers))),
-        max_restarts=-1,
-        max_task_retries=-1,
-    )
+    ray_data = _connected()
+    data = ray_data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
+    low, high = cluster.workers if isinstance(cluster.workers, tuple) else (cluster.workers, cluster.workers)
+    most = min(high or len(numbers), len(numbers))
+    options: dict[str, Any] = {"batch_size": 1, "num_cpus": cluster.cpus, "num_gpus": cluster.gpus or None}
+    if keep:
+        pool = ray_data.ActorPoolStrategy(min_size=min(low or 1, most), max_size=most)
+        done = data.map_batches(_Worker, compute=pool, fn_constructor_args=(make,), **options)
+    else:
+        done = data.map_batches(_Task(make), compute=ray_data.TaskPoolStrategy(size=high), **options)
     for row in done.iter_rows():
         told = json.loads(row["told"])
         if "problem" in told:
@@ -94,26 +83,47 @@ def on_ray(numbers: Sequence[int], make: Callable[[], Work], cluster: Cluster) -
         yield {"number": int(row["number"]), **told}
 
 
-class _Worker:
-    """Does pieces of work in a process of the cluster."""
+def _connected() -> Any:
+    """``ray.data``, connected to a cluster."""
+    # Ray tells its makers of every start otherwise.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingExtraError("--engine ray", "ray") from None
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    return ray.data
+
+
+class _Task:
+    """Does a piece of work in a process of the cluster; what is wrong with it is told in words, since an error of ours
+    would not be told from one of Ray's."""
 
     def __init__(self, make: Callable[[], Work]) -> None:
-        self.work, self.problem = None, ""
-        try:
-            self.work = make()
-        except EvenrankError as error:
-            self.problem = str(error)
+        self.make = make
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         number = int(batch["number"][0])
-        told: Mapping[str, Any] = {"problem": self.problem}
-        if self.work is not None:
-            try:
-                told = self.work(number)
-            except EvenrankError as error:
-                # In words: an error of ours would not be told from one of Ray's.
-                told = {"problem": str(error)}
+        told: Mapping[str, Any]
+        try:
+            told = self.make()(number)
+        except EvenrankError as error:
+            told = {"problem": str(error)}
         return {"number": [number], "told": [json.dumps(told)]}
+
+
+class _Worker(_Task):
+    """The same with what is made once."""
+
+    def __init__(self, make: Callable[[], Work]) -> None:
+        super().__init__(functools.cache(make))
 
 
 def write_parts(
@@ -147,7 +157,7 @@ def write_parts(
 
 
 class _PartWork:
-    """Makes the work of :func:`write_parts` in a worker."""
+    """The work of :func:`write_parts`."""
 
     def __init__(
         self, shards: list[Shard], folder: str, form: str, write: Callable[[Shard, str], Mapping[str, Any]]

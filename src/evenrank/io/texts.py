@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,10 +134,16 @@ def _file_batches(
         yield from _parquet_batches(path, id_column, span)
         return
     parse = None
+    if span is not None and span[0]:
+        # A part of a file is of the form that its beginning says.
+        parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
     for block in line_blocks(path, span=span):
-        if parse is None:
-            parse = _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
+        parse = parse or _parser(block)
         yield parse(path, block, id_column)
+
+
+def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str], pl.DataFrame]:
+    return _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
 
 
 def _is_parquet(path: str | os.PathLike[str]) -> bool:

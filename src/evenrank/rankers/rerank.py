@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from evenrank import __version__
 from evenrank.io import EvenrankError, Run, read_texts, write_run
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
+from evenrank.io.ray_engine import Cluster, Engine, check_engine, on_ray
 
 from .models import Kind, ModelFolder, Precision, find_model, load, load_kernel, require_extra
 from .parts import Parts, Scores
@@ -45,6 +47,8 @@ def rerank(
     device: str | None = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
     out: str | os.PathLike[str] | None = None,
+    engine: Engine = "local",
+    cluster: Cluster | None = None,
     quiet: bool = False,
 ) -> Run:
     """The first ``depth`` documents of each query, ranked by the scores of ``model``; the others are left out.
@@ -64,6 +68,9 @@ def rerank(
 
     With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
     after an interruption, goes on and writes the same bytes.
+
+    ``engine="ray"``: the pairs are scored by the workers of a Ray cluster (``cluster`` says how many, with which GPUs),
+    each with a model of its own; ``model`` has to be there on every machine.
 
     Raises EvenrankError for a setting out of range and for queries or documents of the run without a text;
     InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural], or
@@ -85,10 +92,16 @@ def rerank(
     pairs = _Pairs.build(run.name, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    encoder, settings = _load(folder, precision, device, backend, int8)
+    scoring = _Scoring(folder, precision, device, backend, int8, pairs, batch_size)
+    if engine == "ray":
+        settings = f"ray {precision} {device} {backend} {int8} {bool(cluster and cluster.gpus)}"
+        several = functools.partial(_on_ray, scoring, cluster or Cluster())
+    else:
+        check_engine(engine)
+        encoder, settings = scoring.load()
+        several = functools.partial(_here, scoring.of(encoder), scoring.windows())
     parts = None if out is None else Parts(out, _fingerprint(folder, settings, pairs, batch_size))
-    score = _SCORES[folder.kind](encoder, pairs, batch_size)
-    scores, resumed = _score_windows(score, pairs.windows(folder.kind, _WINDOW * batch_size), pairs.size, parts, quiet)
+    scores, resumed = _score_windows(several, scoring.windows(), pairs.size, parts, quiet)
     if not np.isfinite(scores).all():
         raise EvenrankError(f"{model}: the model gives {int((~np.isfinite(scores)).sum())} scores that are not finite")
     notes = (*run.notes, *([f"{folder.name}: {resumed} of {pairs.size} scores were there already"] if resumed else []))
@@ -106,22 +119,6 @@ def _check_backend(backend: Backend, int8: bool, precision: Precision, device: s
     check_backend(backend, int8, precision)
     if device not in (None, "cpu"):
         raise EvenrankError(f"device: the backend {backend} computes on the cpu, found {shown(device)}")
-
-
-def _load(
-    folder: ModelFolder, precision: Precision, device: str | None, backend: Backend, int8: bool
-) -> tuple[Any, str]:
-    """The model of a folder, and what its scores depend on beside the folder."""
-    if folder.kind == "kernel":
-        ranker = load_kernel(folder, device)
-        return ranker, next(ranker.parameters()).device.type
-    if backend == "torch":
-        encoder = load(folder, precision, device)
-        return encoder, f"{encoder.device.type} {encoder.dtype}"
-    from .export import use_backend
-
-    encoder = load(folder, "float32", "cpu")
-    return encoder, use_backend(encoder, folder, backend, int8=int8, precision=precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,24 +201,78 @@ def _fingerprint(folder: ModelFolder, encoder: str, pairs: _Pairs, batch_size: i
     return total.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """What the scores of windows are made with, in whatever process."""
+
+    folder: ModelFolder
+    precision: Precision
+    device: str | None
+    backend: Backend
+    int8: bool
+    pairs: _Pairs
+    batch_size: int
+
+    def load(self) -> tuple[Any, str]:
+        """The model, and what its scores depend on beside the folder."""
+        if self.folder.kind == "kernel":
+            ranker = load_kernel(self.folder, self.device)
+            return ranker, next(ranker.parameters()).device.type
+        if self.backend == "torch":
+            encoder = load(self.folder, self.precision, self.device)
+            return encoder, f"{encoder.device.type} {encoder.dtype}"
+        from .export import use_backend
+
+        encoder = load(self.folder, "float32", "cpu")
+        return encoder, use_backend(encoder, self.folder, self.backend, int8=self.int8, precision=self.precision)
+
+    def of(self, encoder: Any) -> Callable[[Rows], Scores]:
+        """Rows of the pairs → their scores."""
+        return _SCORES[self.folder.kind](encoder, self.pairs, self.batch_size)
+
+    def windows(self) -> list[Rows]:
+        """The rows of each window."""
+        return self.pairs.windows(self.folder.kind, _WINDOW * self.batch_size)
+
+    def __call__(self) -> Callable[[int], dict[str, list[float]]]:
+        """The work of a process of a cluster."""
+        score, windows = self.of(self.load()[0]), self.windows()
+        return lambda number: {"scores": score(windows[number]).tolist()}
+
+
+def _here(score: Callable[[Rows], Scores], windows: list[Rows], numbers: list[int]) -> Iterator[tuple[int, Scores]]:
+    yield from ((number, score(windows[number])) for number in numbers)
+
+
+def _on_ray(scoring: _Scoring, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scores]]:
+    for told in on_ray(numbers, scoring, cluster, keep=True):
+        yield told["number"], np.array(told["scores"], np.float64)
+
+
 def _score_windows(
-    score: Callable[[Rows], Scores], windows: list[Rows], size: int, parts: Parts | None, quiet: bool
+    several: Callable[[list[int]], Iterator[tuple[int, Scores]]],
+    windows: list[Rows],
+    size: int,
+    parts: Parts | None,
+    quiet: bool,
 ) -> tuple[Scores, int]:
     """All scores [size], and how many of them were kept from a call that was interrupted."""
     scores = np.empty(size)
-    resumed = 0
+    missing = []
     with progress("re-ranking", size, quiet=quiet) as advance:
         for number, rows in enumerate(windows):
             kept = None if parts is None else parts.load(number, len(rows))
             if kept is None:
-                kept = score(rows)
-                if parts is not None:
-                    parts.save(number, kept)
-            else:
-                resumed += len(rows)
+                missing.append(number)
+                continue
             scores[rows] = kept
             advance(len(rows))
-    return scores, resumed
+        for number, found in several(missing) if missing else ():
+            if parts is not None:
+                parts.save(number, found)
+            scores[windows[number]] = found
+            advance(len(found))
+    return scores, size - sum(len(windows[number]) for number in missing)
 
 
 def _cross_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:

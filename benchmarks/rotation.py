@@ -6,25 +6,10 @@ import hashlib
 import time
 from pathlib import Path
 
+from .collections import write_collections
 from .measure import Row, bare_scan, run
 
 SMALL, LARGE, LOOP, MARCO = 1_000_000, 3_000_000, 200_000, 8_841_823
-_PIECE = 200_000
-
-
-def make(folder: Path) -> None:
-    """Collections of 1 and 3 million passages from the built-in one (which they repeat under new ids)."""
-    from evenrank.synthetic import Planted, batches
-
-    piece = folder / "piece.tsv"
-    with piece.open("wb") as stream:
-        for batch in batches(Planted(passages=_PIECE)):
-            batch.select("doc_id", "text").write_csv(stream, separator="\t", include_header=False, quote_style="never")
-    texts = [line.split(b"\t", 1)[1] for line in piece.read_bytes().splitlines(keepends=True)]
-    for name, size in (("small", SMALL), ("large", LARGE)):
-        with (folder / f"{name}.tsv").open("wb") as stream:
-            for copy in range(size // _PIECE):
-                stream.writelines(b"%d\t%s" % (copy * _PIECE + i, text) for i, text in enumerate(texts))
 
 
 def ours(folder: str, size: str) -> None:
@@ -58,7 +43,7 @@ def loop(folder: str) -> None:
 
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
-    make(folder)
+    write_collections(folder, {"small": SMALL, "large": LARGE})
     (folder / "one.tsv").write_text("0\tone text\n", encoding="utf-8")
     run("rotation.ours", str(folder), "one")
     small, large = run("rotation.ours", str(folder), "small"), run("rotation.ours", str(folder), "large")

@@ -7,25 +7,12 @@ import re
 import time
 from pathlib import Path
 
+from .collections import write_collections
 from .measure import Row, bare_scan, run
 
 SMALL, LARGE, LOOP = 300_000, 3_000_000, 30_000
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)$")
-
-
-def make(folder: Path) -> None:
-    """Collections of 0.3 and 3 million passages from the built-in one (the large one repeats it under new ids)."""
-    from evenrank.synthetic import Planted, batches
-
-    small = folder / "small.tsv"
-    with small.open("wb") as stream:
-        for batch in batches(Planted(passages=SMALL)):
-            batch.select("doc_id", "text").write_csv(stream, separator="\t", include_header=False, quote_style="never")
-    lines = small.read_bytes().splitlines(keepends=True)
-    with (folder / "large.tsv").open("wb") as stream:
-        for copy in range(LARGE // SMALL):
-            stream.writelines(b"%d\t%s" % (copy * SMALL + i, line.split(b"\t", 1)[1]) for i, line in enumerate(lines))
 
 
 def ours(folder: str, size: str) -> None:
@@ -72,7 +59,7 @@ def loop(folder: str) -> None:
 
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
-    make(folder)
+    write_collections(folder, {"small": SMALL, "large": LARGE})
     (folder / "one.tsv").write_text("0\tone text\n", encoding="utf-8")
     run("scoring.ours", str(folder), "small")
     small, large = run("scoring.ours", str(folder), "small"), run("scoring.ours", str(folder), "large")

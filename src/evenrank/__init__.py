@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from evenrank.audit import AuditResult, audit
+    from evenrank.audit.answers import AnswersResult, position_answers
     from evenrank.audit.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.audit.similarity import SimilarityResult, position_similarity
     from evenrank.groups import Lexicon, Scoring, load_lexicon, score_collection
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         read_scores,
         write_run,
     )
-    from evenrank.measures.answers import AnswerPositions, positions_of
 
 _HOMES = {
     "AuditResult": "audit",
@@ -35,8 +35,8 @@ _HOMES = {
     "position_sensitivity": "audit.sensitivity",
     "SimilarityResult": "audit.similarity",
     "position_similarity": "audit.similarity",
-    "AnswerPositions": "measures.answers",
-    "positions_of": "measures.answers",
+    "AnswersResult": "audit.answers",
+    "position_answers": "audit.answers",
     "Lexicon": "groups",
     "Scoring": "groups",
     "load_lexicon": "groups",
@@ -53,7 +53,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "AnswerPositions",
+    "AnswersResult",
     "AuditResult",
     "EvenrankError",
     "InputError",
@@ -66,9 +66,9 @@ __all__ = [
     "__version__",
     "audit",
     "load_lexicon",
+    "position_answers",
     "position_sensitivity",
     "position_similarity",
-    "positions_of",
     "read_qrels",
     "read_queries",
     "read_run",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import __version__
 from evenrank.io import EvenrankError, Run, read_qrels, read_queries, read_run, read_texts
 from evenrank.io.errors import shown
 from evenrank.io.squad import read_answers
@@ -20,7 +18,7 @@ from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.sensitivity import FIFTHS, TOKENS, Buckets, Course, by_bucket, course
 
 from .report._format import NONE, interval, number
-from .report.plain import Drawing, PlainPage, PlainTable, specification
+from .report.plain import Drawing, PlainPage, PlainResult, PlainTable, specification
 
 Array = np.ndarray[Any, Any]
 MEASURE = "nDCG@10"
@@ -49,7 +47,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class SensitivityResult:
+class SensitivityResult(PlainResult):
     """What :func:`position_sensitivity` found.
 
     ``tokens``, ``relative``: effectiveness by where answers stand, in words and as a share of the passage; ``moved``:
@@ -70,10 +68,9 @@ class SensitivityResult:
     added: int = 0
     without_candidates: int = 0
 
-    def to_json(self) -> str:
-        """The figures as JSON."""
-        found = {
-            "evenrank": __version__,
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {
             "settings": self.settings,
             "name": self.name,
             "measure": MEASURE,
@@ -87,15 +84,6 @@ class SensitivityResult:
             "relative": self.relative.to_dict(),
             "moved": None if self.moved is None else self.moved.to_dict(),
         }
-        return json.dumps(found, indent=1, ensure_ascii=False)
-
-    def table(self) -> str:
-        """All figures for a terminal."""
-        return self.page().text()
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes one HTML page that opens offline."""
-        self.page().write(path)
 
     def page(self) -> PlainPage:
         """The figures as a page."""

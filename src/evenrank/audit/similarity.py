@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -11,19 +10,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import __version__
 from evenrank.io import EvenrankError, scan_collection
 from evenrank.io.progress import progress
 from evenrank.measures.similarity import Similarity, term_similarity
 
 from .report._format import NONE, number
-from .report.plain import Drawing, PlainPage, PlainTable, specification
+from .report.plain import Drawing, PlainPage, PlainResult, PlainTable, specification
 
 _SOURCE = "ATS and MATS as in Hofstätter et al., ECIR 2021 (§5, Fig. 2)"
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarityResult:
+class SimilarityResult(PlainResult):
     """What :func:`position_similarity` found; ``vectors`` says which vectors were compared."""
 
     name: str
@@ -31,18 +29,9 @@ class SimilarityResult:
     similarity: Similarity
     settings: dict[str, Any]
 
-    def to_json(self) -> str:
-        """The figures as JSON."""
-        found = {"evenrank": __version__, "settings": self.settings, "vectors": self.vectors}
-        return json.dumps({**found, **self.similarity.to_dict()}, indent=1, ensure_ascii=False)
-
-    def table(self) -> str:
-        """All figures for a terminal."""
-        return self.page().text()
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes one HTML page that opens offline."""
-        self.page().write(path)
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {"settings": self.settings, "vectors": self.vectors, **self.similarity.to_dict()}
 
     def page(self) -> PlainPage:
         """The figures as a page."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 
 def command(
@@ -52,10 +52,8 @@ def command(
 ) -> None:
     """Measure the group bias of one or more rankings, beside their effectiveness."""
     from evenrank.audit import audit, named_runs
-    from evenrank.io import check_writable
 
-    for path in filter(None, (json, report, per_query)):
-        check_writable(path)
+    _output.check(json, report, per_query)
     result = audit(
         named_runs(runs),
         collection=collection,
@@ -74,11 +72,6 @@ def command(
         order=cast(Any, order),
         measures=measures,
     )
-    typer.echo(result.table(max(100, shutil.get_terminal_size((120, 24)).columns)))
-    if json is not None:
-        result.to_json(json)
     if per_query is not None:
         result.per_query(per_query)
-    if report is not None:
-        result.report(report)
-        typer.echo(f"report: {report}", err=True)
+    _output.give(result, json, report, width=max(100, shutil.get_terminal_size((120, 24)).columns))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 app = typer.Typer(help="Position bias: where answers stand, and what that does to a ranker.", no_args_is_help=True)
 
@@ -33,27 +33,10 @@ def answers(
     report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
 ) -> None:
     """Where in their passages the answers stand: mean, first third, distance to uniform."""
-    from pathlib import Path
+    _output.check(json, report)
+    from evenrank.audit.answers import position_answers
 
-    from evenrank import __version__
-    from evenrank.audit.answers import answers_page
-    from evenrank.io import check_writable, write_text
-    from evenrank.measures.answers import positions_of
-
-    for path in filter(None, (json, report)):
-        check_writable(path)
-    found = positions_of(squad, collection or (), annotated=annotated)
-    page = answers_page(found, squad if squad.startswith("irds:") else Path(squad).name, annotated=annotated)
-    typer.echo(page.text())
-    if json is not None:
-        from json import dumps
-
-        settings = {"answers": squad, "collections": collection or [], "annotated": annotated}
-        values = {"evenrank": __version__, "settings": settings, **found.to_dict()}
-        write_text(json, dumps(values, indent=1, ensure_ascii=False))
-    if report is not None:
-        page.write(report)
-        typer.echo(f"report: {report}", err=True)
+    _output.give(position_answers(squad, collection or (), annotated=annotated), json, report)
 
 
 @app.command("similarity")
@@ -73,12 +56,10 @@ def similarity(
     quiet: _options.Quiet = False,
 ) -> None:
     """How much of a word's vector is its place: average term similarity by distance, and MATS."""
-    from evenrank.io import check_writable, write_text
     from evenrank.rankers.models import require_extra
 
     require_extra()
-    for path in filter(None, (json, report)):
-        check_writable(path)
+    _output.check(json, report)
     from evenrank.audit.similarity import position_similarity
 
     found = position_similarity(
@@ -94,12 +75,7 @@ def similarity(
         seed=seed,
         quiet=quiet,
     )
-    typer.echo(found.table())
-    if json is not None:
-        write_text(json, found.to_json())
-    if report is not None:
-        found.report(report)
-        typer.echo(f"report: {report}", err=True)
+    _output.give(found, json, report)
 
 
 @app.command("sensitivity")
@@ -128,7 +104,7 @@ def sensitivity(
     quiet: _options.Quiet = False,
 ) -> None:
     """Effectiveness by where answers stand, and the score of the same passage with its answer at other places."""
-    from evenrank.io import EvenrankError, check_writable, write_text
+    from evenrank.io import EvenrankError
 
     given = {"--collection": collection, "--queries": queries, "--qrels": qrels, "--answers": answers}
     if squad is not None and any(given.values()):
@@ -140,8 +116,7 @@ def sensitivity(
         from evenrank.rankers.models import require_extra
 
         require_extra()
-    for path in filter(None, (json, report)):
-        check_writable(path)
+    _output.check(json, report)
     from evenrank.audit.sensitivity import position_sensitivity
 
     sources: dict[str, Any] = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
@@ -168,9 +143,4 @@ def sensitivity(
         seed=seed,
         quiet=quiet,
     )
-    typer.echo(found.table())
-    if json is not None:
-        write_text(json, found.to_json())
-    if report is not None:
-        found.report(report)
-        typer.echo(f"report: {report}", err=True)
+    _output.give(found, json, report)

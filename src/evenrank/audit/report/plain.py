@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,35 @@ class PlainPage:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, whole or not at all."""
         write_text(path, self.html())
+
+
+class PlainResult:
+    """A result that can be shown as a table, as JSON and as a page, from its :meth:`page` and :meth:`to_dict`."""
+
+    __slots__ = ()
+
+    def page(self) -> PlainPage:
+        """The figures as a page."""
+        raise AssertionError(f"{type(self).__name__} has no page")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures and their settings as JSON values."""
+        raise AssertionError(f"{type(self).__name__} has no values")
+
+    def table(self) -> str:
+        """All figures for a terminal."""
+        return self.page().text()
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The figures as JSON; also written to ``path`` if one is given."""
+        text = json.dumps({"evenrank": __version__, **self.to_dict()}, indent=1, ensure_ascii=False)
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one HTML page that opens offline."""
+        self.page().write(path)
 
 
 def rendered(template: str, drawings: Sequence[Drawing], **context: Any) -> str:

@@ -185,8 +185,11 @@ def _begun(folder: str, plan: str) -> dict[int, Mapping[str, Any]]:
         return {int(name[6:12]): json.loads(_read(joined(folder, name))) for name in told}
     if names:
         raise EvenrankError(f"{folder}: expected a new or an empty folder, found files in it")
-    if file_system(folder) is None:
+    elsewhere = file_system(folder)
+    if elsewhere is None:
         os.makedirs(folder, exist_ok=True)
+    else:
+        elsewhere[0].makedirs(elsewhere[1], exist_ok=True)
     write_text(mark, plan)
     return {}
 

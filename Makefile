@@ -18,10 +18,10 @@ demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
 	$(BIN)/evenrank demo --out demo
 
 test: setup chromium  ## the tests (under 10 minutes on 2 cores)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: setup chromium  ## the slow ones too
-	$(BIN)/python -m pytest -n 2 -m ""
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

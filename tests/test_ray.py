@@ -31,9 +31,14 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Local
 
     # Nothing runs on the head, so that the machine that dies is one with work.
-    made = Local(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    # Workers that wait are kept: each takes seconds to start.
+    kept = {"idle_worker_killing_time_threshold_ms": 120_000}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": kept}
+    made = Local(initialize_head=True, head_node_args=head)
     made.add_node(num_cpus=2)
     ray.init(address=made.address, log_to_driver=False, logging_level="error")
+    # The workers do not find this file.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield made
     ray.shutdown()
     made.shutdown()
@@ -98,7 +103,7 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
     call = functools.partial(module.rerank, run, str(tmp_path / "knrm"), collection, queries, batch_size=4, quiet=True)
     here = call()
     assert len(here.table["score"].unique()) > 5
-    there = call(engine="ray", out=tmp_path / "run")
+    there = call(engine="ray", cluster=Cluster(1), out=tmp_path / "run")
     assert there.table.equals(here.table)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

@@ -75,7 +75,7 @@ def on_ray(
         pool = ray_data.ActorPoolStrategy(min_size=min(low or 1, most), max_size=most)
         done = data.map_batches(_Worker, compute=pool, fn_constructor_args=(make,), **options)
     else:
-        done = data.map_batches(_Task(make), compute=ray_data.TaskPoolStrategy(size=high), **options)
+        done = data.map_batches(_Task(make), compute=ray_data.TaskPoolStrategy(size=most if high else None), **options)
     for row in done.iter_rows():
         told = json.loads(row["told"])
         if "problem" in told:

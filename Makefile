@@ -1,5 +1,7 @@
 # Everything runs in .venv, made from requirements.lock on first use.
 PYTHON ?= python3.11
+# Compiled once, not by every process of the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
 .PHONY: help setup demo test test-all lint bench bench-large docs lock clean

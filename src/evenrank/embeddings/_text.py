@@ -16,6 +16,7 @@ Floats = np.ndarray[Any, np.dtype[np.float32]]
 Lines = np.ndarray[Any, np.dtype[np.int64]]
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r")
 _BLOCK_BYTES = 1 << 24
+_MOST_DIMENSIONS = 1 << 16
 
 
 def is_binary(head: bytes) -> bool:
@@ -55,6 +56,8 @@ def read_lines(path: str | os.PathLike[str], limit: int | None, keep: pl.Series 
             dimensions = header[1] if header else len(first.split()) - 1
             if dimensions < 1:
                 raise InputError(path, f"expected a word and numbers, found {_cut(first)}", line=1)
+            if dimensions > _MOST_DIMENSIONS:
+                raise InputError(path, f"expected at most {_MOST_DIMENSIONS} numbers, found {dimensions}", line=1)
             if header:
                 block = Block(rest, 2, block.lines - 1)
         words, matrix, lines = _parse(path, block, dimensions)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 24
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ def line_blocks(
         for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0]):
             if line == 1 and data.startswith(_BOM):
                 data = data[len(_BOM) :]
+            if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:4]):
+                raise InputError(path, "expected UTF-8, found what looks like UTF-16", line=1)
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n")
             if not data.isascii():
@@ -123,7 +126,10 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_parquet(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
-    """A Parquet file or URL. Raises InputError for one that is not there; other errors are pyarrow's own."""
+    """A Parquet file or URL. Raises InputError for one that is not there, or whose columns' names are no UTF-8.
+
+    Other errors are pyarrow's own.
+    """
     import pyarrow.parquet as pq
 
     if file_system(path) is None and not os.path.exists(path):
@@ -132,7 +138,12 @@ def open_parquet(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
     # By its path a file is read without going through Python.
     with ExitStack() as stack:
         source = path if file_system(path) is None else stack.enter_context(open_raw(path))
-        yield stack.enter_context(pq.ParquetFile(source))
+        try:
+            file = stack.enter_context(pq.ParquetFile(source))
+            str(file.schema_arrow)  # decodes all names, nested ones too
+        except UnicodeDecodeError:
+            raise InputError(path, "damaged Parquet file (the name of a column is not UTF-8)") from None
+        yield file
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from .tables import IdIndex, first_repeat, lines_of
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
+_LONE_CR = re.compile(rb"\r[^\t\r]+\t")
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -152,6 +154,8 @@ def _is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+    if block.first_line == block.lines == 1 and _LONE_CR.search(block.data):
+        raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
     schema = {id_column: pl.String, "text": pl.String}
     try:
         table = pl.read_csv(
@@ -246,6 +250,8 @@ def _parquet_batches(
             first, end = span or (0, file.num_row_groups)
             start = sum(file.metadata.row_group(group).num_rows for group in range(first))
             for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
+                # Parquet says which columns are UTF-8, pyarrow and polars believe it.
+                part.validate(full=True)
                 table = pl.from_arrow(pa.table(part))
                 assert isinstance(table, pl.DataFrame)
                 for name, kind in table.schema.items():

@@ -11,6 +11,7 @@ import polars as pl
 from evenrank.io import InputError
 from evenrank.io.errors import shown
 from evenrank.io.files import Block, line_blocks, open_binary, read_bytes
+from evenrank.io.tables import csv_drops
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Lines = np.ndarray[Any, np.dtype[np.int64]]
@@ -98,7 +99,12 @@ def _parse(path: str | os.PathLike[str], block: Block, dimensions: int) -> tuple
         )
         words = table["word"]
         matrix = np.ascontiguousarray(table.select(names).to_numpy(), dtype=np.float32)
-        if len(words) == block.lines and np.isfinite(matrix).all() and (words.str.len_bytes() > 0).all():
+        if (
+            not csv_drops(data)
+            and len(words) == block.lines
+            and np.isfinite(matrix).all()
+            and (words.str.len_bytes() > 0).all()
+        ):
             return words, matrix, block.first_line + np.arange(len(words))
     except pl.exceptions.PolarsError:
         pass  # some line is none of a word and numbers: the slow way finds it
@@ -135,7 +141,12 @@ def _parse_slowly(
 def _is_number(field: str) -> bool:
     try:
         with np.errstate(over="ignore"):
-            return "_" not in field and bool(np.isfinite(np.float32(float(field))))
+            return (
+                field.isascii()
+                and field == field.strip()
+                and "_" not in field
+                and bool(np.isfinite(np.float32(float(field))))
+            )
     except ValueError:
         return False
 

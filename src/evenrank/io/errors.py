@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-
 _LONGEST = 1000
 """Characters of a message about a file: it may list names that are thousands of characters long."""
 

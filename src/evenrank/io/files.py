@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 24
 _GZIP_MAGIC = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -49,9 +49,9 @@ def line_blocks(
         if span is not None:
             stream.seek(span[0])
         for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0]):
-            if line == 1 and data.startswith(_BOM):
-                data = data[len(_BOM) :]
-            if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:4]):
+            if line == 1 and data.startswith(BOM):
+                data = data[len(BOM) :]
+            if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:2]):
                 raise InputError(path, "expected UTF-8, found what looks like UTF-16", line=1)
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n")

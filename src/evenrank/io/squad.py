@@ -36,7 +36,10 @@ def answer_table(data: dict[str, Any], path: str | os.PathLike[str]) -> pl.DataF
     """The answers of SQuAD's JSON values as :func:`read_answers` gives them; ``path`` is for messages."""
     rows = list(_rows(data))
     for number, (query, _, answer, start, end, context) in enumerate(rows):
-        if start < 0 or end > len(context) or context[start:end] != answer:
+        if not 0 <= start <= end <= len(context):
+            place = f"outside the passage, at {shown(start)}"
+            raise InputError(path, f"answer {number + 1}, question {query}: {shown(answer)} stands {place}")
+        if context[start:end] != answer:
             found = shown(context[start:end])
             raise InputError(path, f"answer {number + 1}, question {query}: expected {shown(answer)}, found {found}")
     return pl.DataFrame([row[:5] for row in rows], _SCHEMA, orient="row")

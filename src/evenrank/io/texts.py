@@ -16,12 +16,12 @@ from . import irds
 from .errors import InputError, shown
 from .files import Block, line_blocks, open_binary, open_parquet, read_bytes
 from .shards import files_of
-from .tables import IdIndex, first_repeat, lines_of
+from .tables import IdIndex, csv_drops, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
-_LONE_CR = re.compile(rb"\r[^\t\r]+\t")
+_LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -139,9 +139,13 @@ def _file_batches(
     if span is not None and span[0]:
         # A part of a file is of the form that its beginning says.
         parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
+    lines = 0
     for block in line_blocks(path, span=span):
         parse = parse or _parser(block)
+        lines += block.lines
         yield parse(path, block, id_column)
+    if lines == 1 and parse is _parse_tsv and _LONE_CR.search(block.data):
+        raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
 
 
 def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str], pl.DataFrame]:
@@ -154,15 +158,13 @@ def _is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
-    if block.first_line == block.lines == 1 and _LONE_CR.search(block.data):
-        raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
     schema = {id_column: pl.String, "text": pl.String}
     try:
         table = pl.read_csv(
             block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
         )
         # Polars takes a line without a tab for an id with an empty text: count the tabs.
-        if table.height == block.lines == block.data.count(b"\t"):
+        if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
             if block.first_line == 1:
                 table = table[_header_rows(table, id_column) :]
             if not (table[id_column] == "").any():

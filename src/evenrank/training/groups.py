@@ -100,7 +100,7 @@ def read_group_file(path: str | os.PathLike[str]) -> pl.DataFrame:
     return table.drop("line")
 
 
-_GROUP = {"query_id": pl.String, "doc_id": pl.List(pl.String), "label": pl.List(pl.Float64)}
+_GROUP: dict[str, Any] = {"query_id": pl.String, "doc_id": pl.List(pl.String), "label": pl.List(pl.Float64)}
 
 
 def _parquet_groups(path: str | os.PathLike[str]) -> pl.DataFrame:

@@ -137,5 +137,5 @@ def test_missing_texts_and_no_group_at_all(tmp_path):
     with pytest.raises(EvenrankError, match="no query has both a relevant passage and another one"):
         build_groups(RUN, QRELS.filter(pl.col("query_id") == "3"), COLLECTION, QUERIES, tmp_path)
     (tmp_path / "x").write_text("no parquet", encoding="utf-8")
-    with pytest.raises(InputError, match="no Parquet or JSONL that can be read"):
+    with pytest.raises(InputError, match="line 1: expected a JSON object with query_id"):
         build_from_file(tmp_path / "x", COLLECTION, QUERIES, tmp_path / "out")

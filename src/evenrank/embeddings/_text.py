@@ -11,11 +11,13 @@ import polars as pl
 from evenrank.io import InputError
 from evenrank.io.errors import shown
 from evenrank.io.files import Block, line_blocks, open_binary, read_bytes
+from evenrank.io.tables import csv_drops
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Lines = np.ndarray[Any, np.dtype[np.int64]]
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r")
 _BLOCK_BYTES = 1 << 24
+_MOST_DIMENSIONS = 1 << 16
 
 
 def is_binary(head: bytes) -> bool:
@@ -55,6 +57,8 @@ def read_lines(path: str | os.PathLike[str], limit: int | None, keep: pl.Series 
             dimensions = header[1] if header else len(first.split()) - 1
             if dimensions < 1:
                 raise InputError(path, f"expected a word and numbers, found {_cut(first)}", line=1)
+            if dimensions > _MOST_DIMENSIONS:
+                raise InputError(path, f"expected at most {_MOST_DIMENSIONS} numbers, found {dimensions}", line=1)
             if header:
                 block = Block(rest, 2, block.lines - 1)
         words, matrix, lines = _parse(path, block, dimensions)
@@ -95,7 +99,12 @@ def _parse(path: str | os.PathLike[str], block: Block, dimensions: int) -> tuple
         )
         words = table["word"]
         matrix = np.ascontiguousarray(table.select(names).to_numpy(), dtype=np.float32)
-        if len(words) == block.lines and np.isfinite(matrix).all() and (words.str.len_bytes() > 0).all():
+        if (
+            not csv_drops(data)
+            and len(words) == block.lines
+            and np.isfinite(matrix).all()
+            and (words.str.len_bytes() > 0).all()
+        ):
             return words, matrix, block.first_line + np.arange(len(words))
     except pl.exceptions.PolarsError:
         pass  # some line is none of a word and numbers: the slow way finds it
@@ -132,7 +141,12 @@ def _parse_slowly(
 def _is_number(field: str) -> bool:
     try:
         with np.errstate(over="ignore"):
-            return "_" not in field and bool(np.isfinite(np.float32(float(field))))
+            return (
+                field.isascii()
+                and field == field.strip()
+                and "_" not in field
+                and bool(np.isfinite(np.float32(float(field))))
+            )
     except ValueError:
         return False
 

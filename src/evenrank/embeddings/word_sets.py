@@ -105,8 +105,13 @@ def _list(path: str | os.PathLike[str], expected: str) -> list[Any]:
     text = b"".join(block.data for block in line_blocks(Path(path))).decode()
     try:
         data = json.loads(text)
+        json.dumps(data, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise InputError(path, f"no valid JSON: {error.msg}", line=error.lineno) from None
+    except UnicodeEncodeError:
+        raise InputError(path, "expected Unicode, found half a surrogate pair") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"no valid JSON: {error}") from None
     if not isinstance(data, list):
         raise InputError(path, f"expected {expected}, found {shown(text.strip())}")
     if not data:

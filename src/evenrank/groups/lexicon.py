@@ -112,7 +112,7 @@ def _from_lines(path: str) -> Lexicon:
 def _from_toml(path: Path) -> Lexicon:
     try:
         data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid TOML: {error}") from None
     unknown = data.keys() - {"name", "groups", "poles", "shares", "words"}
     if unknown:

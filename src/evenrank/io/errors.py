@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 
+_LONGEST = 1000
+"""Characters of a message about a file: it may list names that are thousands of characters long."""
+
 
 class EvenrankError(Exception):
-    """A mistake in what the user gave. The command prints it as one line and exits with status 2."""
+    """A mistake in what the user gave. The command prints it as one line and exits with status 2.
+
+    Line ends and control characters of the message, as names in a file may hold them, are written as escapes.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if message.isprintable() else _printable(message))
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 class InputError(EvenrankError):
     """A file that cannot be used: which file, which line, what was expected, what was found."""
 
     def __init__(self, path: str | os.PathLike[str], message: str, *, line: int | None = None) -> None:
+        message = message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
         self.path = os.fspath(path)
         self.message = message
         self.line = line

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
+import platform
 import re
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .errors import InputError, MissingExtraError
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BLOCK_BYTES = 1 << 24
 _GZIP_MAGIC = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +57,10 @@ def line_blocks(
         if span is not None:
             stream.seek(span[0])
         for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0]):
-            if line == 1 and data.startswith(_BOM):
-                data = data[len(_BOM) :]
+            if line == 1 and data.startswith(BOM):
+                data = data[len(BOM) :]
+            if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:2]):
+                raise InputError(path, "expected UTF-8, found what looks like UTF-16", line=1)
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n")
             if not data.isascii():
@@ -123,7 +134,10 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_parquet(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
-    """A Parquet file or URL. Raises InputError for one that is not there; other errors are pyarrow's own."""
+    """A Parquet file or URL. Raises InputError for one that is not there, or whose columns' names are no UTF-8.
+
+    Other errors are pyarrow's own.
+    """
     import pyarrow.parquet as pq
 
     if file_system(path) is None and not os.path.exists(path):
@@ -132,7 +146,12 @@ def open_parquet(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
     # By its path a file is read without going through Python.
     with ExitStack() as stack:
         source = path if file_system(path) is None else stack.enter_context(open_raw(path))
-        yield stack.enter_context(pq.ParquetFile(source))
+        try:
+            file = stack.enter_context(pq.ParquetFile(source))
+            str(file.schema_arrow)  # decodes all names, nested ones too
+        except UnicodeDecodeError:
+            raise InputError(path, "damaged Parquet file (the name of a column is not UTF-8)") from None
+        yield file
 
 
 @contextmanager
@@ -168,8 +187,9 @@ def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> N
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its name when the block ends without an error.
 
-    On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was. For a URL
-    the temporary file is of this machine, and is put there whole.
+    On any error, a full disk and an interrupt included, the temporary file goes and ``path`` stays as it was; that of a
+    process that was killed goes when ``path`` is written again on the same machine. For a URL the temporary file is of
+    this machine, and is put there whole.
     """
     elsewhere = file_system(path)
     if elsewhere is not None:
@@ -180,40 +200,82 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             except OSError as error:
                 raise InputError(path, f"cannot be written: {_reason(error)}") from None
         return
-    part, target = _beside(path)
-    try:
-        yield part
-        # mkstemp makes a private file; a result gets the rights of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        part.replace(target)
-    except OSError as error:
-        raise InputError(path, f"cannot be written: {_reason(error)}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with _beside(path) as (part, target):
+        try:
+            yield part
+            # mkstemp makes a private file; a result gets the rights of any new file.
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o666 & ~mask)
+            part.replace(target)
+        except OSError as error:
+            raise InputError(path, f"cannot be written: {_reason(error)}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raises InputError where a file could not be written: to be asked before work that would be lost."""
     if file_system(path) is None:
-        _beside(path)[0].unlink()
+        with _beside(path):
+            pass
 
 
-def _beside(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """A new file beside ``path``, and what it is to replace."""
+@contextmanager
+def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
+    """A new file beside ``path``, locked while its process lives and then removed; and what it is to replace."""
     # A link keeps pointing to its file, and a device (/dev/null) is not replaced by a file.
     target = Path(os.path.realpath(path))
+    # A name can be as long as the file system allows: what is put around it must not make it longer.
+    prefix = f".{target.name[:50]}.{_HOST}-"
     try:
         if target.is_dir():
             raise InputError(path, "cannot be written: Is a directory")
         if target.exists() and not target.is_file():
             raise InputError(path, "cannot be written: it is no regular file")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        _remove_forsaken(target.parent, prefix)
+        handle, name = _locked_file(target.parent, prefix)
     except OSError as error:
         raise InputError(path, f"cannot be written: {_reason(error)}") from None
-    os.close(handle)
-    return Path(name), target
+    try:
+        yield Path(name), target
+    finally:
+        Path(name).unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _locked_file(folder: Path, prefix: str) -> tuple[int | None, str]:
+    while True:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        if fcntl is None:
+            os.close(handle)
+            return None, name
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Before the lock another process may have taken it for a forsaken one.
+        if os.path.exists(name):
+            return handle, name
+        os.close(handle)
+
+
+def _remove_forsaken(folder: Path, prefix: str) -> None:
+    """Removes the temporary files that killed processes of this machine left: those that nobody has locked."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(prefix) and re.fullmatch(r"\w{8}\.part", name[len(prefix) :]):
+                remove_unlocked(folder / name)
+
+
+def remove_unlocked(path: Path) -> None:
+    """Removes a temporary file unless a process of this machine still writes it."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(handle)
 
 
 def _reason(error: OSError) -> str:

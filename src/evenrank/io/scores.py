@@ -138,14 +138,26 @@ def read_scores(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = 
     if settings is not None and not isinstance(settings, dict):
         raise InputError(path, "damaged: its settings are no JSON object")
     try:
-        scores = Scores.of(table, settings)
-    except (EvenrankError, TypeError) as error:
+        scores = Scores.of(table, _checked(path, settings))
+    except EvenrankError as error:
         raise InputError(path, str(error)) from None
+    if len(scores.shares) != len(scores.groups) or not {*(scores.poles or ())} <= {*scores.groups, REST}:
+        raise InputError(path, "damaged: its settings do not fit its groups")
     _check_values(path, table)
     repeat = first_repeat(table, ["doc_id"])
     if repeat is not None:
         raise InputError(path, f"the document {shown(table['doc_id'][repeat[1]])} stands twice")
     return scores
+
+
+def _checked(path: str | os.PathLike[str], settings: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The settings, those that are used being of the right form."""
+    shares, poles = (settings or {}).get("shares") or [], (settings or {}).get("poles") or []
+    numbers = isinstance(shares, list) and all(type(share) in (int, float) for share in shares)
+    texts = isinstance(poles, list) and all(isinstance(pole, str) for pole in poles)
+    if not (numbers and texts and len(poles) in (0, 2)):
+        raise InputError(path, "damaged: expected numbers as shares and two groups as poles in its settings")
+    return settings
 
 
 def _check_values(path: str | os.PathLike[str], table: pl.DataFrame) -> None:
@@ -164,5 +176,7 @@ def _check_values(path: str | os.PathLike[str], table: pl.DataFrame) -> None:
 
 
 def _batch(batch: Any, ids: IdIndex | None) -> pl.DataFrame:
+    # Parquet says which columns are UTF-8, pyarrow and polars believe it.
+    batch.validate(full=True)
     table = pl.DataFrame(batch).with_columns(pl.col("doc_id").cast(pl.String))
     return table if ids is None else table.filter(ids.among(table["doc_id"]))

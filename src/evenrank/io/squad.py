@@ -36,6 +36,9 @@ def answer_table(data: dict[str, Any], path: str | os.PathLike[str]) -> pl.DataF
     """The answers of SQuAD's JSON values as :func:`read_answers` gives them; ``path`` is for messages."""
     rows = list(_rows(data))
     for number, (query, _, answer, start, end, context) in enumerate(rows):
+        if not 0 <= start <= end <= len(context):
+            place = f"outside the passage, at {shown(start)}"
+            raise InputError(path, f"answer {number + 1}, question {query}: {shown(answer)} stands {place}")
         if context[start:end] != answer:
             found = shown(context[start:end])
             raise InputError(path, f"answer {number + 1}, question {query}: expected {shown(answer)}, found {found}")
@@ -47,7 +50,11 @@ def load_squad(path: str | os.PathLike[str]) -> dict[str, Any]:
     with open_binary(path) as stream:
         content = read_bytes(path, stream, -1)
     try:
-        data = json.loads(content)
+        data = json.loads(content.decode(json.detect_encoding(content)))
+        if b"\\u" in content:
+            json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(path, "expected Unicode, found half a surrogate pair") from None
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid JSON ({error})") from None
     try:

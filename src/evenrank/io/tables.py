@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from .errors import InputError, shown
-from .files import Block
+from .files import BOM, Block
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
 _PIECE = 1 << 20
@@ -55,7 +55,7 @@ def parse_block(path: str | os.PathLike[str], block: Block, layout: Layout) -> p
 def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
     head = block.data[: block.data.find(b"\n")]
     separator, other = ("\t", b" ") if b"\t" in head else (" ", b"\t")
-    if head.count(separator.encode()) != len(layout.fields) - 1 or other in block.data:
+    if head.count(separator.encode()) != len(layout.fields) - 1 or other in block.data or csv_drops(block.data):
         return None
     table = _read_csv(block, layout.fields, separator)
     if table is None and layout.lenient:
@@ -71,6 +71,11 @@ def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
     return table.select(
         *layout.kept, pl.int_range(block.first_line, block.first_line + table.height, dtype=pl.UInt32).alias("line")
     )
+
+
+def csv_drops(data: bytes) -> bool:
+    """Whether polars' CSV reader would drop some of it: a carriage return at a field's end, a byte-order mark."""
+    return b"\r" in data or data.startswith(BOM)
 
 
 def _read_csv(block: Block, schema: Mapping[str, type[pl.DataType]], separator: str) -> pl.DataFrame | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,11 +16,12 @@ from . import irds
 from .errors import InputError, shown
 from .files import Block, line_blocks, open_binary, open_parquet, read_bytes
 from .shards import files_of
-from .tables import IdIndex, first_repeat, lines_of
+from .tables import IdIndex, csv_drops, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
+_LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -137,9 +139,13 @@ def _file_batches(
     if span is not None and span[0]:
         # A part of a file is of the form that its beginning says.
         parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
+    lines = 0
     for block in line_blocks(path, span=span):
         parse = parse or _parser(block)
+        lines += block.lines
         yield parse(path, block, id_column)
+    if lines == 1 and parse is _parse_tsv and _LONE_CR.search(block.data):
+        raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
 
 
 def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str], pl.DataFrame]:
@@ -158,7 +164,7 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
             block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
         )
         # Polars takes a line without a tab for an id with an empty text: count the tabs.
-        if table.height == block.lines == block.data.count(b"\t"):
+        if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
             if block.first_line == 1:
                 table = table[_header_rows(table, id_column) :]
             if not (table[id_column] == "").any():
@@ -246,6 +252,8 @@ def _parquet_batches(
             first, end = span or (0, file.num_row_groups)
             start = sum(file.metadata.row_group(group).num_rows for group in range(first))
             for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
+                # Parquet says which columns are UTF-8, pyarrow and polars believe it.
+                part.validate(full=True)
                 table = pl.from_arrow(pa.table(part))
                 assert isinstance(table, pl.DataFrame)
                 for name, kind in table.schema.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.io import InputError, atomic_path, write_text
+from evenrank.io.files import remove_unlocked
 
 _FINGERPRINT = "fingerprint"
 Scores = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,6 +26,8 @@ class Parts:
 
     def __init__(self, out: str | os.PathLike[str], fingerprint: str) -> None:
         target = Path(out)
+        # Another process with other inputs may write for the same ``out``: its windows have other names.
+        self._mark = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         self.folder = target.with_name(f".{target.name}.rerank")
         try:
             self.folder.mkdir(exist_ok=True)
@@ -43,19 +48,23 @@ class Parts:
 
     def save(self, window: int, scores: Scores) -> None:
         """Keeps the scores of a window, whole or not at all."""
+        self.folder.mkdir(exist_ok=True)  # another process may have ended, and removed it
         with atomic_path(self._file(window)) as part:
             pl.DataFrame({"score": scores}).write_parquet(part)
 
     def remove(self) -> None:
         """Removes the folder."""
         self._clear()
-        self.folder.rmdir()
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def _file(self, window: int) -> Path:
-        return self.folder / f"{window:08d}.parquet"
+        return self.folder / f"{window:08d}-{self._mark}.parquet"
 
     def _clear(self) -> None:
         # Only what this class writes: the folder's name alone is no proof of whose it is.
-        for pattern in (_FINGERPRINT, "[0-9]*.parquet", ".*.part"):
+        for pattern in (_FINGERPRINT, "[0-9]*.parquet"):
             for file in self.folder.glob(pattern):
-                file.unlink()
+                file.unlink(missing_ok=True)
+        for file in self.folder.glob(".*.part"):
+            remove_unlocked(file)

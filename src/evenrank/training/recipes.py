@@ -206,7 +206,7 @@ def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) ->
         data = tomllib.loads(text)
     except OSError:
         raise EvenrankError(f"{name}: no such recipe (shipped: {', '.join(shipped_recipes()) or 'none'})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(name, f"no valid TOML: {error}") from None
     for setting in settings:
         _set(data, setting)

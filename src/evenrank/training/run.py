@@ -205,8 +205,16 @@ def _attributes(recipe: Recipe) -> dict[str, Scoring]:
 
 def _last_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint (the trainer's state is written last)."""
-    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / "trainer_state.json")]
     return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _is_whole(state: Path) -> bool:
+    try:
+        json.loads(state.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _finish(

@@ -1,0 +1,103 @@
+"""A command that is killed at several moments, counted in calls since it began to write. Run as a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+# Before the forks, so that each needs no seconds of its own for them. No table is queried before: the threads that
+# polars starts for that would be missing in the forks.
+import numpy
+import polars
+import pyarrow.parquet
+
+import evenrank
+from evenrank.audit import compute
+from evenrank.audit.report import page
+from evenrank.cli import main
+from evenrank.groups import Scoring, label_texts, load_lexicon
+from evenrank.io import scores, texts
+from evenrank.mitigation import negatives, rotation
+
+_TEXTS = polars.DataFrame({"doc_id": ["a"], "text": ["she said"]})
+LOADED = (
+    (numpy, pyarrow.parquet, compute, page, scores, texts, negatives),
+    label_texts(["she said"], Scoring(load_lexicon())),
+    rotation.rotate_texts(_TEXTS),
+)
+_SOURCES = str(Path(evenrank.__file__).parent)
+
+
+def count_calls(stop: int | None) -> tuple[list[int], list[int]]:
+    """Counts calls from evenrank's code since the first file was made, and kills this process at number ``stop``.
+
+    The count, in a list of one; and what it was when each file was made.
+    """
+    counted, made = [0], []
+    make = tempfile.mkstemp
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event in ("call", "c_call") and frame.f_code.co_filename.startswith(_SOURCES):
+            counted[0] += 1
+            if counted[0] == stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def making(*arguments: Any, **named: Any) -> tuple[int, str]:
+        sys.setprofile(note)
+        made.append(counted[0])
+        return make(*arguments, **named)
+
+    tempfile.mkstemp = making  # type: ignore[assignment]
+    return counted, made
+
+
+def in_child(folder: Path, arguments: list[str], stop: int | None) -> int:
+    """Runs the command in a folder, in a process of its own; its wait status. Writes what was counted."""
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            os.chdir(folder)
+            sys.argv = ["evenrank", *arguments]
+            counted = count_calls(stop)
+            try:
+                main()
+            except SystemExit as end:
+                status = int(end.code or 0)
+            sys.setprofile(None)
+            (folder.parent / "calls").write_text(json.dumps(counted))
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+def run(home: Path, source: Path, arguments: list[str], moments: int) -> None:
+    """The command undisturbed in ``home/whole``; in ``home/killed`` killed at each moment, then undisturbed.
+
+    Two of three moments come shortly after a file was made.
+    """
+    drawn = random.Random(" ".join(arguments))
+    shutil.copytree(source, home / "whole")
+    shutil.copytree(source, home / "killed")
+    ended = [in_child(home / "whole", arguments, None)]
+    (calls,), made = json.loads((home / "calls").read_text())
+    left = []
+    for number in range(moments):
+        stop = drawn.randint(1, calls) if number % 3 == 2 else made[-1 - number % len(made)] + drawn.randint(2, 6)
+        ended.append(in_child(home / "killed", arguments, stop))
+        left += [path.name for path in (home / "killed").iterdir()]
+    ended.append(in_child(home / "killed", arguments, None))
+    print(json.dumps({"ended": ended, "left": left}))
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    run(Path(given["home"]), Path(given["source"]), given["arguments"], given["moments"])

@@ -1,0 +1,153 @@
+"""kill -9 at any moment: a second start gives what an undisturbed run gives, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.io import atomic_path, files, write_text
+from tiny_models import WORDS, texts
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small collection with queries, judgements and a run."""
+    folder = tmp_path_factory.mktemp("source")
+    rng = np.random.default_rng(0)
+    passages = [f"{text} {who} said" for text, who in zip(texts(60, 8, seed=1), ["she", "he", "it"] * 20, strict=True)]
+    queries = [" ".join(rng.choice(WORDS, 3, replace=False)) for _ in range(12)]
+    (folder / "c.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(passages)), encoding="utf-8")
+    (folder / "q.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(queries)), encoding="utf-8")
+    (folder / "qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(12)), encoding="utf-8")
+    lines = [f"{q} Q0 {d} 1 {-rank} t\n" for q in range(12) for rank, d in enumerate(rng.permutation(60)[:15])]
+    (folder / "r.run").write_text("".join(lines), encoding="utf-8")
+    squad = {"text": passages[0][:4].strip(), "answer_start": 0}
+    question = {"id": "q", "question": "?", "answers": [squad]}
+    data = {"data": [{"title": "t", "paragraphs": [{"doc_id": "0", "context": passages[0], "qas": [question]}]}]}
+    (folder / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+INPUTS = ("--collection", "c.tsv", "--queries", "q.tsv", "--qrels", "qrels")
+COMMANDS = {
+    "score": ["score", "c.tsv", "--out", "s.parquet", "--quiet"],
+    "negatives": ["negatives", "r.run", *INPUTS, "--out", "n.jsonl", "--n", "4", "--share", "0.5", "--quiet"],
+    "rotate": ["rotate", "c.tsv", "--out", "r.tsv", "--answers", "a.json", "--quiet"],
+    "audit": ["audit", "r.run", *INPUTS, "--json", "a.out", "--report", "a.html", "--per-query", "a.csv"],
+}
+
+
+@pytest.mark.parametrize("name", ["score", "negatives", "rotate", pytest.param("audit", marks=pytest.mark.slow)])
+def test_killed_and_started_again(source: Path, tmp_path: Path, name: str) -> None:
+    given = {"home": str(tmp_path), "source": str(source), "arguments": COMMANDS[name], "moments": 6}
+    program = [sys.executable, str(Path(__file__).parent / "killed.py"), json.dumps(given)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["ended"] == [0, *[signal.SIGKILL] * 6, 0], done.stderr
+    # Some were killed with a file half written: had none, the tidying would not have been tested.
+    assert any(name.startswith(".") and name.endswith(".part") for name in told["left"]), told
+    whole, killed = ({path.name: path.read_bytes() for path in (tmp_path / of).iterdir()} for of in ("whole", "killed"))
+    assert killed == whole
+    assert len(whole) > len(list(source.iterdir()))
+
+
+def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    forsaken = tmp_path / f".out.{files._HOST}-abcd1234.part"
+    others = [".out.part", ".out.0123abcd-abcd1234.part", f".out.x.{files._HOST}-abcd1234.part", "out.part"]
+    for name in (forsaken.name, *others):
+        (tmp_path / name).write_text("half")
+    with atomic_path(target) as part:
+        assert not forsaken.exists()
+        part.write_text("first")
+        write_text(target, "second")
+        assert part.read_text() == "first"
+    assert target.read_text() == "first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *others])
+
+
+def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
+    target = tmp_path / ("é" * 127)
+    write_text(target, "all")
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError("No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", none)
+    forsaken = tmp_path / f".out.{files._HOST}-abcd1234.part"
+    forsaken.write_text("whose?")
+    write_text(tmp_path / "out", "all")
+    assert (tmp_path / "out").read_text() == "all"
+    assert forsaken.exists()
+
+
+def test_many_writers_of_one_file(tmp_path: Path) -> None:
+    """Each tidies up behind the others while they write: none loses its file, and the result is one of theirs."""
+    target = tmp_path / "out"
+    together = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        together.wait()
+        for turn in range(30):
+            with atomic_path(target) as part, part.open("w") as stream:
+                for _ in range(20):
+                    stream.write(f"{number} {turn}\n")
+                    stream.flush()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    lines = target.read_text().splitlines()
+    assert len(lines) == 20
+    assert len(set(lines)) == 1
+    assert lines[0].endswith(" 29")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_two_commands_write_the_same_file(source: Path, tmp_path: Path) -> None:
+    program = "import sys; from evenrank.cli import main; sys.argv[0] = 'evenrank'; main()"
+
+    def command(magnitudes: str, out: str) -> list[str]:
+        options = ["--out", out, "--magnitudes", magnitudes, "--quiet"]
+        return [sys.executable, "-c", program, "score", str(source / "c.tsv"), *options]
+
+    both = [subprocess.Popen(command(kind, str(tmp_path / "both"))) for kind in ("count", "tf_words")]
+    assert [process.wait() for process in both] == [0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == ["both"]
+    found = pl.read_parquet(tmp_path / "both")
+    assert found.height == 60
+    kinds = {name.rpartition("_")[0] for name in found.columns if name.startswith("magnitude_")}
+    assert kinds in ({"magnitude_count"}, {"magnitude_tf_words"}, {"magnitude_bool"})
+
+
+def test_two_re_rankings_into_one_file_keep_their_scores_apart(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    from evenrank.rankers.parts import Parts
+
+    first = Parts(tmp_path / "out", "one model")
+    first.save(0, np.zeros(2))
+    second = Parts(tmp_path / "out", "another model")
+    first.save(1, np.zeros(2))
+    assert second.load(0, 2) is None
+    assert second.load(1, 2) is None
+    second.save(1, np.ones(2))
+    first.remove()
+    second.save(2, np.ones(2))
+    assert second.load(2, 2) is not None
+    second.remove()
+    assert list(tmp_path.iterdir()) == []

@@ -12,11 +12,12 @@ from ir_measures.measures import ParamInfo, register
 from ir_measures.measures.base import Agg
 
 from evenrank.io.errors import EvenrankError, shown
-from evenrank.io.scores import MAGNITUDES
+from evenrank.io.scores import MAGNITUDES, Scores
 
 Better = Literal["higher", "nearer zero"]
+Array = np.ndarray[Any, Any]
 
-_CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
+CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
 _MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
 _LABEL = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
 _POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', positive first; B may be 'rest'")
@@ -99,6 +100,30 @@ class BiasMeasure(Measure):  # type: ignore[misc]
         return SkipUndefined()
 
 
+class LinearMeasure(BiasMeasure):
+    """A measure that is a weighted sum of a value of each document: the base of measures of your own.
+
+    A subclass gives the weights and the values; ties, the reference rankings, intervals and tests follow from them.
+    It names the measure (``__name__``, ``NAME``, ``PRETTY_NAME``) and its parameters (``SUPPORTED_PARAMS``, with
+    :data:`CUTOFF` for ``@k``); :func:`evenrank.measures.add_measure` makes it known by name.
+    ``unknown``: the value of a document without scores (``--missing neutral``).
+    """
+
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF}
+    unknown = 0.0
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank, for lists of ``lengths`` [Q]; 0 where a list has no such rank.
+
+        ``depth``: the cutoff, or the length of the longest list where that is smaller.
+        """
+        raise NotImplementedError
+
+    def documents(self, scores: Scores, rows: Array) -> Array:
+        """The value [N] of each of the ``rows`` [N] of a score table."""
+        raise NotImplementedError
+
+
 class _RaB(BiasMeasure):
     """
     Rank bias: the mean signed magnitude (first pole minus second) of the first ``cutoff`` documents.
@@ -120,7 +145,7 @@ class _RaB(BiasMeasure):
 
     __name__ = NAME = "RaB"
     PRETTY_NAME = "Rank Bias"
-    SUPPORTED_PARAMS = {"cutoff": _CUTOFF, "magnitude": _MAGNITUDE, "poles": _POLES}
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF, "magnitude": _MAGNITUDE, "poles": _POLES}
 
 
 class _ARaB(BiasMeasure):
@@ -210,7 +235,7 @@ class _FaiRR(BiasMeasure):
 
     __name__ = NAME = "FaiRR"
     PRETTY_NAME = "Fairness of Retrieval Results"
-    SUPPORTED_PARAMS = {"cutoff": _CUTOFF}
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF}
     better: Better = "higher"
 
 
@@ -355,7 +380,7 @@ def parse_measure(text: str | Measure) -> Measure:
     plain = _ABSOLUTE.sub(lambda m: f"Absolute{'Mean' * (m[1] == 'ARaB')}{m[1]}{m[2] or m[3] or ''}", text.strip())
     try:
         measure = ir_measures.parse_measure(plain)
-        if measure.SUPPORTED_PARAMS.get("cutoff") is _CUTOFF and "cutoff" not in measure.params:
+        if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
             raise EvenrankError(f"--measures: {shown(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
             raise EvenrankError(f"--measures: {shown(text)} needs a group, such as {text}(group='m')")

@@ -29,7 +29,7 @@ class Buckets:
     ``index`` = 1 − min/max of the means, with its bootstrap interval; ``null``: its mean when the places are shuffled
     over the queries (noise alone makes it more than 0, the more the smaller the buckets), ``p``: the share of shuffles
     that give as much. ``slope``: of the values on the place, in effectiveness a unit of the place, with ``slope_p``.
-    Buckets of places as in [POS]; the index, its null and the tests are ours.
+    Buckets of places as in Hofstätter et al., ECIR 2021; the index, its null and the tests are ours.
 
     When it misleads: passages with early and with late answers can differ in other ways, so a difference of buckets is
     no proof that the place is the cause; the second part of ``evenrank position sensitivity``, which moves the answer

@@ -23,6 +23,7 @@ SOURCES = {
 }
 """What the keys in docstrings stand for."""
 BY_NAME = {
+    "Hofstätter et al., ECIR 2021": SOURCES["POS"],
     "Bolukbasi et al. 2016": "Bolukbasi et al.: Man is to computer programmer as woman is to homemaker? Debiasing word "
     "embeddings. NeurIPS 2016.",
     "Gonen & Goldberg 2019": "Gonen and Goldberg: Lipstick on a pig: debiasing methods cover up systematic gender "
@@ -48,7 +49,7 @@ POSITION = (
         "answer-positions",
         "Answer positions",
         "measures/answers.py",
-        ("AnswerPositions",),
+        ("", "AnswerPositions"),
         "`evenrank position answers SQUAD.json`, `evenrank.positions_of` in Python.",
     ),
     Subject(
@@ -233,8 +234,10 @@ def _subject_page(subject: Subject) -> str:
         examples += filter(None, [example])
     return _with_sources(
         "\n\n".join(
-            [f"# {subject.title}", f"Use: {subject.use}", "## Definition", *definitions]
-            + ["## Worked example", *examples, "## When it misleads", *misleading]
+            [
+                *(f"# {subject.title}", f"Use: {subject.use}", "## Definition", *definitions),
+                *("## Worked example", *examples, "## When it misleads", *misleading),
+            ]
         )
         + "\n"
     )
@@ -270,6 +273,7 @@ def _markdown(text: str) -> str:
 
 
 def _with_sources(page: str) -> str:
-    used = [f"- [{key}] {source}" for key, source in SOURCES.items() if re.search(rf"\b{key}\b[^\[]*\]", page)]
-    used += [f"- {source}" for name, source in BY_NAME.items() if name in page]
-    return page + ("\n## Sources\n\n" + "\n".join(used) + "\n" if used else "")
+    used = {source: f"[{key}] " for key, source in SOURCES.items() if re.search(rf"\b{key}\b[^\[]*\]", page)}
+    used = {**{source: "" for name, source in BY_NAME.items() if name in page}, **used}
+    lines = [f"- {key}{source}" for source, key in used.items()]
+    return page + ("\n## Sources\n\n" + "\n".join(lines) + "\n" if lines else "")

@@ -4,9 +4,9 @@ The cheapest mitigation, and the yardstick of the others: a method is worth its 
 line from none to blind in the plane of effectiveness and bias.
 
 When it misleads: what an audit counts is the very words that are masked, so the ranker cannot see them, but other words
-that go with a group (a sport, a name, an occupation) stay. A query that asks about a group loses the word that it asks
-with. A collection whose answers speak of one group stays so: the audit reads the texts as they are, not the masked
-ones.
+that go with a group (a sport, a name, an occupation) stay. The mask itself stays too: it hides which group a passage
+speaks of, not that it speaks of one, and where clicked passages mostly do, a ranker learns to prefer masks. A query
+that asks about a group loses the word that it asks with.
 
 Worked example:
 

@@ -1,4 +1,17 @@
-"""Least-squares concept erasure [Belrose et al. 2023]: no linear classifier tells the groups apart."""
+"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier tells the groups apart.
+
+When it misleads: the guarantee is for the words that it was fitted on and for linear classifiers: other words keep part
+of their side, and a classifier with a kernel may find it in the fitted ones. Which words stand for the groups decides
+what is erased, and meaning that goes with the group goes too.
+
+Worked example: two words of a group at 1, two of the other at −1 on the first axis: after it both means are 0 there.
+
+>>> import numpy as np
+>>> from evenrank.embeddings import fit_leace
+>>> rows, groups = np.array([[1.0, 2.0], [1.0, -2.0], [-1.0, 2.0], [-1.0, -2.0]]), np.array([0, 0, 1, 1])
+>>> (fit_leace(rows, groups)(rows).round(6) + 0.0).tolist()
+[[0.0, 2.0], [0.0, -2.0], [0.0, 2.0], [0.0, -2.0]]
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,11 @@ from .evaluate import Background, Evaluation, Missing
 from .lists import RankedLists
 from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import delta_aprf, nprf, pairwise_wins, prf
-from .provider import set_scores, using_scores
+from .provider import add_measure, set_scores, using_scores
 from .registry import (
     APRF,
     BIAS_MEASURES,
+    CUTOFF,
     AbsARaB,
     AbsoluteDeltaAPRF,
     AbsoluteMeanARaB,
@@ -18,6 +19,7 @@ from .registry import (
     BiasMeasure,
     DeltaAPRF,
     FaiRR,
+    LinearMeasure,
     NFaiRR,
     RaB,
     describe,
@@ -29,6 +31,7 @@ from .registry import (
 __all__ = [
     "APRF",
     "BIAS_MEASURES",
+    "CUTOFF",
     "ARaB",
     "AbsARaB",
     "AbsoluteDeltaAPRF",
@@ -38,10 +41,12 @@ __all__ = [
     "DeltaAPRF",
     "Evaluation",
     "FaiRR",
+    "LinearMeasure",
     "Missing",
     "NFaiRR",
     "RaB",
     "RankedLists",
+    "add_measure",
     "delta_aprf",
     "describe",
     "is_bias",

@@ -34,6 +34,21 @@ class AnswerPositions:
     ``token`` (the word that the answer begins in, from 0; words are separated by white space), ``tokens`` (the
     passage's words), ``position`` = token / tokens, in [0, 1). Several matches of a pair are several rows.
     unmatched: ``query_id``, ``doc_id``, ``answer`` without a match, which no figure contains.
+
+    When it misleads: it describes the passages, not a ranker: early answers in a collection become a bias only where a
+    ranker learns from them. Every match counts, so a short answer ("he", "1990") is found at places that answer
+    nothing; ``--annotated`` takes the annotated place alone. Short passages pull relative starts towards 0: compare
+    with :meth:`uniform`, not with 1/2.
+
+    Worked example: the answer is the third of four words, so its place is 2/4.
+
+    >>> import polars as pl
+    >>> from evenrank.measures.answers import answer_positions
+    >>> spans = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "answer": ["tea"],
+    ...                       "answer_start": [9], "answer_end": [12]})
+    >>> found = answer_positions(spans, pl.DataFrame({"doc_id": ["d"], "text": ["we drank tea there"]}))
+    >>> found.mean, found.first_third
+    (0.5, 0.0)
     """
 
     table: pl.DataFrame

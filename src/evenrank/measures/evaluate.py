@@ -257,7 +257,7 @@ class Evaluation:
 
     def values(self, measure: Measure) -> Array:
         """The measure for each query of its axis [Q] or [J]. For ΔA-PRF, the first pole's PRF minus the second's."""
-        if measure.NAME in _LINEAR:
+        if _adds_up(measure):
             weights, scale, values = self._linear(measure)
             value = _sums(weights, values.first(self.scored_lists, weights.shape[1])) * scale
             if measure.NAME == "AbsARaB":
@@ -280,6 +280,9 @@ class Evaluation:
         # Where all lists reach the cutoff, their weights are the same.
         same = int(lengths.min(initial=depth)) >= depth
         weighed = lengths[:1] if same else lengths
+        if isinstance(measure, registry.LinearMeasure):
+            own = Column(lambda rows: measure.documents(self._scores, rows), self._kept_documents, measure.unknown)
+            return measure.weights(weighed, depth), defined, own
         if measure.NAME in ("FaiRR", "NFaiRR"):
             weights = neutrality.discount_weights(weighed, depth)
             if measure.NAME == "NFaiRR":
@@ -325,7 +328,7 @@ class Evaluation:
         if measure.NAME == "AbsARaB":
             expected: Array = np.mean([np.abs(draw) for draw in self._draws(measure, random=random)], axis=0)
             return expected
-        if measure.NAME in _LINEAR:
+        if _adds_up(measure):
             weights, scale, values = self._linear(measure)
             lists = self.scored_lists
             if random:
@@ -378,7 +381,7 @@ class Evaluation:
         For ΔA-PRF the values are per query what :meth:`values` gives; the run's range is that of the difference of
         means. All NaN for a measure that only ir_measures has, where documents are tied.
         """
-        if measure.NAME in _LINEAR:
+        if _adds_up(measure):
             weights, scale, values = self._linear(measure)
             depth = weights.shape[1]
             low, high = (
@@ -473,6 +476,13 @@ def _sums(weights: Array, values: Array) -> Array:
 
 _MANY_ROWS = 100_000
 _LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
+
+
+def _adds_up(measure: Measure) -> bool:
+    """Whether a measure's value is a weighted sum over ranks of a value of each document."""
+    return measure.NAME in _LINEAR or isinstance(measure, registry.LinearMeasure)
+
+
 DELTA = frozenset({"DeltaAPRF", "|DeltaAPRF|"})
 """Measures of the difference of two groups' PRF."""
 

@@ -39,7 +39,7 @@ def rab(magnitudes: Array, lengths: Array, cutoff: int) -> Array:
 def arab(magnitudes: Array, lengths: Array, cutoff: int) -> Array:
     """ARaB@cutoff [Q] of signed magnitudes [Q, ≥ cutoff] in rank order; NaN for an empty list.
 
-    >>> arab(np.array([[1.0, 0.0, -1.0]]), np.array([3]), 3).tolist()  # (1 + 1/2 + 0) / 3
+    >>> arab(np.array([[1.0, 0.0, -1.0]]), np.array([3]), 3).round(4).tolist()  # (1 + 1/2 + 0) / 3
     [0.5]
     """
     return _weighted(arab_weights(lengths, cutoff), magnitudes, lengths)

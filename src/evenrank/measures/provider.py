@@ -20,7 +20,7 @@ from evenrank.io.runs import Run
 from evenrank.io.scores import Scores, read_scores
 
 from .evaluate import BACKGROUND_DEPTH, Background, Evaluation, Missing
-from .registry import BIAS_MEASURES, GroupValue
+from .registry import BIAS_MEASURES, BiasMeasure, GroupValue
 
 
 @dataclass
@@ -120,6 +120,20 @@ class EvenrankProvider(Provider):  # type: ignore[misc]
         rows = [(row.query_id, row.doc_id, row.relevance) for row in QrelsConverter(qrels).as_namedtuple_iter()]
         schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
         return EvenrankEvaluator(measures, pl.DataFrame(rows, schema, orient="row"))
+
+
+def add_measure(measure: BiasMeasure) -> BiasMeasure:
+    """Makes a measure of your own (see :class:`LinearMeasure`) known by its name, to evenrank and to ir_measures.
+
+    Raises EvenrankError for a name that another measure has.
+    """
+    name = str(measure.NAME)
+    known = ir_measures.measures.registry.get(name)
+    if known is not None:
+        raise EvenrankError(f"there is a measure named {name} already")
+    ir_measures.measures.register(measure, name=name)
+    EvenrankProvider.SUPPORTED_MEASURES.append(_Supports(measure))
+    return measure
 
 
 provider = register(EvenrankProvider())

@@ -12,11 +12,12 @@ from ir_measures.measures import ParamInfo, register
 from ir_measures.measures.base import Agg
 
 from evenrank.io.errors import EvenrankError, shown
-from evenrank.io.scores import MAGNITUDES
+from evenrank.io.scores import MAGNITUDES, Scores
 
 Better = Literal["higher", "nearer zero"]
+Array = np.ndarray[Any, Any]
 
-_CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
+CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
 _MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
 _LABEL = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
 _POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', positive first; B may be 'rest'")
@@ -99,17 +100,52 @@ class BiasMeasure(Measure):  # type: ignore[misc]
         return SkipUndefined()
 
 
+class LinearMeasure(BiasMeasure):
+    """A measure that is a weighted sum of a value of each document: the base of measures of your own.
+
+    A subclass gives the weights and the values; ties, the reference rankings, intervals and tests follow from them.
+    It names the measure (``__name__``, ``NAME``, ``PRETTY_NAME``) and its parameters (``SUPPORTED_PARAMS``, with
+    :data:`CUTOFF` for ``@k``); :func:`evenrank.measures.add_measure` makes it known by name.
+    ``unknown``: the value of a document without scores (``--missing neutral``).
+    """
+
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF}
+    unknown = 0.0
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank, for lists of ``lengths`` [Q]; 0 where a list has no such rank.
+
+        ``depth``: the cutoff, or the length of the longest list where that is smaller.
+        """
+        raise NotImplementedError
+
+    def documents(self, scores: Scores, rows: Array) -> Array:
+        """The value [N] of each of the ``rows`` [N] of a score table."""
+        raise NotImplementedError
+
+
 class _RaB(BiasMeasure):
     """
     Rank bias: the mean signed magnitude (first pole minus second) of the first ``cutoff`` documents.
 
     RaB(q)@t = (1/min(t, n)) Σ_{i ≤ t} mag(d_i) [RS20, eq. 4]. Positive: the top speaks more of the first pole.
     Opposite queries cancel in the mean.
+
+    When it misleads: a mean near 0 can hide one query far on one side and another far on the other; ``AbsARaB@k`` keeps
+    both. It moves with how long texts are and how often they name a group, so figures of two collections, or of two
+    magnitudes, cannot be compared. A passage that quotes a sexist remark in order to refute it counts like the remark.
+
+    Worked example: three documents with signed magnitudes 1, 0 and −1, to depth 2: (1 + 0) / 2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import rab
+    >>> rab(np.array([[1.0, 0.0, -1.0]]), np.array([3]), 2).tolist()
+    [0.5]
     """
 
     __name__ = NAME = "RaB"
     PRETTY_NAME = "Rank Bias"
-    SUPPORTED_PARAMS = {"cutoff": _CUTOFF, "magnitude": _MAGNITUDE, "poles": _POLES}
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF, "magnitude": _MAGNITUDE, "poles": _POLES}
 
 
 class _ARaB(BiasMeasure):
@@ -117,6 +153,17 @@ class _ARaB(BiasMeasure):
     Average rank bias: the mean of RaB@t over t = 1 … cutoff, so the top ranks weigh most [RS20, eq. 5].
 
     Opposite queries cancel in the mean; AbsARaB keeps them.
+
+    When it misleads: as RaB, and it is mostly about the first ranks: with cutoff 10 the first document alone has 29 %
+    of the weight, so a tie or a single odd passage at the top moves it much. It does not know relevance: if the
+    documents that answer speak of one group, a perfect ranking leans towards it.
+
+    Worked example: signed magnitudes 1, 0 and −1, to depth 3. RaB@1 = 1, RaB@2 = 1/2, RaB@3 = 0; their mean is 1/2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import arab
+    >>> arab(np.array([[1.0, 0.0, -1.0]]), np.array([3]), 3).round(4).tolist()
+    [0.5]
     """
 
     __name__ = NAME = "ARaB"
@@ -125,14 +172,39 @@ class _ARaB(BiasMeasure):
 
 
 class _AbsARaB(_ARaB):
-    """Mean over queries of |ARaB|: bias in either direction counts."""
+    """
+    Mean over queries of the absolute value of ARaB [RS20, eq. 5]: bias in either direction counts.
+
+    When it misleads: noise alone makes it more than 0, the more the fewer gendered documents a list holds, so it is
+    never 0 in practice. Compare it with the reference ``random`` of the same candidates, not with 0.
+
+    Worked example: one query with ARaB 1/2, one with −1/2: the mean ARaB is 0, AbsARaB is 1/2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import arab
+    >>> both = arab(np.array([[1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]]), np.array([3, 3]), 3)
+    >>> float(both.mean()), round(float(abs(both).mean()), 4)
+    (0.0, 0.5)
+    """
 
     __name__ = NAME = "AbsARaB"
     PRETTY_NAME = "Mean of Absolute Average Rank Bias"
 
 
 class _AbsoluteMeanARaB(_ARaB):
-    """Absolute value of a run's mean ARaB, written ``|ARaB|@k``."""
+    """
+    Absolute value of a run's mean ARaB [RS20, eq. 5], written ``|ARaB|@k``.
+
+    When it misleads: it hides which side a run leans to, so two runs with equal values can lean to opposite sides. It
+    is a figure of the whole run: no query has one, and opposite queries cancel before the absolute value is taken.
+
+    Worked example: queries with ARaB 1/2 and −1/2 give |0| = 0, though neither list is balanced.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import arab
+    >>> abs(float(arab(np.array([[1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]]), np.array([3, 3]), 3).mean()))
+    0.0
+    """
 
     __name__ = NAME = "|ARaB|"
     PRETTY_NAME = "Absolute Mean of Average Rank Bias"
@@ -148,11 +220,22 @@ class _FaiRR(BiasMeasure):
     Fairness of exposure to neutral documents: Σ_{i ≤ cutoff} neutrality(d_i)/log2(1 + i) [RKS21, eq. 2].
 
     Its size depends on the query's candidates; NFaiRR can be compared.
+
+    When it misleads: a document without any group word is as neutral as one that speaks of all groups equally, and so
+    is one with no more group words than the threshold (1). A ranking of irrelevant neutral documents has the best
+    value.
+
+    Worked example: neutralities 1, 0 and 1/2: 1/log2(2) + 0 + (1/2)/log2(4) = 1 + 0 + 1/4.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.neutrality import fairr
+    >>> fairr(np.array([[1.0, 0.0, 0.5]]), np.array([3]), 3).tolist()
+    [1.25]
     """
 
     __name__ = NAME = "FaiRR"
     PRETTY_NAME = "Fairness of Retrieval Results"
-    SUPPORTED_PARAMS = {"cutoff": _CUTOFF}
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF}
     better: Better = "higher"
 
 
@@ -161,6 +244,19 @@ class _NFaiRR(_FaiRR):
     FaiRR over that of the background documents sorted by falling neutrality [RKS21, eq. 4]: 1 is the most neutral
     ranking of the background. Undefined where the background has no neutral document; above 1 where a run holds
     documents from outside the background.
+
+    When it misleads: its size depends on the background, so values from two papers with different backgrounds cannot be
+    compared. The reference ``neutral-first`` has 1.0 and may be useless as a ranking. Neutral wording is not fairness:
+    of two ideal neutral lists, one may still be about men only.
+
+    Worked example: neutralities 1, 0 and 1/2 in the run's order, the same three documents as background. FaiRR is 5/4;
+    the best order, 1, 1/2, 0, has 1 + (1/2)/log2(3) = 1.3155.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr
+    >>> three, length = np.array([[1.0, 0.0, 0.5]]), np.array([3])
+    >>> nfairr(fairr(three, length, 3), ideal_fairr(three, length, 3)).round(4).tolist()
+    [0.9502]
     """
 
     __name__ = NAME = "NFaiRR"
@@ -173,6 +269,18 @@ class _APRF(BiasMeasure):
     is not clicked in which the clicked one scores at least as high, averaged over queries [BEU19; IBBR, eq. 2–3].
 
     Ties count as wins, so a constant scorer gets 1: look at the tie mean beside it.
+
+    When it misleads: it is a measure of effectiveness for one group, and says nothing alone: compare the two groups'.
+    It looks at pairs within one list, so a group whose relevant documents the first stage never found is not missed.
+
+    Worked example: scores 3, 2, 1, 0; the first and the third document are clicked and of the group. The first beats
+    both others, the third one of two: 3 of 4 pairs.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import RankedLists, pairwise_wins, prf
+    >>> lists = RankedLists(np.array([0, 4]), np.array([3.0, 2.0, 1.0, 0.0]))
+    >>> prf(pairwise_wins(lists, np.array([0, 2])), np.array([True, True]), 1).tolist()
+    [0.75]
     """
 
     __name__ = NAME = "APRF"
@@ -189,6 +297,18 @@ class _DeltaAPRF(BiasMeasure):
     """
     ΔA-PRF: the mean PRF of the first pole minus that of the second, signed [IBBR, §2.2]. 0: clicked documents of both
     groups win equally often.
+
+    When it misleads: a ranker that ranks both groups equally badly has 0. The two means are over different queries,
+    those with a clicked document of each group, so a difference can come from the queries rather than from the ranker.
+    A tie counts as a win: many ties push both to 1 and the difference to 0.
+
+    Worked example: the list of APRF, the first document of the first pole, the third of the second: 2/2 − 1/2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import RankedLists, delta_aprf, pairwise_wins, prf
+    >>> wins = pairwise_wins(RankedLists(np.array([0, 4]), np.array([3.0, 2.0, 1.0, 0.0])), np.array([0, 2]))
+    >>> delta_aprf(prf(wins, np.array([True, False]), 1), prf(wins, np.array([False, True]), 1))
+    0.5
     """
 
     __name__ = NAME = "DeltaAPRF"
@@ -202,7 +322,19 @@ class _DeltaAPRF(BiasMeasure):
 
 
 class _AbsoluteDeltaAPRF(_DeltaAPRF):
-    """|ΔA-PRF| as published, written ``|DeltaAPRF|``. Tests are on the signed value."""
+    """
+    |ΔA-PRF| as published [IBBR, §2.2], written ``|DeltaAPRF|``. Tests are on the signed value.
+
+    When it misleads: as DeltaAPRF; and it hides which group loses. A mitigation that turns a lean of 0.1 into one of
+    −0.1 shows as no change.
+
+    Worked example: the two poles' PRF 1/2 and 1 differ by −1/2; written without its sign.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import delta_aprf
+    >>> abs(delta_aprf(np.array([0.5]), np.array([1.0])))
+    0.5
+    """
 
     __name__ = NAME = "|DeltaAPRF|"
     PRETTY_NAME = "Absolute Difference of Average Pairwise Ranking Fairness"
@@ -248,7 +380,7 @@ def parse_measure(text: str | Measure) -> Measure:
     plain = _ABSOLUTE.sub(lambda m: f"Absolute{'Mean' * (m[1] == 'ARaB')}{m[1]}{m[2] or m[3] or ''}", text.strip())
     try:
         measure = ir_measures.parse_measure(plain)
-        if measure.SUPPORTED_PARAMS.get("cutoff") is _CUTOFF and "cutoff" not in measure.params:
+        if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
             raise EvenrankError(f"--measures: {shown(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
             raise EvenrankError(f"--measures: {shown(text)} needs a group, such as {text}(group='m')")
@@ -284,5 +416,5 @@ def is_bias(measure: Measure) -> bool:
 
 
 def describe(measure: Measure) -> str:
-    """What a measure measures, from its docstring, as one line."""
-    return " ".join((type(measure).__doc__ or "").split())
+    """What a measure measures, from its docstring before "When it misleads", as one line."""
+    return " ".join((type(measure).__doc__ or "").partition("When it misleads:")[0].split())

@@ -29,6 +29,22 @@ class Buckets:
     ``index`` = 1 − min/max of the means, with its bootstrap interval; ``null``: its mean when the places are shuffled
     over the queries (noise alone makes it more than 0, the more the smaller the buckets), ``p``: the share of shuffles
     that give as much. ``slope``: of the values on the place, in effectiveness a unit of the place, with ``slope_p``.
+    Buckets of places as in Hofstätter et al., ECIR 2021; the index, its null and the tests are ours.
+
+    When it misleads: passages with early and with late answers can differ in other ways, so a difference of buckets is
+    no proof that the place is the cause; the second part of ``evenrank position sensitivity``, which moves the answer
+    within the same passage, is. The index is more than 0 by noise alone: compare it with ``null``. An answer beyond
+    what a ranker reads is lost by truncation, which is not the same as a preference for early text; such answers are
+    counted apart.
+
+    Worked example: two queries with early answers have 1.0 and 0.8, two with late ones 0.6 and 0.3. The bucket means
+    are 0.9 and 0.45, the index is 1 − 0.45/0.9.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.sensitivity import by_bucket
+    >>> found = by_bucket(np.array([1.0, 0.8, 0.6, 0.3]), np.array([0.1, 0.2, 0.7, 0.9]), (0.0, 0.5), 1.0)
+    >>> found.means.round(4).tolist(), round(found.index, 4)
+    ([0.9, 0.45], 0.5)
     """
 
     starts: tuple[float, ...]

@@ -25,6 +25,22 @@ class Similarity:
     NaN where no term has enough pairs. ``deviation`` [D + 1]: of all pairs' cosines at Δ; ``terms``, ``pairs`` [D + 1]:
     how many. ``delta_max``: the largest Δ with enough terms, −1 where there is none; D is at least that. ``common``
     [delta_max + 1]: ATS over the terms that have enough pairs at every Δ up to ``delta_max``, ``common_terms`` of them.
+
+    When it misleads: a falling curve says that vectors carry their place, not that the scores do: a ranker can ignore
+    what its vectors carry. Far distances have few terms, and which terms count changes with Δ; ``mats_common`` holds
+    them fixed. Values of rankers with vectors of other layers or sizes can be compared in sign only.
+
+    Worked example: one term stands at the places 0, 0, 1 and 2 of four passages; its vectors turn by 60° a place. Pairs
+    at Δ = 0: cosine 1; at Δ = 1: 1/2 (three pairs); at Δ = 2: −1/2 (two pairs). MATS = (1/2 + 3/2) / (2 − 1) = 2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.similarity import term_similarity
+    >>> places = np.array([0, 0, 1, 2])
+    >>> angle = np.pi / 3 * places
+    >>> vectors = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+    >>> found = term_similarity(vectors, np.zeros(4, np.int64), places, np.arange(4), min_pairs=1, min_terms=1)
+    >>> found.ats.round(4).tolist(), round(found.mats, 4)
+    ([1.0, 0.5, -0.5], 2.0)
     """
 
     ats: Floats

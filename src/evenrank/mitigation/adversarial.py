@@ -3,6 +3,20 @@
 Rekabsaz, Kopeinik & Schedl, SIGIR 2021, "Societal biases in retrieved contents: measurement framework and adversarial
 mitigation of BERT rankers" [RKS21], §4: a relevance head and, behind gradient reversal, a head that predicts whether
 the pair is gendered. What an adversary still finds afterwards is measured by a fresh one (:func:`attack`).
+
+When it misleads: an adversary at chance during training says little: a fresh one often still finds the group, which is
+why ``result.json`` reports a fresh one before and after. The label is whether a pair is gendered at all, not which
+group it speaks of, so a lean to one group is not what is trained against. Validation by effectiveness would choose an
+early checkpoint, before the adversary acts: ``keep = "last"``.
+
+Worked example: the adversary's gradient reaches the encoder with its sign turned and times the factor.
+
+>>> import torch
+>>> from evenrank.mitigation.adversarial import reverse_gradient
+>>> vectors = torch.tensor([1.0, 2.0], requires_grad=True)
+>>> reverse_gradient(vectors, factor=0.5).sum().backward()
+>>> vectors.grad.tolist()
+[-0.5, -0.5]
 """
 
 from __future__ import annotations

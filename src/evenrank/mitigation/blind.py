@@ -2,6 +2,19 @@
 
 The cheapest mitigation, and the yardstick of the others: a method is worth its name where it lies beyond the straight
 line from none to blind in the plane of effectiveness and bias.
+
+When it misleads: what an audit counts is the very words that are masked, so the ranker cannot see them, but other words
+that go with a group (a sport, a name, an occupation) stay. The mask itself stays too: it hides which group a passage
+speaks of, not that it speaks of one, and where clicked passages mostly do, a ranker learns to prefer masks. A query
+that asks about a group loses the word that it asks with.
+
+Worked example:
+
+>>> import polars as pl
+>>> from evenrank.groups import Scoring, load_lexicon
+>>> from evenrank.mitigation.blind import mask_texts
+>>> mask_texts(pl.Series(["Her brother painted it.", "It was painted."]), Scoring(load_lexicon("gender-en"))).to_list()
+['[MASK] [MASK] painted it.', 'It was painted.']
 """
 
 from __future__ import annotations

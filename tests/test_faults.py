@@ -220,7 +220,7 @@ def test_any_damage(tmp_path: Path, name: str) -> None:
     read, file, contents = READERS[name]
     path = tmp_path / file
     answers = 0
-    for seed in range(200):
+    for seed in range(120):
         drawn = random.Random(f"{name} {seed}")
         content = drawn.choice(contents)
         path.write_bytes(damaged(drawn, content) if seed else content)
@@ -454,7 +454,7 @@ runs = st.lists(
 
 
 @given(runs, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE)
 def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     def read(path: Path) -> list[Any]:
@@ -475,7 +475,7 @@ judgements = st.lists(
 
 
 @given(judgements, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_judgements_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_qrels, lambda path: read_qrels(path).rows(), place / "qrels", lines, packing)
 
@@ -492,7 +492,7 @@ texts = st.lists(
 
 
 @given(texts, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(["d1\ta\rd2\tb\r"], LINES_ALONE)
 @example(["id\ttext", "d1\ta"], LINES_ALONE)
 def test_texts_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
@@ -520,7 +520,7 @@ objects = st.lists(
 
 
 @given(objects, PACKED, st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_json_texts_as_they_stand(place: Path, rows: list[Any], packing: Packing, ascii: bool) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii) for row in rows if ascii or "\\ud800" not in json.dumps(row)]
     # The first line tells a file of JSON from one of tabs.
@@ -543,7 +543,7 @@ entries = st.lists(
 
 
 @given(entries, PACKED)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_lexicons_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_lexicon, lambda path: list(load_lexicon(path).words), place / "lexicon", lines, packing)
 
@@ -559,7 +559,7 @@ vectors = st.lists(
 
 
 @given(vectors, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_vectors_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     lines = ["first 1 2", *lines]
 
@@ -588,7 +588,7 @@ groups = st.lists(
 
 
 @given(groups, PACKED)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_groups_as_they_stand(place: Path, rows: list[Any], packing: Packing) -> None:
     lines = [json.dumps(row) for row in rows]
     check_against(slow_groups, lambda path: read_group_file(path).rows(), place / "groups", lines, packing)

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenrank.embeddings import read_sets, read_vectors, read_word_list
+from evenrank.embeddings import Vectors, read_sets, read_vectors, read_word_list
 from evenrank.groups import load_lexicon, tokenize
 from evenrank.io import EvenrankError, files, read_qrels, read_queries, read_run, read_scores, scan_collection
 from evenrank.io.squad import load_squad, read_answers
@@ -227,6 +227,36 @@ def test_any_damage(tmp_path: Path, name: str) -> None:
         answers += told(read, path)[1] == ""
     # Some damage is none: had nothing been read, nothing would have been tested.
     assert answers > 1
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("file", ["words.json", "vectors.safetensors"])
+def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str, mmap: bool) -> None:
+    pytest.importorskip("safetensors")
+    matrix = np.arange(12, dtype=np.float32).reshape(4, 3)
+    Vectors(("she", "he", "é", "king"), matrix).save(tmp_path / "v")
+    path = tmp_path / "v" / file
+    whole = path.read_bytes()
+    for seed in range(100):
+        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
+        found, said = told(lambda folder: read_vectors(folder, mmap=mmap), tmp_path / "v")
+        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
+def test_any_damage_to_a_transformer(tmp_path: Path, file: str) -> None:
+    torch_file = pytest.importorskip("safetensors.torch")
+    torch = pytest.importorskip("torch")
+    vocabulary = {"[PAD]": 0, "she": 1, "##s": 2, "he": 3}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocabulary}}))
+    torch_file.save_file({"word_embeddings.weight": torch.arange(8.0).reshape(4, 2)}, tmp_path / "model.safetensors")
+    path = tmp_path / file
+    whole = path.read_bytes()
+    assert read_vectors(tmp_path).words == ("she", "he")
+    for seed in range(100):
+        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
+        found, said = told(read_vectors, tmp_path)
+        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
 
 
 # --- What is right is read as it stands, what is wrong is refused: against slow, obvious readers ----------------------

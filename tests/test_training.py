@@ -456,6 +456,17 @@ def test_blind_training_sees_no_group_word(gendered, tmp_path):
     assert audit["runs"]["tiny"]["measures"]["NFaiRR@10"]["mean"] < 1
 
 
+@pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
+def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
+    from evenrank.training.run import _last_checkpoint
+
+    for step, content in ((4, "{}"), (8, state), (12, None)):
+        (tmp_path / "checkpoints" / f"checkpoint-{step}").mkdir(parents=True)
+        if content is not None:
+            (tmp_path / "checkpoints" / f"checkpoint-{step}" / "trainer_state.json").write_text(content)
+    assert _last_checkpoint(tmp_path).name == "checkpoint-4"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bytes", [1 << 11, 1 << 13, 1 << 15])
 def test_no_room_for_a_checkpoint(home, tmp_path, bytes):

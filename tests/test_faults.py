@@ -23,7 +23,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenrank.embeddings import read_sets, read_vectors, read_word_list
+from evenrank.embeddings import Vectors, read_sets, read_vectors, read_word_list
 from evenrank.groups import load_lexicon, tokenize
 from evenrank.io import EvenrankError, files, read_qrels, read_queries, read_run, read_scores, scan_collection
 from evenrank.io.squad import load_squad, read_answers
@@ -220,13 +220,43 @@ def test_any_damage(tmp_path: Path, name: str) -> None:
     read, file, contents = READERS[name]
     path = tmp_path / file
     answers = 0
-    for seed in range(200):
+    for seed in range(120):
         drawn = random.Random(f"{name} {seed}")
         content = drawn.choice(contents)
         path.write_bytes(damaged(drawn, content) if seed else content)
         answers += told(read, path)[1] == ""
     # Some damage is none: had nothing been read, nothing would have been tested.
     assert answers > 1
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("file", ["words.json", "vectors.safetensors"])
+def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str, mmap: bool) -> None:
+    pytest.importorskip("safetensors")
+    matrix = np.arange(12, dtype=np.float32).reshape(4, 3)
+    Vectors(("she", "he", "é", "king"), matrix).save(tmp_path / "v")
+    path = tmp_path / "v" / file
+    whole = path.read_bytes()
+    for seed in range(100):
+        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
+        found, said = told(lambda folder: read_vectors(folder, mmap=mmap), tmp_path / "v")
+        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
+def test_any_damage_to_a_transformer(tmp_path: Path, file: str) -> None:
+    torch_file = pytest.importorskip("safetensors.torch")
+    torch = pytest.importorskip("torch")
+    vocabulary = {"[PAD]": 0, "she": 1, "##s": 2, "he": 3}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocabulary}}))
+    torch_file.save_file({"word_embeddings.weight": torch.arange(8.0).reshape(4, 2)}, tmp_path / "model.safetensors")
+    path = tmp_path / file
+    whole = path.read_bytes()
+    assert read_vectors(tmp_path).words == ("she", "he")
+    for seed in range(100):
+        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
+        found, said = told(read_vectors, tmp_path)
+        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
 
 
 # --- What is right is read as it stands, what is wrong is refused: against slow, obvious readers ----------------------
@@ -454,7 +484,7 @@ runs = st.lists(
 
 
 @given(runs, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE)
 def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     def read(path: Path) -> list[Any]:
@@ -475,7 +505,7 @@ judgements = st.lists(
 
 
 @given(judgements, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_judgements_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_qrels, lambda path: read_qrels(path).rows(), place / "qrels", lines, packing)
 
@@ -492,7 +522,7 @@ texts = st.lists(
 
 
 @given(texts, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(["d1\ta\rd2\tb\r"], LINES_ALONE)
 @example(["id\ttext", "d1\ta"], LINES_ALONE)
 def test_texts_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
@@ -520,7 +550,7 @@ objects = st.lists(
 
 
 @given(objects, PACKED, st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_json_texts_as_they_stand(place: Path, rows: list[Any], packing: Packing, ascii: bool) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii) for row in rows if ascii or "\\ud800" not in json.dumps(row)]
     # The first line tells a file of JSON from one of tabs.
@@ -543,7 +573,7 @@ entries = st.lists(
 
 
 @given(entries, PACKED)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_lexicons_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_lexicon, lambda path: list(load_lexicon(path).words), place / "lexicon", lines, packing)
 
@@ -559,7 +589,7 @@ vectors = st.lists(
 
 
 @given(vectors, PACKED)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_vectors_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     lines = ["first 1 2", *lines]
 
@@ -588,7 +618,7 @@ groups = st.lists(
 
 
 @given(groups, PACKED)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_groups_as_they_stand(place: Path, rows: list[Any], packing: Packing) -> None:
     lines = [json.dumps(row) for row in rows]
     check_against(slow_groups, lambda path: read_group_file(path).rows(), place / "groups", lines, packing)

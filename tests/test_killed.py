@@ -51,12 +51,12 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", ["score", "negatives", "rotate", pytest.param("audit", marks=pytest.mark.slow)])
 def test_killed_and_started_again(source: Path, tmp_path: Path, name: str) -> None:
-    given = {"home": str(tmp_path), "source": str(source), "arguments": COMMANDS[name], "moments": 6}
+    given = {"home": str(tmp_path), "source": str(source), "arguments": COMMANDS[name], "moments": 4}
     program = [sys.executable, str(Path(__file__).parent / "killed.py"), json.dumps(given)]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert told["ended"] == [0, *[signal.SIGKILL] * 6, 0], done.stderr
+    assert told["ended"] == [0, *[signal.SIGKILL] * 4, 0], done.stderr
     # Some were killed with a file half written: had none, the tidying would not have been tested.
     assert any(name.startswith(".") and name.endswith(".part") for name in told["left"]), told
     whole, killed = ({path.name: path.read_bytes() for path in (tmp_path / of).iterdir()} for of in ("whole", "killed"))

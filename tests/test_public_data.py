@@ -238,3 +238,23 @@ def test_the_command(server: Served, tmp_path: Path, known: None, monkeypatch: p
     assert run("fetch", "nothing", "--to", str(tmp_path)) == 2
     message = "evenrank: no public data named 'nothing': expected one of words, gone, away, moved, other\n"
     assert capsys.readouterr().err == message
+
+
+def test_a_path_that_climbs_out_of_its_folder(
+    server: Served, tmp_path: Path, known: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a" / "b"
+    content = b"x"
+    for number, path in enumerate(["../../../up.txt", "/etc/up.txt", "lists/../../up.txt", "lists/..", "..", "."]):
+        file = described("up", path, content)
+        server.content[file.url("")] = content
+        monkeypatch.setattr(public_data, "public_data", lambda file=file: {"up": PublicData("up", (file,))})
+        try:
+            written = fetch("up", folder / str(number), base_url=server.url)
+        except EvenrankError:
+            assert path[-1] == "."
+        else:
+            assert written == [folder / str(number) / "up.txt"]
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == ["b"]
+    assert all(path.parent.parent == folder for path in folder.rglob("*") if path.is_file())

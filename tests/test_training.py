@@ -454,3 +454,39 @@ def test_blind_training_sees_no_group_word(gendered, tmp_path):
     # So is the audit of the card.
     audit = json.loads((made / "audit.json").read_text(encoding="utf-8"))
     assert audit["runs"]["tiny"]["measures"]["NFaiRR@10"]["mean"] < 1
+
+
+@pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
+def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
+    from evenrank.training.run import _last_checkpoint
+
+    for step, content in ((4, "{}"), (8, state), (12, None)):
+        (tmp_path / "checkpoints" / f"checkpoint-{step}").mkdir(parents=True)
+        if content is not None:
+            (tmp_path / "checkpoints" / f"checkpoint-{step}" / "trainer_state.json").write_text(content)
+    assert _last_checkpoint(tmp_path).name == "checkpoint-4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bytes", [1 << 11, 1 << 13, 1 << 15])
+def test_no_room_for_a_checkpoint(home, tmp_path, bytes):
+    """The first file that is longer than there is room for, whichever it is, is named in a line."""
+    program = (
+        "import resource, sys\n"
+        "from evenrank.cli import main\n"
+        "from evenrank.training import run\n"
+        "limit = int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, limit)\n"
+        "main()\n"
+    )
+    command = ["train", str(home / "r.toml"), "--set", f'out="{tmp_path / "a"}"']
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(bytes), *command], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith(f"evenrank: {tmp_path}")
+    said = "the file could not be written whole" if bytes == 1 << 15 else "File too large"
+    assert ended.stderr.endswith(f": cannot be written: {said}\n")
+    left = [path for path in tmp_path.rglob("*") if path.name.startswith(".") or path.name == "checkpoint-4"]
+    assert left == []

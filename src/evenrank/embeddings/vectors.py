@@ -102,10 +102,11 @@ class Vectors:
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
             if len(set(words)) < len(words):
                 raise InputError(folder, f"{_WORDS}: a word stands twice")
+            "".join(words).encode()  # half a surrogate pair is a ValueError
             return cls(tuple(words), matrix)
         except InputError:
             raise
-        except (OSError, ValueError, KeyError, SafetensorError, EvenrankError) as error:
+        except (OSError, ValueError, KeyError, RecursionError, SafetensorError, EvenrankError) as error:
             raise InputError(folder, f"the folder holds no word vectors ({str(error).splitlines()[0]})") from None
 
 
@@ -210,8 +211,9 @@ def _word_pieces(folder: Path) -> dict[str, int]:
         if "merges" in model or model.get("type", "WordPiece") != "WordPiece":
             raise InputError(file, "expected a WordPiece vocabulary: other kinds do not mark whole words")
         special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
+        "".join(model["vocab"]).encode()  # half a surrogate pair is a ValueError
         return {word: int(row) for word, row in model["vocab"].items() if word not in special}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(folder, f"no vocabulary can be read ({type(error).__name__}: {error})") from None
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import InputError, MissingExtraError
+from .errors import EvenrankError, InputError, MissingExtraError
 
 try:
     import fcntl
@@ -208,8 +208,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.umask(mask)
             part.chmod(0o666 & ~mask)
             part.replace(target)
-        except OSError as error:
-            raise InputError(path, f"cannot be written: {_reason(error)}") from None
+        except Exception as error:
+            reason = why_unwritten(error)
+            if reason is None:
+                raise
+            raise InputError(path, f"cannot be written: {reason}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -276,6 +279,22 @@ def remove_unlocked(path: Path) -> None:
             path.unlink()
         finally:
             os.close(handle)
+
+
+def why_unwritten(error: Exception) -> str | None:
+    """What the system says where a file could not be written; None for another error.
+
+    Polars, safetensors and PyTorch have errors of their own around that of the system, or instead of it.
+    """
+    if isinstance(error, EvenrankError):
+        return None
+    if isinstance(error, OSError):
+        return _reason(error)
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    if number is not None:
+        return os.strerror(int(number[1]))
+    torch_writer = any(name in str(error) for name in ("PytorchStreamWriter", "inline_container"))
+    return "the file could not be written whole" if torch_writer else None
 
 
 def _reason(error: OSError) -> str:

@@ -121,14 +121,25 @@ def _parquet_groups(path: str | os.PathLike[str]) -> pl.DataFrame:
 def _json_groups(path: str | os.PathLike[str]) -> pl.DataFrame:
     parts = []
     for block in line_blocks(path):
-        rows = []
+        queries, docs, labels, lines = [], [], [], []
         for line, content in lines_of(block).iter_rows():
             try:
-                rows.append((*_json_group(json.loads(content)), line))
+                query, of_query, grades = _json_group(json.loads(content))
             except (ValueError, RecursionError):
                 expected = "expected a JSON object with query_id, and lists under doc_id and label (numbers)"
                 raise InputError(path, f"{expected}, found {shown(content)}", line=line) from None
-        parts.append(pl.DataFrame(rows, schema={**_GROUP, "line": pl.UInt32}, orient="row"))
+            queries.append(query)
+            docs.append(of_query)
+            labels.append(grades)
+            lines.append(line)
+        # Arrow makes lists of lists into columns several times faster than polars.
+        columns = {
+            "query_id": pa.array(queries, pa.large_string()),
+            "doc_id": pa.array(docs, pa.large_list(pa.large_string())),
+            "label": pa.array(labels, pa.large_list(pa.float64())),
+            "line": pa.array(lines, pa.uint32()),
+        }
+        parts.append(pl.DataFrame(pa.table(columns)))
     table = pl.concat(parts)
     if not table.height:
         raise InputError(path, "the file has no line")

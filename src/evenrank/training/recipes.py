@@ -227,7 +227,7 @@ def _set(data: dict[str, Any], setting: str) -> None:
         raise EvenrankError(f"--set: expected key=value, found {shown(setting)}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value
     *parents, last = key.strip().split(".")
     place = data

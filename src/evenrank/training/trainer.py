@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from evenrank.io import EvenrankError, write_text
+from evenrank.io import EvenrankError, InputError, write_text
+from evenrank.io.files import why_unwritten
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.protocol import Ranker
 
@@ -177,7 +179,16 @@ class RankingTrainer(Trainer):
             folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / _WEIGHT, json.dumps(self.fair.weight.state()))
-        super()._save_checkpoint(model, trial)
+        try:
+            super()._save_checkpoint(model, trial)
+        except Exception as error:
+            reason = why_unwritten(error)
+            if reason is None:
+                raise
+            # Half a checkpoint is of no use, and its room may be needed.
+            folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
+            shutil.rmtree(folder, ignore_errors=True)
+            raise InputError(folder, f"cannot be written: {reason}") from None
 
     def restore(self, checkpoint: Path) -> None:
         """What the fair term needs to go on from a checkpoint; the rest is the trainer's own."""
@@ -271,8 +282,11 @@ class Log(TrainerCallback):
         """One line: the step, the epoch and what was logged."""
         if not state.is_world_process_zero or not logs:
             return
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"step": state.global_step, "epoch": state.epoch, **logs}) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"step": state.global_step, "epoch": state.epoch, **logs}) + "\n")
+        except OSError as error:
+            raise InputError(self.path, f"cannot be written: {why_unwritten(error)}") from None
 
 
 def _arguments(recipe: Recipe, items: int) -> TrainingArguments:

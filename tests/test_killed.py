@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,89 @@ def test_killed_and_started_again(source: Path, tmp_path: Path, name: str) -> No
     whole, killed = ({path.name: path.read_bytes() for path in (tmp_path / of).iterdir()} for of in ("whole", "killed"))
     assert killed == whole
     assert len(whole) > len(list(source.iterdir()))
+
+
+DYING = """
+import os, signal, sys, threading
+import evenrank
+from evenrank.cli import main
+home, stop, count = os.path.dirname(evenrank.__file__), int(sys.argv.pop(1)), 0
+def note(frame, event, _):
+    global count
+    if event == "call" and frame.f_code.co_filename.startswith(home):
+        count += 1
+        if count == stop:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.argv[0] = "evenrank"
+sys.setprofile(note)
+threading.setprofile(note)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    print(count)
+"""
+RECIPE = """
+name = "small"
+out = "trained"
+[ranker]
+kind = "knrm"
+vector_size = 8
+[data]
+collection = "c.tsv"
+queries = "q.tsv"
+qrels = "qrels"
+run = "r.run"
+negatives = 2
+[validation]
+queries = "q.tsv"
+qrels = "qrels"
+run = "r.run"
+[loss]
+name = "nll"
+[training]
+batch = 4
+epochs = 4
+evaluate_every = 3
+"""
+
+
+def dying(folder: Path, stop: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", DYING, str(stop), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_training_and_re_ranking_killed_at_drawn_moments(source: Path, tmp_path: Path, seed: int) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    rng = np.random.default_rng(seed)
+    rerank = ["rerank", "r.run", "--model", "trained/model", *INPUTS[:4], "--batch-size", "1", "--out", "new.run"]
+    ends = {}
+    for name in ("whole", "killed"):
+        folder = tmp_path / name
+        shutil.copytree(source, folder)
+        (folder / "r.toml").write_text(RECIPE)
+        for command in (["train", "r.toml"], rerank):
+            if name == "killed":
+                died = dying(folder, int(rng.integers(1, ends["whole", command[0]])), *command)
+                assert died.returncode == -signal.SIGKILL, died.stderr
+            again = ["--resume"] if (folder / "trained" / "recipe.toml").exists() and command[0] == "train" else []
+            done = dying(folder, -1, *command, *again)
+            assert done.returncode == 0, done.stderr
+            ends[name, command[0]] = int(done.stdout.splitlines()[-1])
+    whole, killed = (files_of(tmp_path / name) for name in ("whole", "killed"))
+    assert killed.keys() == whole.keys()
+    # The log and the trainer's own state tell of times, and of the start anew.
+    same = [name for name in whole if name.endswith((".safetensors", ".run")) and "checkpoint-" not in name]
+    assert {"new.run", "trained/validation.run", "trained/model/model.safetensors"} <= set(same)
+    assert {name: killed[name] for name in same} == {name: whole[name] for name in same}
 
 
 def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:

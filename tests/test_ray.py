@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from evenrank.groups import Scoring, load_lexicon, score_collection
 from evenrank.io import EvenrankError, InputError, MissingExtraError, read_scores, scan_collection, shards
+from evenrank.io.folders import UNFINISHED
 from evenrank.io.ray_engine import Cluster, on_ray, write_parts
-from evenrank.io.shards import UNFINISHED, Shard, shards_of
+from evenrank.io.shards import Shard, shards_of
 from evenrank.mitigation.rotation import rotate_collection
 
 ray = pytest.importorskip("ray", reason="needs the extra [ray]")

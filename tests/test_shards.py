@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from evenrank.groups import Scoring, load_lexicon, score_collection
 from evenrank.io import EvenrankError, InputError, read_queries, read_scores, scan_collection
 from evenrank.io.files import atomic_path
-from evenrank.io.shards import UNFINISHED, files_of, shard_batches, shards_of
+from evenrank.io.folders import UNFINISHED, files_of
+from evenrank.io.shards import shard_batches, shards_of
 
 
 def whole(path: Path | str) -> pl.DataFrame:

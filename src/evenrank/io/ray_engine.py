@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from .errors import EvenrankError, MissingExtraError, shown
 from .files import file_system, open_raw, write_text
+from .folders import UNFINISHED, joined, part_name
 from .progress import progress
-from .shards import UNFINISHED, Shard, joined, part_name
+from .shards import Shard
 
 Engine = Literal["local", "ray"]
 Work = Callable[[int], Mapping[str, Any]]

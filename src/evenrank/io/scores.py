@@ -14,7 +14,7 @@ import polars as pl
 
 from .errors import EvenrankError, InputError, shown
 from .files import open_parquet
-from .shards import files_of
+from .folders import files_of
 from .tables import IdIndex, first_repeat
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]

@@ -1,55 +1,19 @@
-"""Collections of several files, and the parts of files that can be read apart."""
+"""The parts of a collection's files that can be read apart."""
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from .errors import EvenrankError, InputError
-from .files import file_system, is_gzip, open_parquet, open_raw
-
-if TYPE_CHECKING:
-    import polars as pl
+from .files import is_gzip, open_parquet, open_raw
+from .folders import files_of
+from .texts import file_batches
 
 SHARD_BYTES = 1 << 26
-UNFINISHED = "_unfinished.json"
-"""In a folder that a command is writing parts into; it goes when all are there."""
-
-
-def files_of(path: str | os.PathLike[str]) -> list[str]:
-    """The files that a path names: itself, those of a folder, or those that match a pattern, in the order of names.
-
-    In a folder names that begin with ``.`` or ``_`` are left out, and manifests. Raises InputError for a folder that
-    holds none, or that a command has not finished.
-    """
-    name = os.fspath(path)
-    elsewhere = file_system(name)
-    if elsewhere is None:
-        if os.path.isdir(name):
-            inside = sorted(entry.path for entry in os.scandir(name) if entry.is_file())
-        elif os.path.lexists(name) or not glob.has_magic(name):
-            return [name]
-        else:
-            inside = sorted(file for file in glob.glob(name) if os.path.isfile(file))
-    else:
-        system, place = elsewhere
-        if glob.has_magic(place):
-            inside = sorted(system.unstrip_protocol(file) for file in system.glob(place))
-        elif system.isdir(place):
-            inside = sorted(system.unstrip_protocol(file) for file in system.ls(place, detail=False))
-        else:
-            return [name]
-    if any(os.path.basename(file) == UNFINISHED for file in inside):
-        raise InputError(name, "unfinished: the command that writes it has to be run again")
-    kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
-    kept = [file for file in kept if not file.endswith(".manifest.json")]
-    if not kept:
-        raise InputError(name, "no file in it")
-    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +78,9 @@ def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:
 
     Raises InputError with the line in the whole file.
     """
-    from .texts import _file_batches
-
     span = None if shard.stop < 0 else (shard.start, shard.stop)
     try:
-        yield from (batch for batch in _file_batches(shard.path, "doc_id", span) if batch.height)
+        yield from (batch for batch in file_batches(shard.path, "doc_id", span) if batch.height)
     except InputError as error:
         if error.line is None or shard.start == 0:
             raise
@@ -127,14 +89,3 @@ def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:
             for _ in range(0, shard.start, 1 << 20):
                 before += stream.read(min(1 << 20, shard.start - stream.tell())).count(b"\n")
         raise InputError(error.path, error.message, line=before + error.line - 1) from None
-
-
-def part_name(number: int, form: str) -> str:
-    """The name of a part: ``part-000012.parquet``."""
-    return f"part-{number:06d}.{form}"
-
-
-def joined(folder: str | os.PathLike[str], name: str) -> str:
-    """A file in a folder, of this machine or a URL."""
-    text = os.fspath(folder)
-    return f"{text.rstrip('/')}/{name}" if "://" in text else str(Path(text) / name)

@@ -15,7 +15,7 @@ import polars as pl
 from . import irds
 from .errors import InputError, shown
 from .files import Block, line_blocks, open_binary, open_parquet, read_bytes
-from .shards import files_of
+from .folders import files_of
 from .tables import IdIndex, csv_drops, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
@@ -123,10 +123,10 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
         yield from irds.batches(os.fspath(path), id_column)
         return
     for file in files_of(path):
-        yield from _file_batches(file, id_column)
+        yield from file_batches(file, id_column)
 
 
-def _file_batches(
+def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: between two places (bytes, of Parquet row groups) only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -198,6 +199,9 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+        # What a killed process left: a folder is saved to by one process at a time.
+        for left in target.glob(".saving-*"):
+            shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=target) as part, hushed():
             yield part
             for file in sorted(path for path in Path(part).rglob("*") if path.is_file()):

@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "data": {"negatives": 1},
         "training": {
             "batch": 32,
-            "max_steps": 120,
+            "max_steps": 90,
             "learning_rate": 3e-4,
             "learning_rates": {"embeddings": 0.0, "head": 1e-3},
         },

@@ -34,7 +34,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "data": {"negatives": 1},
         "training": {
             "batch": 32,
-            "max_steps": 90,
+            "max_steps": 150,
+            "precision": "bfloat16",
             "learning_rate": 3e-4,
             "learning_rates": {"embeddings": 0.0, "head": 1e-3},
         },

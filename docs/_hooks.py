@@ -85,7 +85,7 @@ MITIGATIONS = (
     Subject(
         "bias-aware-negatives",
         "Bias-aware negatives",
-        "mitigation/negatives.py",
+        "mitigation/negatives",
         ("", "beta", "candidates", "sample"),
         "`evenrank negatives RUN …`, then `groups` under `[data]` in a recipe.",
     ),
@@ -106,7 +106,7 @@ MITIGATIONS = (
     Subject(
         "rotation",
         "Rotation",
-        "mitigation/rotation.py",
+        "mitigation/rotation",
         ("", "sentence_starts", "moved_span"),
         '`evenrank rotate COLLECTION --out C2`; `rotate = "word"` under `[data]` in a recipe.',
     ),
@@ -219,11 +219,7 @@ def _measure_page(measure: Any) -> str:
 
 
 def _subject_page(subject: Subject) -> str:
-    tree = ast.parse((ROOT / "src" / "evenrank" / subject.module).read_text(encoding="utf-8"))
-    documented = {"": ast.get_docstring(tree) or ""}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            documented[node.name] = ast.get_docstring(node) or ""
+    documented = _docstrings(ROOT / "src" / "evenrank" / subject.module)
     home = f"evenrank.{subject.module.removesuffix('.py').replace('/', '.')}"
     definitions, misleading, examples = [], [], []
     for name in subject.names:
@@ -241,6 +237,19 @@ def _subject_page(subject: Subject) -> str:
         )
         + "\n"
     )
+
+
+def _docstrings(module: Path) -> dict[str, str]:
+    """The docstrings of a module, or of a package: by the name of the function or class; its own has none."""
+    documented = {}
+    # A package's own comes last, and stands for it.
+    for file in sorted(module.glob("*.py"), reverse=True) if module.is_dir() else [module]:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        documented[""] = ast.get_docstring(tree) or ""
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                documented[node.name] = ast.get_docstring(node) or ""
+    return documented
 
 
 def parts(docstring: str) -> tuple[str, str, str]:

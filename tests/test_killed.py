@@ -163,6 +163,20 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *others])
 
 
+def test_the_same_of_folders(tmp_path: Path) -> None:
+    forsaken = tmp_path / f".saving.{files._HOST}-abcd1234.part"
+    forsaken.mkdir()
+    (forsaken / "config.json").write_text("half")
+    with files.folder_within(tmp_path, "saving") as first:
+        assert not forsaken.exists()
+        with files.folder_within(tmp_path, "saving") as second:
+            assert sorted(tmp_path.iterdir()) == sorted([first, second])
+            (second / "config.json").write_text("whole")
+            second.rename(tmp_path / "model")
+        assert first.is_dir()
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "config.json"]
+
+
 def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
     target = tmp_path / ("é" * 127)
     write_text(target, "all")

@@ -406,10 +406,10 @@ def test_the_pieces_give_what_the_command_gives(large, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
 def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
-    from evenrank.mitigation import negatives
+    from evenrank.mitigation.negatives import formats
 
     # Parts of a few groups, as in a large file.
-    monkeypatch.setattr(negatives, "_TEXTS", 50)
+    monkeypatch.setattr(formats, "_TEXTS", 50)
     tables = {}
     for format in ("groups", "labeled-list", "labeled-pair", "n-tuple"):
         out = tmp_path / f"{format}.{suffix}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -216,4 +217,33 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "ray", None)
     make: Callable[[], Any] = dict
     with pytest.raises(MissingExtraError, match=r'--engine ray needs the extra \[ray\]: pip install "evenrank\[ray\]"'):
+        next(on_ray([0], make, Cluster()))
+
+
+def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    make: Callable[[], Any] = dict
+    with socket.socket() as taken:
+        # Bound, but nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with pytest.raises(EvenrankError, match=f"no connection to RAY_ADDRESS={address}: Connection refused"):
+            next(on_ray([0], make, Cluster()))
+
+
+def test_a_cluster_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lost:
+        """A data set whose work cannot be done any more."""
+
+        def map_batches(self, *_: Any, **__: Any) -> Lost:
+            return self
+
+        def iter_rows(self) -> Iterator[Any]:
+            raise ray.exceptions.OutOfMemoryError("first line\nno memory on 3 machines")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray.data, "from_items", lambda *_, **__: Lost())
+    make: Callable[[], Any] = dict
+    with pytest.raises(EvenrankError, match=r"^--engine ray: no memory on 3 machines$"):
         next(on_ray([0], make, Cluster()))

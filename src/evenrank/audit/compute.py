@@ -9,9 +9,8 @@ from ir_measures import Measure
 
 from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon
 from evenrank.io import Magnitude, Order, Run, Scores, read_qrels
-from evenrank.measures import Background, Evaluation, Missing
+from evenrank.measures import BACKGROUND_DEPTH, Background, Evaluation, Missing
 from evenrank.measures import statistics as st
-from evenrank.measures.evaluate import BACKGROUND_DEPTH
 
 from .comparison import with_statistics
 from .figures import SHOWN_DEPTH, measure_run, query_axis

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.measures import Evaluation
-from evenrank.measures.evaluate import DELTA
+from evenrank.measures import DELTA, Evaluation
 from evenrank.measures.pairwise import delta_aprf
 
 from .result import Interval

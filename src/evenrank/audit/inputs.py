@@ -14,8 +14,7 @@ from evenrank.groups import Lexicon, Scoring, score_batches
 from evenrank.io import EvenrankError, InputError, Order, Run, Scores, read_queries, read_run, read_scores, scan_texts
 from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
-from evenrank.measures import is_bias, parse_measure, parse_measures
-from evenrank.measures.evaluate import DELTA
+from evenrank.measures import DELTA, is_bias, parse_measure, parse_measures
 
 from .result import REFERENCES
 

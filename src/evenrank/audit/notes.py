@@ -6,8 +6,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.io import Scores
-from evenrank.measures import Background, Evaluation, is_bias
-from evenrank.measures.evaluate import DELTA
+from evenrank.measures import DELTA, Background, Evaluation, is_bias
 from evenrank.measures.pairwise import tied_pair_share
 
 from .figures import SHOWN_DEPTH

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +18,8 @@ from evenrank.io.progress import progress
 from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
 from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
 from evenrank.io.shards import Shard, shard_batches, shards_of
+from evenrank.io.streams import TableWriter, in_order
+from evenrank.io.tables import text_bytes
 from evenrank.io.texts import scan_collection
 
 from .lexicon import Lexicon
@@ -116,16 +116,7 @@ def score_batches(
     batches: Iterable[pl.DataFrame], scoring: Scoring, *, workers: int | None = None
 ) -> Iterator[pl.DataFrame]:
     """Score tables of batches of documents, in order, on ``workers`` threads (default: one a core)."""
-    workers = workers or os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[pl.DataFrame]] = deque()
-        for batch in batches:
-            waiting.append(pool.submit(score_texts, batch, scoring))
-            # Bounded: the reader must not run ahead of the counting.
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return in_order(lambda batch: score_texts(batch, scoring), batches, workers)
 
 
 def score_collection(
@@ -164,27 +155,15 @@ def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, Any]:
 def _write_scores(
     tables: Iterable[pl.DataFrame], out: str | os.PathLike[str], scoring: Scoring, advance: Callable[[int], None]
 ) -> int:
-    import pyarrow.parquet as pq
-
+    metadata = {METADATA_KEY: json.dumps(scoring.describe()).encode()}
+    # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
+    few = ["tokens", *(f"count_{group}" for group in scoring.lexicon.groups)]
     rows = 0
-    writer = None
-    with atomic_path(out) as part:
-        try:
-            for table in tables:
-                arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
-                if writer is None:
-                    # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
-                    whole = [name for name in arrow.column_names if name == "tokens" or name.startswith("count_")]
-                    metadata = {METADATA_KEY: json.dumps(scoring.describe()).encode()}
-                    writer = pq.ParquetWriter(
-                        part, arrow.schema.with_metadata(metadata), compression="zstd", use_dictionary=whole
-                    )
-                writer.write_table(arrow.cast(writer.schema))
-                rows += table.height
-                advance(table.height)
-        finally:
-            if writer is not None:
-                writer.close()
+    with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata, dictionary=few) as writer:
+        for table in tables:
+            writer.write(table)
+            rows += table.height
+            advance(table.height)
     return rows
 
 
@@ -245,15 +224,10 @@ def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
 
 def _count(texts: pl.Series, scoring: Scoring) -> tuple[Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text."""
-    import pyarrow as pa
-
     # The compiler takes half a second to import, which an audit of scored documents need not wait for.
     from . import _kernel
 
-    column = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
-    _, offset_buffer, data_buffer = column.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
-    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer else np.zeros(0, dtype=np.uint8)
+    data, offsets = text_bytes(texts)
     keys, slots, node_keys, node_slots, node_entry, entry_group = _matcher(scoring.lexicon, scoring.tokens)
     result: tuple[Array, Array, Array, Array] = _kernel.count_entries(
         data,

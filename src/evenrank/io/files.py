@@ -8,9 +8,10 @@ import io
 import os
 import platform
 import re
+import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -235,7 +236,7 @@ def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
         if target.exists() and not target.is_file():
             raise InputError(path, "cannot be written: it is no regular file")
         _remove_forsaken(target.parent, prefix)
-        handle, name = _locked_file(target.parent, prefix)
+        handle, name = _locked(lambda: tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent))
     except OSError as error:
         raise InputError(path, f"cannot be written: {_reason(error)}") from None
     try:
@@ -246,9 +247,34 @@ def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
             os.close(handle)
 
 
-def _locked_file(folder: Path, prefix: str) -> tuple[int | None, str]:
+@contextmanager
+def folder_within(parent: Path, name: str) -> Iterator[Path]:
+    """A new folder in ``parent``, locked while its process lives and then removed, unless it got another name.
+
+    That of a process that was killed goes when one of the same ``name`` is made. Raises OSError.
+    """
+    prefix = f".{name}.{_HOST}-"
+    _remove_forsaken(parent, prefix)
+    handle, made = _locked(lambda: _new_folder(prefix, parent))
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _new_folder(prefix: str, parent: Path) -> tuple[int | None, str]:
+    made = tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=parent)
+    return None if fcntl is None else os.open(made, os.O_RDONLY), made
+
+
+def _locked(make: Callable[[], tuple[int | None, str]]) -> tuple[int | None, str]:
+    """What ``make`` made, an opened file and its name, with a lock; no file where the system has no locks."""
     while True:
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        handle, name = make()
+        if handle is None:
+            return None, name
         if fcntl is None:
             os.close(handle)
             return None, name
@@ -261,7 +287,7 @@ def _locked_file(folder: Path, prefix: str) -> tuple[int | None, str]:
 
 
 def _remove_forsaken(folder: Path, prefix: str) -> None:
-    """Removes the temporary files that killed processes of this machine left: those that nobody has locked."""
+    """Removes the temporary files and folders that killed processes of this machine left: those without a lock."""
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(prefix) and re.fullmatch(r"\w{8}\.part", name[len(prefix) :]):
@@ -269,14 +295,18 @@ def _remove_forsaken(folder: Path, prefix: str) -> None:
 
 
 def remove_unlocked(path: Path) -> None:
-    """Removes a temporary file unless a process of this machine still writes it."""
+    """Removes a temporary file or folder unless a process of this machine still writes it."""
     if fcntl is None:
         return
     with suppress(OSError):
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        folder = path.is_dir()
+        handle = os.open(path, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            if folder:
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
         finally:
             os.close(handle)
 

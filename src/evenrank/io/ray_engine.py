@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -65,7 +66,7 @@ def on_ray(
     ``keep``: ``make`` is called once in a worker, which then does piece after piece: for a model that takes long to
     load. A worker or a machine that dies is replaced, and its pieces are done again. The cluster is the one that is
     connected to or that ``RAY_ADDRESS`` names; without one it is this machine. Raises MissingExtraError without Ray,
-    and EvenrankError for a piece whose work raises it.
+    and EvenrankError without a connection, for a piece whose work raises it, and where the cluster gives up.
     """
     ray_data = _connected()
     data = ray_data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
@@ -77,15 +78,33 @@ def on_ray(
         done = data.map_batches(_Worker, compute=pool, fn_constructor_args=(make,), **options)
     else:
         done = data.map_batches(_Task(make), compute=ray_data.TaskPoolStrategy(size=most if high else None), **options)
-    for row in done.iter_rows():
+    for row in _rows(done):
         told = json.loads(row["told"])
         if "problem" in told:
             raise EvenrankError(told["problem"])
         yield {"number": int(row["number"]), **told}
 
 
+def _rows(done: Any) -> Iterator[Mapping[str, Any]]:
+    from ray.exceptions import RayError, RayTaskError, UserCodeException
+
+    try:
+        yield from done.iter_rows()
+    except (RayTaskError, UserCodeException):
+        # A fault in our code, which its traceback tells better.
+        raise
+    except RayError as error:
+        raise EvenrankError(f"--engine ray: {_last_line(error)}") from error
+
+
+def _last_line(error: Exception) -> str:
+    """Where Ray says what happened; above it stand the places in the code."""
+    lines = [line.strip() for line in str(getattr(error, "strerror", None) or error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
 def _connected() -> Any:
-    """``ray.data``, connected to a cluster."""
+    """``ray.data``, connected to a cluster. Raises EvenrankError where there is no connection."""
     # Ray tells its makers of every start otherwise.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -94,13 +113,27 @@ def _connected() -> Any:
     except ImportError:
         raise MissingExtraError("--engine ray", "ray") from None
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        where = os.environ.get("RAY_ADDRESS", "")
+        try:
+            _reach(where)
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        except (OSError, RuntimeError, ValueError) as error:
+            to = f" to RAY_ADDRESS={where}" if where else ""
+            raise EvenrankError(f"--engine ray: no connection{to}: {_last_line(error)}") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     return ray.data
+
+
+def _reach(address: str) -> None:
+    """Raises OSError where nobody answers at HOST:PORT: Ray itself asks for minutes, and then ends the process."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        with socket.create_connection((host, int(port)), timeout=10):
+            pass
 
 
 class _Task:

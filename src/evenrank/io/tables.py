@@ -150,6 +150,16 @@ def pick(values: Picked, rows: np.ndarray[Any, Any]) -> Picked:
     return values.filter(pl.Series(wanted))[np.searchsorted(np.sort(rows), rows)]
 
 
+def text_bytes(texts: pl.Series) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The UTF-8 bytes [B] of texts [N], and where each begins and the last one ends [N + 1]."""
+    import pyarrow as pa
+
+    column = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
+    _, offsets, data = column.buffers()
+    begins = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8), begins
+
+
 class IdIndex:
     """Where ids stand in a list of ids, found by 64-bit hash: millions a second, twelve bytes an id.
 

@@ -3,7 +3,8 @@
 Importing this package makes our measures known to ir_measures.
 """
 
-from .evaluate import Background, Evaluation, Missing
+from .background import BACKGROUND_DEPTH, Background
+from .evaluate import DELTA, Evaluation, Missing
 from .lists import RankedLists
 from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import delta_aprf, nprf, pairwise_wins, prf
@@ -30,8 +31,10 @@ from .registry import (
 
 __all__ = [
     "APRF",
+    "BACKGROUND_DEPTH",
     "BIAS_MEASURES",
     "CUTOFF",
+    "DELTA",
     "ARaB",
     "AbsARaB",
     "AbsoluteDeltaAPRF",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,53 +15,13 @@ from evenrank.io.runs import Run
 from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
 from evenrank.io.tables import IdIndex, pick
 
-from . import exposure, native, neutrality, pairwise, registry, utility
+from . import exposure, native, neutrality, pairwise, passed_through, registry, utility
+from .background import Background
 from .column import Column
 from .lists import Array, RankedLists, expand
 
 Missing = Literal["error", "skip", "neutral"]
-BACKGROUND_DEPTH = 200
 TIE_DRAWS = 200
-
-
-@dataclass(frozen=True)
-class Background:
-    """The documents against which NFaiRR is normalised: a run's first ``depth`` per query.
-
-    ``neutrality`` [Q, depth] of them, ``lengths`` [Q] how many there are.
-    """
-
-    name: str
-    queries: pl.Series
-    neutrality: Array
-    lengths: Array
-    run: Run
-    depth: int
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
-        """The background that a run gives."""
-        lists = evaluation.scored_lists
-        deepest = min(depth, int(lists.lengths.max(initial=1)))
-        top = evaluation.neutrality.first(lists, deepest)
-        return cls(name, evaluation.queries, top, np.minimum(lists.lengths, deepest), evaluation.run, depth)
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """The background documents: ``query_id`` and ``doc_id``."""
-        return self.run.table.filter(pl.col("rank") <= self.depth).select("query_id", "doc_id")
-
-    def ideal(self, queries: pl.Series, cutoff: int) -> Array:
-        """IFaiRR@cutoff for each of ``queries``. Raises EvenrankError naming a query the background lacks."""
-        place = IdIndex([self.queries]).places(queries)
-        if (place < 0).any():
-            lacking = queries.gather(np.flatnonzero(place < 0))
-            raise EvenrankError(
-                f"the background {self.name} has no documents for the query {shown(lacking[0])}"
-                f" ({len(lacking)} of {len(queries)} queries are missing)"
-            )
-        ideal: Array = neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
-        return ideal
 
 
 class Evaluation:
@@ -197,13 +157,14 @@ class Evaluation:
     @functools.cached_property
     def judged(self) -> pl.Series:
         """The judged queries [J], those of the run first and in its order."""
-        judged = self._qrels["query_id"].unique(maintain_order=True)
+        judged = self.judgements["query_id"].unique(maintain_order=True)
         in_run = self.queries.filter(self.queries.is_in(judged.implode()))
         rest = judged.filter(~judged.is_in(self.queries.implode()))
         return pl.concat([in_run, rest]).alias("query_id")
 
     @property
-    def _qrels(self) -> pl.DataFrame:
+    def judgements(self) -> pl.DataFrame:
+        """``query_id``, ``doc_id`` and ``relevance``. Raises EvenrankError where there are none."""
         if self.qrels is None:
             raise EvenrankError("utility and pairwise measures need --qrels")
         return self.qrels
@@ -211,7 +172,7 @@ class Evaluation:
     @functools.cached_property
     def hits(self) -> utility.Hits:
         """The graded documents of the judged queries' lists."""
-        graded = self._qrels.filter(pl.col("relevance") > 0)
+        graded = self.judgements.filter(pl.col("relevance") > 0)
         number = pl.DataFrame({"query_id": self.judged}).with_row_index("number")
         ideal = graded.join(number, on="query_id", how="inner")
         found = self._graded_rows.join(number, on="query_id", how="inner")
@@ -228,7 +189,7 @@ class Evaluation:
     @functools.cached_property
     def _graded_rows(self) -> pl.DataFrame:
         """The run's rows (``row``) with a positive grade."""
-        graded = self._qrels.filter(pl.col("relevance") > 0)
+        graded = self.judgements.filter(pl.col("relevance") > 0)
         if not graded.height:
             return graded.with_columns(pl.lit(0, dtype=pl.UInt32).alias("row"))
         # Few documents are judged: the join need not see the others.
@@ -269,7 +230,7 @@ class Evaluation:
             first, second = self.poles_prf(measure)
             return first - second
         exact = native.in_run_order(measure)
-        return exact(self.hits) if exact else self._passed_through(measure, self.lists.scores)
+        return exact(self.hits) if exact else passed_through.values(self, measure)
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
@@ -344,7 +305,7 @@ class Evaluation:
             return first if measure.NAME == "APRF" else first - second
         expectation = native.expected(measure)
         if expectation is None:
-            return self._passed_through_mean(measure, random=random)
+            return passed_through.mean(self, measure, TIE_DRAWS, random=random)
         return expectation(self._all_tied_hits if random else self.hits)
 
     @property
@@ -401,7 +362,7 @@ class Evaluation:
         exact = native.of_order(measure)
         if exact is not None:
             return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
-        return self._passed_through_bounds(measure)
+        return passed_through.bounds(self, measure)
 
     def _draws(self, measure: Measure, *, random: bool) -> list[Array]:
         """Values [Q] in each of 200 random orders of tied documents (of all candidates), before any absolute value."""
@@ -415,57 +376,6 @@ class Evaluation:
         """The run's mean value in each of 200 random orders of tied documents (of all candidates)."""
         return np.array([np.nanmean(draw) for draw in self._draws(measure, random=random)])
 
-    # --- measures that only ir_measures has --------------------------------------------------------------------------
-
-    def _passed_through(self, measure: Measure, scores: Array) -> Array:
-        import ir_measures
-
-        run = self._run_dict(scores)
-        qrels: dict[str, dict[str, int]] = {}
-        for query, doc, relevance in self._qrels.iter_rows():
-            qrels.setdefault(query, {})[doc] = relevance
-        try:
-            found = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}
-        except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
-            # Its providers raise whatever they meet in parameters that they do not check.
-            raise EvenrankError(f"{measure}: ir_measures cannot compute it here: {error}") from None
-        return np.array([found.get(query, 0.0) for query in self.judged], dtype=np.float64)
-
-    def _run_dict(self, scores: Array) -> dict[str, dict[str, float]]:
-        run: dict[str, dict[str, float]] = {}
-        table = self.run.table if self.rows is None else self.run.table[self.rows]
-        for query, doc, score in zip(table["query_id"], table["doc_id"], scores.tolist(), strict=True):
-            run.setdefault(query, {})[doc] = score
-        return run
-
-    def _passed_through_mean(self, measure: Measure, *, random: bool) -> Array:
-        """Mean over 200 random orders; all NaN where that would take too long."""
-        lists = self.lists.all_tied() if random else self.lists
-        if not lists.tied:
-            return self.values(measure)
-        if len(lists.scores) > _MANY_ROWS:
-            return np.full(len(self.judged), np.nan)
-        rng = np.random.default_rng(self.seed)
-        total = np.zeros(len(self.judged))
-        for _ in range(TIE_DRAWS):
-            total += self._passed_through(measure, self._positions(lists, rng.random(len(lists.scores))))
-        return total / TIE_DRAWS
-
-    def _passed_through_bounds(self, measure: Measure) -> tuple[Array, Array]:
-        # Which order of ties is best or worst is not known for a measure that is not ours.
-        value = self.values(measure) if not self.lists.tied else np.full(len(self.judged), np.nan)
-        return value, value
-
-    @staticmethod
-    def _positions(lists: RankedLists, keys: Array) -> Array:
-        """Scores [N] that put tied documents in the order of their keys [N]."""
-        order = np.arange(len(keys))
-        rows, group = expand(*lists.ties)
-        order[rows] = rows[np.lexsort((keys[rows], group))]
-        positions = np.empty(len(keys))
-        positions[order] = -np.arange(len(keys), dtype=np.float64)
-        return positions
-
 
 def _sums(weights: Array, values: Array) -> Array:
     """Σ over ranks of weight × value: [Q] from weights [Q, k] or [1, k] and values [Q, k]."""
@@ -474,7 +384,6 @@ def _sums(weights: Array, values: Array) -> Array:
     return sums
 
 
-_MANY_ROWS = 100_000
 _LINEAR = frozenset({"RaB", "ARaB", "AbsARaB", "|ARaB|", "FaiRR", "NFaiRR"})
 
 

@@ -19,7 +19,8 @@ from evenrank.io.errors import EvenrankError
 from evenrank.io.runs import Run
 from evenrank.io.scores import Scores, read_scores
 
-from .evaluate import BACKGROUND_DEPTH, Background, Evaluation, Missing
+from .background import BACKGROUND_DEPTH, Background
+from .evaluate import Evaluation, Missing
 from .registry import BIAS_MEASURES, BiasMeasure, GroupValue
 
 

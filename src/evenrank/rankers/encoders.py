@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
+from evenrank.io.files import folder_within
 
 from .models import find_folder, hushed, loading_problem
 
@@ -199,12 +198,9 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        # What a killed process left: a folder is saved to by one process at a time.
-        for left in target.glob(".saving-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=".saving-", dir=target) as part, hushed():
-            yield part
-            for file in sorted(path for path in Path(part).rglob("*") if path.is_file()):
+        with folder_within(target, "saving") as part, hushed():
+            yield str(part)
+            for file in sorted(path for path in part.rglob("*") if path.is_file()):
                 place = target / file.relative_to(part)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)

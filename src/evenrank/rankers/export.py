@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
+from evenrank.io.files import folder_within
 
 from .models import CACHE, ModelFolder, Precision, require
 
@@ -113,27 +114,26 @@ def _built(
     """The folder with the files of all towers, which takes its name when they are complete."""
     problem = ""
     for home in _homes(folder):
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(prefix=f".{prefix}", suffix=".part", dir=home))
-        except OSError as error:
-            problem = f"{home} cannot be written: {error.strerror or error}"
-            continue
         place = home / (prefix + fingerprint)
-        try:
-            for name, tower in towers.items():
-                _export(folder, tower, part / files[name], int8)
-            if home.name == CACHE:
-                # Files for other weights, or by other versions, in the same folder: nobody asks for them again.
-                for old in home.glob(f"{prefix}{'[0-9a-f]' * len(fingerprint)}"):
-                    shutil.rmtree(old, ignore_errors=True)
-            part.rename(place)
-        except OSError as error:
-            # Another process may have been faster.
-            if not place.is_dir():
-                raise InputError(place, f"cannot be written: {error.strerror or error}") from None
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        with ExitStack() as stack:
+            try:
+                home.mkdir(parents=True, exist_ok=True)
+                part = stack.enter_context(folder_within(home, prefix.rstrip("-")))
+            except OSError as error:
+                problem = f"{home} cannot be written: {error.strerror or error}"
+                continue
+            try:
+                for name, tower in towers.items():
+                    _export(folder, tower, part / files[name], int8)
+                if home.name == CACHE:
+                    # Files for other weights, or by other versions, in the same folder: nobody asks for them again.
+                    for old in home.glob(f"{prefix}{'[0-9a-f]' * len(fingerprint)}"):
+                        shutil.rmtree(old, ignore_errors=True)
+                part.rename(place)
+            except OSError as error:
+                # Another process may have been faster.
+                if not place.is_dir():
+                    raise InputError(place, f"cannot be written: {error.strerror or error}") from None
         return place
     raise InputError(folder.path, f"no place for the exported model: {problem}")
 

@@ -1,0 +1,235 @@
+"""An evaluator for both trainers that reports bias beside effectiveness."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from ir_measures import Measure
+from sentence_transformers.base.evaluation import BaseEvaluator
+from torch import nn
+
+from evenrank.groups import Lexicon, Scoring, load_lexicon, score_in_memory
+from evenrank.io import MAGNITUDES, EvenrankError, Run, Scores, write_text
+from evenrank.io.errors import shown
+from evenrank.io.tables import IdIndex
+from evenrank.measures import BACKGROUND_DEPTH, DELTA, Background, Evaluation, is_bias, parse_measure, parse_measures
+from evenrank.measures.pairwise import delta_aprf
+
+from .labels import OneLexicon
+
+Texts = Mapping[str, str] | pl.DataFrame
+
+_SIMILARITIES = 1 << 14
+
+
+class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
+    """Re-ranks candidates with a model and reports bias beside effectiveness; for both trainers, and by itself.
+
+    ``queries``: the texts of the queries to evaluate, by id; ``corpus``: those of at least the candidates.
+    ``relevant``: each query's relevant documents (a set, or document → grade). ``candidates``: each query's documents,
+    best first, or a Run; the first ``depth`` are re-ranked. Tables with evenrank's own columns (``query_id``,
+    ``doc_id``, ``text``, ``relevance``) do too. What belongs to other queries is left out; a judged query without
+    candidates counts 0 in effectiveness.
+
+    The documents are scored once, with ``lexicon`` (or come scored in ``scores``). NFaiRR's background is the first
+    ``background_depth`` candidates. Figures are those of :func:`evenrank.audit` with the candidates as baseline; those
+    of the candidates as they come are in ``first_stage``.
+
+    Called with a SentenceTransformer or a CrossEncoder, it returns the figures by the measures' names, with ``name_``
+    before them; |ΔA-PRF| is spelled ``AbsoluteDeltaAPRF``, since ``|`` parts cells in a model card. The trainers log
+    them, and the model card lists them. With an ``output_path`` it adds a line to a CSV file there.
+    ``primary_metric`` is nDCG@10, or else the first measure of effectiveness.
+
+    Raises EvenrankError for measures without one of effectiveness (a model that ranks at random is fair), and for
+    queries or documents without a text.
+    """
+
+    def __init__(
+        self,
+        queries: Texts,
+        corpus: Texts,
+        relevant: Mapping[str, Mapping[str, int] | AbstractSet[str] | Sequence[str]] | pl.DataFrame,
+        candidates: Mapping[str, Sequence[str]] | Run | pl.DataFrame,
+        *,
+        lexicon: OneLexicon = "gender-en",
+        scores: Scores | None = None,
+        measures: str | Sequence[str | Measure] = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|",
+        depth: int = 100,
+        background_depth: int = BACKGROUND_DEPTH,
+        batch_size: int = 32,
+        name: str = "",
+        write_csv: bool = True,
+        show_progress_bar: bool = False,
+    ) -> None:
+        super().__init__()
+        if min(depth, background_depth, batch_size) < 1:
+            raise EvenrankError("depth, background_depth and batch_size: expected 1 or more")
+        chosen = parse_measures(measures) if isinstance(measures, str) else [parse_measure(one) for one in measures]
+        self.measures = {_key(measure): measure for measure in chosen}
+        effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
+        if not effective:
+            raise EvenrankError("measures: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
+        self.primary_metric = "nDCG@10" if "nDCG@10" in effective else effective[0]
+        self.name = name
+        self.depth = depth
+        self.batch_size = batch_size
+        self.write_csv = write_csv
+        self.show_progress_bar = show_progress_bar
+        self.csv_file = "_".join(["BiasEvaluator", *([name] if name else []), "results.csv"])
+
+        texts = _text_table(queries, "query_id")
+        everything = _candidates(candidates)
+        asked = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        if not asked.height:
+            raise EvenrankError("candidates: none of the queries has any")
+        candidate_run = Run(everything.name, asked)
+        documents = _text_table(corpus, "doc_id", asked["doc_id"].unique(maintain_order=True))
+        self._qrels = _judgements(relevant).filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        if scores is None:
+            one = lexicon
+            if not isinstance(one, Scoring):
+                one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
+            kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
+            scores = score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
+        self._scores = scores
+        first = Evaluation(candidate_run, scores, self._qrels)
+        self._background = first.background = Background.of(first, candidate_run.name, background_depth)
+        self.first_stage = _figures(first, self.measures)
+
+        self._table = asked.filter(pl.col("rank") <= depth)
+        query_ids, document_ids = (self._table[n].unique(maintain_order=True) for n in ("query_id", "doc_id"))
+        self._query = IdIndex([query_ids]).places(self._table["query_id"]).astype(np.int64)
+        self._document = IdIndex([document_ids]).places(self._table["doc_id"]).astype(np.int64)
+        self._queries = _in_order(texts, query_ids)
+        self._documents = _in_order(documents, document_ids)
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """The figures of the model's re-ranking."""
+        training = model.training
+        scores = self._scored(model)
+        model.train(training)
+        run = Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
+        evaluation = Evaluation(run, self._scores, self._qrels, background=self._background)
+        figures = _figures(evaluation, self.measures)
+        if output_path is not None and self.write_csv:
+            self._add_line(Path(output_path) / self.csv_file, [epoch, steps, *figures.values()])
+        metrics: dict[str, float] = self.prefix_name_to_metrics(figures, self.name)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def _scored(self, model: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The model's score of each candidate, its logit or its similarity of query and document."""
+        options = {"batch_size": self.batch_size, "show_progress_bar": self.show_progress_bar}
+        if not hasattr(model, "encode_query"):
+            pairs = [(self._queries[q], self._documents[d]) for q, d in zip(self._query, self._document, strict=True)]
+            return np.asarray(model.predict(pairs, activation_fn=nn.Identity(), **options), np.float64)
+        queries = model.encode_query(self._queries, convert_to_tensor=True, **options).float()
+        documents = model.encode_document(self._documents, convert_to_tensor=True, **options).float()
+        scores = np.empty(len(self._query))
+        with torch.inference_mode():
+            for start in range(0, len(scores), _SIMILARITIES):
+                part = slice(start, start + _SIMILARITIES)
+                rows = [torch.from_numpy(numbers[part]).to(queries.device) for numbers in (self._query, self._document)]
+                similarity = model.similarity_pairwise(queries[rows[0]], documents[rows[1]])
+                scores[part] = similarity.cpu().numpy()
+        return scores
+
+    def _add_line(self, path: Path, values: list[float]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        if path.exists():
+            lines.write(path.read_text(encoding="utf-8"))
+        else:
+            writer.writerow(["epoch", "steps", *self.measures])
+        writer.writerow(values)
+        write_text(path, lines.getvalue())
+
+    @property
+    def description(self) -> str:
+        """What the model card calls it."""
+        return "Effectiveness and Bias"
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings, for the model card."""
+        settings = {key: self._scores.settings.get(key) for key in ("lexicon", "poles", "tokens", "threshold")}
+        return {
+            **settings,
+            "queries": len(self._queries),
+            "depth": self.depth,
+            "background": f"the candidates, {self._background.depth} a query",
+            "first stage": {key: round(value, 4) for key, value in self.first_stage.items()},
+        }
+
+
+def _key(measure: Measure) -> str:
+    """A measure's name without bars."""
+    text = str(measure)
+    if not text.startswith("|"):
+        return text
+    _, name, rest = text.split("|", 2)
+    return ("AbsoluteMean" if name == "ARaB" else "Absolute") + name + rest
+
+
+def _figures(evaluation: Evaluation, measures: Mapping[str, Measure]) -> dict[str, float]:
+    """The run's figure on each measure; NaN where no query (of a group) has a value."""
+    figures = {}
+    for key, measure in measures.items():
+        if measure.NAME in DELTA:
+            figure = delta_aprf(*evaluation.poles_prf(measure))
+        else:
+            values = evaluation.values(measure)
+            figure = float("nan") if np.isnan(values).all() else float(np.nanmean(values))
+        figures[key] = abs(figure) if measure.NAME.startswith("|") else figure
+    return figures
+
+
+def _text_table(texts: Texts, name: str, ids: pl.Series | None = None) -> pl.DataFrame:
+    """Texts as a table with the ids ``name``; with ``ids``, theirs alone, all of which must be there."""
+    if isinstance(texts, Mapping):
+        wanted = texts if ids is None else {id_: texts[id_] for id_ in ids if id_ in texts}
+        table = pl.DataFrame({name: list(wanted), "text": list(wanted.values())}, {name: pl.String, "text": pl.String})
+    else:
+        table = texts.select(pl.col(name).cast(pl.String), "text").unique(name, keep="first", maintain_order=True)
+        table = table if ids is None else table.filter(pl.col(name).is_in(ids.implode()))
+    table = table.drop_nulls("text")
+    if ids is not None and table.height < len(ids):
+        lacking = ids.filter(~ids.is_in(table[name].implode()))
+        raise EvenrankError(f"candidates: {len(lacking)} documents without a text, such as {shown(lacking[0])}")
+    return table
+
+
+def _in_order(texts: pl.DataFrame, ids: pl.Series) -> list[str]:
+    """The texts of ``ids``, in their order."""
+    return ids.to_frame().join(texts, on=ids.name, how="left", maintain_order="left")["text"].to_list()
+
+
+def _candidates(given: Mapping[str, Sequence[str]] | Run | pl.DataFrame) -> Run:
+    if isinstance(given, Run):
+        return given
+    if isinstance(given, pl.DataFrame):
+        return Run.from_table(given, "candidates")
+    rows = [(query, document, 0.0) for query, documents in given.items() for document in documents]
+    table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+    return Run.from_table(table, "candidates", order="file")
+
+
+def _judgements(given: Mapping[str, Any] | pl.DataFrame) -> pl.DataFrame:
+    if isinstance(given, pl.DataFrame):
+        return given.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("relevance").cast(pl.Int64))
+    rows = [
+        (query, document, int(documents[document]) if isinstance(documents, Mapping) else 1)
+        for query, documents in given.items()
+        for document in documents
+    ]
+    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")

@@ -16,6 +16,7 @@ NAMES = (
     "kernel_rankers",
     "backends",
     "balancing",
+    "precision",
     "negatives",
     "retrieval",
     "expansion",

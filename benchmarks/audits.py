@@ -88,7 +88,7 @@ def theirs(folder: str) -> None:
 def bias(folder: str) -> None:
     """Bias measures of ranked documents whose scores are at hand, ours and by loops over queries; prints both."""
     from evenrank.io import read_run, read_scores
-    from evenrank.measures import Background, Evaluation, parse_measures
+    from evenrank.measures import Evaluation, parse_measures
 
     run_, scores = read_run(f"{folder}/run.trec"), read_scores(f"{folder}/scores.parquet")
     rows = {row[0]: row[1:] for row in scores.table.select("doc_id", "count_f", "count_m", "neutrality").iter_rows()}
@@ -99,7 +99,7 @@ def bias(folder: str) -> None:
     evaluation = Evaluation(run_, scores)
     evaluation.document.sum()
     start = time.perf_counter()
-    evaluation.background = Background.of(evaluation, "run")
+    evaluation.background = evaluation.as_background("run")
     found = [float(np.nanmean(evaluation.values(measure))) for measure in parse_measures(ALL_BIAS)]
     ours_ = time.perf_counter() - start
     start = time.perf_counter()

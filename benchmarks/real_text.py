@@ -120,7 +120,7 @@ def train(folder: str, name: str, number: str) -> None:
     from evenrank.groups import Scoring, load_lexicon, score_in_memory
     from evenrank.io import read_qrels, read_queries, read_run
     from evenrank.io.texts import scan_collection
-    from evenrank.measures import Background, Evaluation, parse_measure
+    from evenrank.measures import Evaluation, parse_measure
     from evenrank.mitigation.blind import blind
     from evenrank.rankers.protocol import ranker_class
     from evenrank.training.recipes import parse_recipe
@@ -139,7 +139,7 @@ def train(folder: str, name: str, number: str) -> None:
     ranked = held_out.reranked(held_out.scores(ranker_class("dot").load(made / "model")), 100, name)
 
     scores = score_in_memory(texts, scoring)
-    background = Background.of(Evaluation(held_out.run, scores), "BM25")
+    background = Evaluation(held_out.run, scores).as_background("BM25")
     judged = held_out.qrels.join(held_out.run.queries.to_frame(), on="query_id", how="semi")
     found = {}
     for label, result in ((name, ranked), ("first stage", held_out.run)):

@@ -77,6 +77,12 @@ def embeddings(folder: Path) -> Path:
     return folder / "embeddings.html"
 
 
+def experiment(folder: Path) -> Path:
+    """The experiment on bias-aware negatives, at its small scale (some minutes)."""
+    command("experiment", "sampling", "--quiet", "--out", folder / "sampling")
+    return folder / "sampling" / "report.html"
+
+
 # Name of the picture, the report that it shows, the part that it starts at ("": the page's top), its height in pixels.
 PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("audit", audit, "", 640),
@@ -85,6 +91,7 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("answers", answers, "#charts", 590),
     ("sensitivity", sensitivity, "", 640),
     ("embeddings", embeddings, "", 640),
+    ("experiment", experiment, "", 760),
 )
 
 

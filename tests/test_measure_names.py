@@ -16,7 +16,6 @@ from evenrank.measures import (
     AbsoluteDeltaAPRF,
     AbsoluteMeanARaB,
     ARaB,
-    Background,
     DeltaAPRF,
     Evaluation,
     NFaiRR,
@@ -85,7 +84,7 @@ def test_ours_in_calc_aggregate_beside_theirs():
     table, scores, qrels = slow.random_case(11, queries=6, longest=8)
     run = Run.from_table(table)
     found = Evaluation(run, scores, qrels)
-    found.background = Background.of(found, "run")
+    found.background = found.as_background("run")
     theirs_run = [ir_measures.ScoredDoc(*row) for row in table.iter_rows()]
     theirs_qrels = [ir_measures.Qrel(*row) for row in qrels.iter_rows()]
     measures = [NFaiRR @ 10, ARaB(magnitude="bool") @ 3, AbsARaB @ 3, AbsoluteMeanARaB @ 3, DeltaAPRF, nDCG @ 10]

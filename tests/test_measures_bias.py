@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import slow
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.io import EvenrankError, Run, Scores, read_qrels, read_run, scan_collection
-from evenrank.measures import Background, Evaluation, parse_measure
+from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.exposure import arab, arab_weights, rab
 from evenrank.measures.lists import RankedLists
 from evenrank.measures.neutrality import (
@@ -38,7 +38,7 @@ def evaluation(seed: int, **kwargs) -> tuple[Evaluation, dict, dict]:
     table, scores, qrels = slow.random_case(seed, **kwargs)
     run = Run.from_table(table)
     found = Evaluation(run, scores, qrels)
-    found.background = Background.of(found, "run", 200)
+    found.background = found.as_background("run", 200)
     columns = {row["doc_id"]: row for row in scores.table.iter_rows(named=True)}
     grades: dict[str, dict[str, int]] = {}
     for query, doc, grade in qrels.iter_rows():
@@ -259,7 +259,7 @@ def test_documents_without_scores():
 def test_background_lacking_a_query_names_it():
     found, _, _ = evaluation(0)
     part = Run.from_table(found.run.table.filter(pl.col("query_id") != "2"), "other")
-    found.background = Background.of(Evaluation(part, found.scores), "other")
+    found.background = Evaluation(part, found.scores).as_background("other")
     with pytest.raises(EvenrankError, match="background other has no documents for the query '2'"):
         found.values(parse_measure("NFaiRR@10"))
 
@@ -283,7 +283,7 @@ def test_public_programs_figures(shared_data: Path):
     texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
     scores = score_in_memory(texts, Scoring(lexicon, "whitespace"))
     found = Evaluation(read_run(folder / "bm25.run", order="file"), scores, read_qrels(folder / "qrels.txt"))
-    found.background = Background.of(found, "bm25")
+    found.background = found.as_background("bm25")
     expected = json.loads((folder / "expected.json").read_text())["measures"]
     assert len(expected) == 38, len(expected)
     for text, value in expected.items():

@@ -5,8 +5,9 @@ import types
 from typing import Any
 
 from .compute import audit
+from .findings import Comparison, Figure, RunAudit
 from .inputs import named_runs, run_name
-from .result import AuditResult, Comparison, Figure, RunAudit
+from .result import AuditResult
 
 __all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "named_runs", "run_name"]
 

@@ -13,7 +13,7 @@ from evenrank.measures import statistics as st
 from evenrank.measures.pairwise import delta_aprf
 
 from .figures import Measured, mean_of
-from .result import RANDOM, REFERENCES, Comparison, Figure, RunAudit
+from .findings import RANDOM, REFERENCES, Comparison, Figure, RunAudit
 
 Array = np.ndarray[Any, Any]
 _NEAR_ZERO = 1e-6

@@ -9,11 +9,12 @@ from ir_measures import Measure
 
 from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon
 from evenrank.io import Magnitude, Order, Run, Scores, read_qrels
-from evenrank.measures import BACKGROUND_DEPTH, Background, Evaluation, Missing
+from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing
 from evenrank.measures import statistics as st
 
 from .comparison import with_statistics
 from .figures import SHOWN_DEPTH, measure_run, query_axis
+from .findings import NEUTRAL_FIRST, RANDOM
 from .inputs import (
     PathLike,
     check_options,
@@ -25,7 +26,7 @@ from .inputs import (
     score_documents,
 )
 from .notes import first_documents, make_notes
-from .result import NEUTRAL_FIRST, RANDOM, AuditResult
+from .result import AuditResult
 
 _MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words", "tf_literal")
 
@@ -82,7 +83,7 @@ def audit(
     of_background = next((e for e in evaluations if e.run is back), None) or Evaluation(
         back, scored, judgements, missing=missing, seed=seed
     )
-    shared = Background.of(of_background, back.name, background_depth)
+    shared = of_background.as_background(back.name, background_depth)
     for evaluation in [*evaluations, of_background]:
         evaluation.background = shared
     axis = query_axis(evaluations, of_background, judgements)

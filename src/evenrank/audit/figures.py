@@ -12,7 +12,7 @@ from ir_measures import Measure
 from evenrank.measures import DELTA, Evaluation
 from evenrank.measures.pairwise import delta_aprf
 
-from .result import Interval
+from .findings import Interval
 
 Array = np.ndarray[Any, Any]
 SHOWN_DEPTH = 10

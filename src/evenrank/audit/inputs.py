@@ -16,7 +16,7 @@ from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
 from evenrank.measures import DELTA, is_bias, parse_measure, parse_measures
 
-from .result import REFERENCES
+from .findings import REFERENCES
 
 PathLike = str | os.PathLike[str]
 UTILITY = "nDCG@10 RR@10 R@1000"

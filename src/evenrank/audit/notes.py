@@ -10,7 +10,7 @@ from evenrank.measures import DELTA, Background, Evaluation, is_bias
 from evenrank.measures.pairwise import tied_pair_share
 
 from .figures import SHOWN_DEPTH
-from .result import NEUTRAL_FIRST, RANDOM, RunAudit
+from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
 
 
 def make_notes(

@@ -38,3 +38,17 @@ Tokens = Annotated[str, typer.Option("--tokens", help="word, or whitespace as th
 Threshold = Annotated[
     float, typer.Option("--threshold", help="Up to so many group words a document counts as neutral.")
 ]
+Documents = Annotated[str | None, typer.Option("--collection", help="The documents: TSV, JSONL, Parquet or irds:NAME.")]
+Scores = Annotated[str | None, typer.Option("--scores", help="Documents scored by evenrank score.")]
+# Without one of these, scores keep what they were made with.
+OwnLexicon = Annotated[
+    str | None, typer.Option("--lexicon", help="A built-in lexicon (gender-en), or a file: word,group lines or TOML.")
+]
+OwnTokens = Annotated[
+    str | None, typer.Option("--tokens", help="word (the default), or whitespace as the public programs do.")
+]
+OwnThreshold = Annotated[
+    float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
+]
+Json = Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")]
+Report = Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")]

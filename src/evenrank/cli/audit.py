@@ -12,10 +12,8 @@ from . import _options, _output
 
 def command(
     runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")],
-    collection: Annotated[
-        str | None, typer.Option("--collection", help="The documents: TSV, JSONL, Parquet or irds:NAME.")
-    ] = None,
-    scores: Annotated[str | None, typer.Option("--scores", help="Documents scored by evenrank score.")] = None,
+    collection: _options.Documents = None,
+    scores: _options.Scores = None,
     qrels: Annotated[str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, no utility.")] = None,
     queries: Annotated[str | None, typer.Option("--queries", help="Query texts, for the report.")] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="The run to compare with.")] = None,
@@ -29,25 +27,18 @@ def command(
         str, typer.Option("--missing", help="Documents without text: error, skip or neutral.")
     ] = "error",
     seed: Annotated[int, typer.Option("--seed", help="Seed of intervals and permutation tests.")] = 0,
-    lexicon: Annotated[
-        str | None,
-        typer.Option("--lexicon", help="A built-in lexicon (gender-en), or a file: word,group lines or TOML."),
-    ] = None,
+    lexicon: _options.OwnLexicon = None,
     poles: _options.Poles = None,
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="word (the default), or whitespace as the public programs do.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
-    ] = None,
+    tokens: _options.OwnTokens = None,
+    threshold: _options.OwnThreshold = None,
     order: Annotated[
         str, typer.Option("--order", help="score (ties by falling document id) or file (the file's order).")
     ] = "score",
     measures: Annotated[
         str | None, typer.Option("--measures", help="For example \"nDCG@10 NFaiRR@10 ARaB(magnitude='bool')@10\".")
     ] = None,
-    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
-    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    json: _options.Json = None,
+    report: _options.Report = None,
     per_query: Annotated[str | None, typer.Option("--per-query", help="Also write every query's values (CSV).")] = None,
 ) -> None:
     """Measure the group bias of one or more rankings, beside their effectiveness."""

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from . import _options
+
 app = typer.Typer(help="Word vectors: train, debias, and see what bias remains.", no_args_is_help=True)
 
 _IN = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
@@ -24,7 +26,6 @@ Specific = Annotated[
 Learn = Annotated[bool, typer.Option("--learn-specific", help="Learn more such words from these with a linear SVM.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 Limit = Annotated[int | None, typer.Option("--limit", help="Read the first words only.")]
-Json = Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")]
 
 
 @app.command("debias")
@@ -49,7 +50,7 @@ def debias(
     ] = None,
     limit: Limit = None,
     seed: Seed = 0,
-    json: Json = None,
+    json: _options.Json = None,
 ) -> None:
     """Take the bias direction out of word vectors; says how equal the distances are after it."""
     from evenrank import __version__
@@ -200,8 +201,8 @@ def audit(
     ] = None,
     limit: Limit = None,
     seed: Seed = 0,
-    json: Json = None,
-    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    json: _options.Json = None,
+    report: _options.Report = None,
 ) -> None:
     """How biased word vectors are, and what of it remains after debiasing."""
     from pathlib import Path

@@ -13,9 +13,7 @@ def command(
     run: Annotated[str, typer.Argument(help="The first-stage run (TREC), a query's lines together.")],
     qrels: Annotated[str, typer.Option("--qrels", help="TREC qrels or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help="What to write: .parquet or .jsonl.")],
-    collection: Annotated[
-        str | None, typer.Option("--collection", help="The documents: TSV, JSONL, Parquet or irds:NAME.")
-    ] = None,
+    collection: _options.Documents = None,
     queries: Annotated[
         str | None, typer.Option("--queries", help="The queries: TSV, JSONL, Parquet or irds:NAME.")
     ] = None,
@@ -36,18 +34,11 @@ def command(
             help="groups (for evenrank train), or as sentence-transformers reads: labeled-list, labeled-pair, n-tuple.",
         ),
     ] = "groups",
-    scores: Annotated[str | None, typer.Option("--scores", help="Documents scored by evenrank score.")] = None,
-    lexicon: Annotated[
-        str | None,
-        typer.Option("--lexicon", help="A built-in lexicon (gender-en), or a file: word,group lines or TOML."),
-    ] = None,
+    scores: _options.Scores = None,
+    lexicon: _options.OwnLexicon = None,
     poles: _options.Poles = None,
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="word (the default), or whitespace as the public programs do.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
-    ] = None,
+    tokens: _options.OwnTokens = None,
+    threshold: _options.OwnThreshold = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Sample negatives by their bias, beside random ones; OUT.manifest.json and .parquet count them."""

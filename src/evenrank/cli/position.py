@@ -29,8 +29,8 @@ def answers(
     annotated: Annotated[
         bool, typer.Option("--annotated", help="Count the annotated place alone, not every match of the answer.")
     ] = False,
-    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
-    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    json: _options.Json = None,
+    report: _options.Report = None,
 ) -> None:
     """Where in their passages the answers stand: mean, first third, distance to uniform."""
     _output.check(json, report)
@@ -51,8 +51,8 @@ def similarity(
     batch_size: Annotated[int, typer.Option(help="Passages encoded at once.")] = 32,
     device: _options.Device = None,
     seed: Annotated[int, typer.Option(help="Decides which passages and places.")] = 0,
-    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
-    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    json: _options.Json = None,
+    report: _options.Report = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """How much of a word's vector is its place: average term similarity by distance, and MATS."""
@@ -99,8 +99,8 @@ def sensitivity(
     batch_size: Annotated[int, typer.Option(help="Pairs scored at once.")] = 32,
     device: _options.Device = None,
     seed: Annotated[int, typer.Option(help="Decides intervals, shuffles and the sample.")] = 0,
-    json: Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")] = None,
-    report: Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")] = None,
+    json: _options.Json = None,
+    report: _options.Report = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Effectiveness by where answers stand, and the score of the same passage with its answer at other places."""

@@ -12,22 +12,11 @@ import polars as pl
 
 from .errors import EvenrankError, InputError, shown
 from .files import line_blocks
-from .runs import Run
-from .tables import Layout, first_repeat, parse_block
+from .runs import RUN_LAYOUT, Run
+from .tables import first_repeat, parse_block
 
 Array = np.ndarray[Any, Any]
 
-_LAYOUT = Layout(
-    "a TREC run",
-    {
-        "query_id": pl.String,
-        "_Q0": pl.String,
-        "doc_id": pl.String,
-        "_rank": pl.String,
-        "score": pl.Float64,
-        "_tag": pl.String,
-    },
-)
 _PART = 1 << 19
 
 
@@ -83,7 +72,7 @@ def _whole_queries(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
     """The lines of a run file, about a block at a time, cut where the query changes."""
     rest: list[pl.DataFrame] = []
     for block in line_blocks(path):
-        table = parse_block(path, block, _LAYOUT)
+        table = parse_block(path, block, RUN_LAYOUT)
         if not table.height:
             continue
         others = np.flatnonzero((table["query_id"] != table["query_id"][-1]).to_numpy())

@@ -17,7 +17,7 @@ from .tables import Layout, first_repeat, parse_block, pick
 Order = Literal["score", "file"]
 Array = np.ndarray[Any, Any]
 
-_LAYOUT = Layout(
+RUN_LAYOUT = Layout(
     "a TREC run",
     {
         "query_id": pl.String,
@@ -83,7 +83,7 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     Raises InputError, with the line, for a line that has not six fields, a score that is not a finite number, and a
     document that stands twice for a query.
     """
-    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
+    table = pl.concat([parse_block(path, block, RUN_LAYOUT) for block in line_blocks(path)])
     if not table.height:
         raise InputError(path, "the file has no line")
     repeat = first_repeat(table, ["query_id", "doc_id"])

@@ -15,11 +15,11 @@ import polars as pl
 
 from . import irds
 from .answers import matched_squad
+from .collection_folder import SPLITS, write_collection
 from .errors import EvenrankError, InputError, shown
-from .files import atomic_path, write_text
+from .files import write_text
 from .squad import load_squad, paragraphs
 
-SPLITS = ("train", "valid", "test")
 VALIDATION = 5000
 """How many of the training questions of the official SQuAD 2.0 split validate."""
 SHARES = (0.7, 0.1, 0.2)
@@ -50,20 +50,7 @@ class SquadCollection:
 
         Each file appears whole or not at all; counts.json, the last, says that all are there.
         """
-        target = Path(folder)
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(target, f"cannot be made a folder: {error.strerror or error}") from None
-        _write_lines(self.collection, target / "collection.tsv", "\t")
-        queries = self.queries.select("query_id", "text")
-        _write_lines(queries, target / "queries.tsv", "\t")
-        for split in SPLITS:
-            of_split = queries.filter(self.queries["split"] == split)
-            if of_split.height:
-                _write_lines(of_split, target / f"queries.{split}.tsv", "\t")
-        lines = self.qrels.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance")
-        _write_lines(lines, target / "qrels.txt", " ")
+        target = write_collection(folder, self.collection, self.queries, qrels=self.qrels)
         write_text(target / "answers.json", json.dumps(self.squad, ensure_ascii=False))
         write_text(target / "counts.json", json.dumps(self.counts, indent=1))
         return target
@@ -260,8 +247,3 @@ def _check_text(path: str | os.PathLike[str], text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(path, f"expected Unicode, found half a surrogate pair: {shown(ascii(text))}") from None
-
-
-def _write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
-    with atomic_path(path) as part:
-        table.write_csv(part, include_header=False, separator=separator, quote_style="never")

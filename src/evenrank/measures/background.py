@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,8 @@ from evenrank.io.tables import IdIndex
 from . import neutrality
 from .lists import Array
 
-if TYPE_CHECKING:
-    from .evaluate import Evaluation
-
 BACKGROUND_DEPTH = 200
+_KEPT_DEPTH = 100
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,6 @@ class Background:
     run: Run
     depth: int
 
-    @classmethod
-    def of(cls, evaluation: Evaluation, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
-        """The background that a run gives."""
-        lists = evaluation.scored_lists
-        deepest = min(depth, int(lists.lengths.max(initial=1)))
-        top = evaluation.neutrality.first(lists, deepest)
-        return cls(name, evaluation.queries, top, np.minimum(lists.lengths, deepest), evaluation.run, depth)
-
     @property
     def table(self) -> pl.DataFrame:
         """The background documents: ``query_id`` and ``doc_id``."""
@@ -57,5 +47,14 @@ class Background:
                 f"the background {self.name} has no documents for the query {shown(lacking[0])}"
                 f" ({len(lacking)} of {len(queries)} queries are missing)"
             )
-        ideal: Array = neutrality.ideal_fairr(self.neutrality, self.lengths, cutoff)[place]
+        ordered = self._ordered if cutoff <= _KEPT_DEPTH else self._best(cutoff)
+        ideal: Array = neutrality.fairr(ordered, self.lengths, min(cutoff, ordered.shape[1]))[place]
         return ideal
+
+    @functools.cached_property
+    def _ordered(self) -> Array:
+        # Sorted once for all the usual cutoffs.
+        return self._best(_KEPT_DEPTH)
+
+    def _best(self, depth: int) -> Array:
+        return neutrality.ideal_order(self.neutrality, self.lengths, depth)

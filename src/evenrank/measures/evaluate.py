@@ -15,10 +15,11 @@ from evenrank.io.runs import Run
 from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
 from evenrank.io.tables import IdIndex, pick
 
-from . import exposure, native, neutrality, pairwise, passed_through, registry, utility
-from .background import Background
+from . import exposure, native, neutrality, pairwise, registry, utility
+from .background import BACKGROUND_DEPTH, Background
 from .column import Column
 from .lists import Array, RankedLists, expand
+from .passed_through import PassedThrough
 
 Missing = Literal["error", "skip", "neutral"]
 TIE_DRAWS = 200
@@ -152,6 +153,13 @@ class Evaluation:
             raise EvenrankError("bias measures need a score table: give --collection or --scores")
         return self.scores
 
+    def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
+        """The background that this run's first ``depth`` documents a query give."""
+        lists = self.scored_lists
+        deepest = min(depth, int(lists.lengths.max(initial=1)))
+        top = self.neutrality.first(lists, deepest)
+        return Background(name, self.queries, top, np.minimum(lists.lengths, deepest), self.run, depth)
+
     # --- what is known of the queries --------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -230,7 +238,7 @@ class Evaluation:
             first, second = self.poles_prf(measure)
             return first - second
         exact = native.in_run_order(measure)
-        return exact(self.hits) if exact else passed_through.values(self, measure)
+        return exact(self.hits) if exact else self._elsewhere.values(measure)
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
@@ -305,7 +313,7 @@ class Evaluation:
             return first if measure.NAME == "APRF" else first - second
         expectation = native.expected(measure)
         if expectation is None:
-            return passed_through.mean(self, measure, TIE_DRAWS, random=random)
+            return self._elsewhere.mean(measure, TIE_DRAWS, random=random)
         return expectation(self._all_tied_hits if random else self.hits)
 
     @property
@@ -362,7 +370,12 @@ class Evaluation:
         exact = native.of_order(measure)
         if exact is not None:
             return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
-        return passed_through.bounds(self, measure)
+        return self._elsewhere.bounds(measure)
+
+    @property
+    def _elsewhere(self) -> PassedThrough:
+        table = self.run.table if self.rows is None else self.run.table[self.rows]
+        return PassedThrough(table, self.lists, self.judgements, self.judged, self.seed)
 
     def _draws(self, measure: Measure, *, random: bool) -> list[Array]:
         """Values [Q] in each of 200 random orders of tied documents (of all candidates), before any absolute value."""

@@ -22,17 +22,26 @@ def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
     return np.where(lengths > 0, (weights * neutrality[:, :cutoff]).sum(axis=1), np.nan)
 
 
+def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
+    """The ``depth`` largest of the neutralities [Q, D] of each list, falling [Q, ≤ depth]; −1 past its end.
+
+    ``lengths`` [Q] says how many of the D columns are documents.
+    """
+    depth = min(depth, background.shape[1])
+    # Places without a document come last: no neutrality is below 0.
+    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
+    if depth < background.shape[1]:
+        falling = np.partition(falling, depth, axis=1)[:, :depth]
+    return -np.sort(falling, axis=1)
+
+
 def ideal_fairr(background: Array, lengths: Array, cutoff: int) -> Array:
     """IFaiRR@cutoff [Q]: FaiRR of the background documents' neutralities [Q, D] sorted by falling neutrality.
 
     ``lengths`` [Q] says how many of the D columns are documents [RKS21, eq. 3].
     """
-    depth = min(cutoff, background.shape[1])
-    # Places without a document come last: no neutrality is below 0.
-    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
-    if depth < background.shape[1]:
-        falling = np.partition(falling, depth, axis=1)[:, :depth]
-    return fairr(-np.sort(falling, axis=1), lengths, depth)
+    ordered = ideal_order(background, lengths, cutoff)
+    return fairr(ordered, lengths, ordered.shape[1])
 
 
 def nfairr(fairness: Array, ideal: Array) -> Array:

@@ -19,7 +19,7 @@ from evenrank.io.errors import EvenrankError
 from evenrank.io.runs import Run
 from evenrank.io.scores import Scores, read_scores
 
-from .background import BACKGROUND_DEPTH, Background
+from .background import BACKGROUND_DEPTH
 from .evaluate import Evaluation, Missing
 from .registry import BIAS_MEASURES, BiasMeasure, GroupValue
 
@@ -84,7 +84,7 @@ class EvenrankEvaluator(Evaluator):  # type: ignore[misc]
         evaluation = Evaluation(Run.from_table(table), active.scores, self.qrels, **settings)
         if any(measure.NAME == "NFaiRR" for measure in self.measures):
             of = Evaluation(active.background, active.scores, **settings) if active.background else evaluation
-            evaluation.background = Background.of(of, of.run.name, active.background_depth)
+            evaluation.background = of.as_background(of.run.name, active.background_depth)
         for measure in self.measures:
             if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):
                 poles = zip((1, -1), evaluation.poles_prf(measure), strict=True)

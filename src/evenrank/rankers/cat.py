@@ -14,15 +14,15 @@ from torch import Tensor
 
 from evenrank.io import InputError
 
-from .encoders import encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
+from .encoders import EncoderRanker, reads_to, seeded, start_encoder, tokenise
 from .models import find_model, load
-from .protocol import Inputs, QueryGroups, Ranker
+from .protocol import Inputs, QueryGroups
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 
-class CatRanker(Ranker):
+class CatRanker(EncoderRanker):
     """[CLS] query [SEP] passage [SEP] through a transformer, and a head with one output: the score is its logit.
 
     The head is that of ``AutoModelForSequenceClassification(num_labels=1)``: a linear layer on [CLS], after the
@@ -85,18 +85,6 @@ class CatRanker(Ranker):
             return scores
         # Pairs stand query by query, as the True of the mask do.
         return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
-
-    def parameter_groups(self) -> dict[str, list[torch.nn.Parameter]]:
-        """``embeddings``, ``encoder`` and ``head``."""
-        return encoder_groups(self.model)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes a folder that ``CrossEncoder`` loads and scores the same with.
-
-        Raises InputError where it cannot be written.
-        """
-        with saving(folder) as part:
-            self.model.save_pretrained(part, create_model_card=False)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> CatRanker:

@@ -15,9 +15,9 @@ from torch import Tensor
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
 
-from .encoders import TokenCache, encoder_groups, reads_to, saving, seeded, start_encoder, tokenise
+from .encoders import EncoderRanker, TokenCache, reads_to, seeded, start_encoder, tokenise
 from .models import find_model, load
-from .protocol import Inputs, QueryGroups, Ranker
+from .protocol import Inputs, QueryGroups
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -30,7 +30,7 @@ _TASKS = {_QUERY: "query", _PASSAGE: "document"}
 _PROMPTS = {_QUERY: ("query",), _PASSAGE: ("document", "passage", "corpus")}
 
 
-class DotRanker(Ranker):
+class DotRanker(EncoderRanker):
     """The inner product of a query's vector and a passage's, from one encoder or from two (towers).
 
     A vector is the encoder's output at [CLS] or the mean over the tokens, projected by a linear layer where asked, and
@@ -189,18 +189,6 @@ class DotRanker(Ranker):
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         trimmed = {name: value[:, :length] for name, value in own.items()}
         return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
-
-    def parameter_groups(self) -> dict[str, list[torch.nn.Parameter]]:
-        """``embeddings``, ``encoder`` and ``head``."""
-        return encoder_groups(self.model)
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes a ``SentenceTransformer``; ``encode_query`` and ``encode_document`` give the vectors.
-
-        Raises InputError where it cannot be written.
-        """
-        with saving(folder) as part:
-            self.model.save_pretrained(part, create_model_card=False)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> DotRanker:

@@ -18,6 +18,7 @@ from evenrank.io import EvenrankError, InputError
 from evenrank.io.files import folder_within
 
 from .models import find_folder, hushed, loading_problem
+from .protocol import Ranker
 
 if TYPE_CHECKING:
     from sentence_transformers.base.modules import Transformer
@@ -171,16 +172,6 @@ def reads_to(model: Any, texts: Sequence[Any], prompt: str | None = None, **sett
     return ends
 
 
-def encoder_groups(module: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """A transformer's parameters: ``embeddings``, ``encoder`` (its layers) and ``head`` (pooler, classifier,
-    projection), those that there are."""
-    groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
-    for name, parameter in module.named_parameters():
-        part = "embeddings" if ".embed" in name else "encoder" if ".layer" in name or ".encoder." in name else "head"
-        groups[part].append(parameter)
-    return {name: parameters for name, parameters in groups.items() if parameters}
-
-
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Random numbers on the CPU from ``seed``, and as if nothing had been drawn afterwards."""
@@ -207,3 +198,25 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise InputError(target, f"cannot be written: {reason}") from None
+
+
+class EncoderRanker(Ranker):
+    """A ranker around a model of sentence-transformers, as which its folder loads."""
+
+    model: Any
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """``embeddings``, ``encoder`` (its layers) and ``head`` (pooler, classifier, projection), those there are."""
+        groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
+        for name, parameter in self.model.named_parameters():
+            in_layers = ".layer" in name or ".encoder." in name
+            groups["embeddings" if ".embed" in name else "encoder" if in_layers else "head"].append(parameter)
+        return {name: parameters for name, parameters in groups.items() if parameters}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes a folder that sentence-transformers loads, and scores the same with.
+
+        Raises InputError where it cannot be written.
+        """
+        with saving(folder) as part:
+            self.model.save_pretrained(part, create_model_card=False)

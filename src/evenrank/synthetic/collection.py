@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.io import InputError, atomic_path, write_text
+from evenrank.io import atomic_path, write_text
+from evenrank.io.collection_folder import write_collection
 
 from .plan import SPLITS, Ints, Plan, make_plan
 from .planted import ATTRIBUTES, Planted
@@ -49,19 +50,7 @@ class Synthetic:
         answers.json (SQuAD, with ``doc_id`` at each paragraph and ``query_id`` at each question); truth.parquet;
         planted.json. Each file is written whole or not at all.
         """
-        target = Path(folder)
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(target, f"cannot be made a folder: {error.strerror or error}") from None
-        _write_lines(self.collection, target / "collection.tsv", "\t")
-        queries = self.queries.select("query_id", "text")
-        _write_lines(queries, target / "queries.tsv", "\t")
-        for split in SPLITS:
-            _write_lines(queries.filter(self.queries["split"] == split), target / f"queries.{split}.tsv", "\t")
-        for name, table in (("qrels", self.qrels), ("clicks", self.clicks)):
-            lines = table.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance")
-            _write_lines(lines, target / f"{name}.txt", " ")
+        target = write_collection(folder, self.collection, self.queries, qrels=self.qrels, clicks=self.clicks)
         write_text(target / "answers.json", json.dumps(self._squad(), ensure_ascii=False))
         with atomic_path(target / "truth.parquet") as part:
             self.truth.write_parquet(part)
@@ -213,8 +202,3 @@ def _queries(plan: Plan) -> pl.DataFrame:
             "split": pl.Series(list(SPLITS)).gather(pl.Series(plan.split)),
         }
     )
-
-
-def _write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
-    with atomic_path(path) as part:
-        table.write_csv(part, include_header=False, separator=separator, quote_style="never")

@@ -6,7 +6,7 @@ import re
 
 from ir_measures import Measure
 
-from evenrank.audit.result import AuditResult, Interval
+from evenrank.audit.findings import Findings, Interval
 from evenrank.measures import is_bias
 
 NONE = "–"
@@ -62,12 +62,12 @@ def direction(measure: Measure) -> str:
     return "nearer 0 is better" if getattr(measure, "better", "higher") == "nearer zero" else "higher is better"
 
 
-def groups(result: AuditResult) -> list[str]:
+def groups(result: Findings) -> list[str]:
     """The groups that documents were counted for."""
     return [name.removeprefix("count_") for name in result.rankings.columns if name.startswith("count_")]
 
 
-def poles(result: AuditResult, measure: Measure | None = None) -> tuple[str, str] | None:
+def poles(result: Findings, measure: Measure | None = None) -> tuple[str, str] | None:
     """The groups of a signed measure, the positive one first."""
     own = measure.params.get("poles") if measure is not None else None
     named = [part.strip() for part in own.split(",")] if own else result.settings.get("poles")
@@ -103,11 +103,11 @@ def positive(pair: tuple[str, str] | None) -> str:
     return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
 
 
-def pick(result: AuditResult, *names: str) -> Measure | None:
+def pick(result: Findings, *names: str) -> Measure | None:
     """The first measure with one of these names, the names in order of preference."""
     return next((m for name in names for m in result.measures if name == m.NAME), None)
 
 
-def utility_measures(result: AuditResult) -> list[Measure]:
+def utility_measures(result: Findings) -> list[Measure]:
     """The measures of effectiveness."""
     return [measure for measure in result.measures if not is_bias(measure)]

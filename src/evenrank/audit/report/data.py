@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, AuditResult, Figure
+from evenrank.audit.findings import NEUTRAL_FIRST, RANDOM, Figure, Findings
 from evenrank.groups import Lexicon, gendered_spans
 from evenrank.io import read_queries, read_texts
 from evenrank.measures import is_bias
@@ -28,7 +28,7 @@ TEXT_LEAST, TEXT_MOST = 300, 4000
 Array = np.ndarray[Any, Any]
 
 
-def figures(result: AuditResult) -> dict[str, Any]:
+def figures(result: Findings) -> dict[str, Any]:
     """Runs, measures, and every figure as numbers [run][measure]."""
     return {
         "runs": [
@@ -45,7 +45,7 @@ def figures(result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _measure(result: AuditResult, measure: Measure) -> dict[str, Any]:
+def _measure(result: Findings, measure: Measure) -> dict[str, Any]:
     whole = next(iter(result.runs)).figures[str(measure)].whole_run
     return {
         "name": str(measure),
@@ -80,7 +80,7 @@ def rounded(value: Any) -> Any:
 # --- values of queries -----------------------------------------------------------------------------------------------
 
 
-def values(result: AuditResult, shown: Array) -> dict[str, Any]:
+def values(result: Findings, shown: Array) -> dict[str, Any]:
     """Values [measure][run][query]: of all queries, or of ``VALUE_CAP`` at even steps; then of the others ``shown``.
 
     ``sampled`` says how many stand first: those that speak for the whole audit.
@@ -104,14 +104,14 @@ def values(result: AuditResult, shown: Array) -> dict[str, Any]:
     }
 
 
-def focus(result: AuditResult) -> Measure | None:
+def focus(result: Findings) -> Measure | None:
     """The measure by which queries are chosen: the lean of their first ranks, where the audit has it."""
     per_query = [m for m in result.measures if not result.runs[0].figures[str(m)].whole_run]
     lean = pick(result, "ARaB", "RaB", "AbsARaB", "NFaiRR", "FaiRR")
     return lean if lean in per_query else next(iter(per_query), None)
 
 
-def most_telling(result: AuditResult, cap: int) -> Array:
+def most_telling(result: Findings, cap: int) -> Array:
     """Places of the ``cap`` queries with the largest difference to the baseline (else the largest value), in order."""
     measure = focus(result)
     if measure is None:
@@ -127,7 +127,7 @@ def most_telling(result: AuditResult, cap: int) -> Array:
 # --- rankings and passages -------------------------------------------------------------------------------------------
 
 
-def browser(result: AuditResult, shown: Array) -> dict[str, Any]:
+def browser(result: Findings, shown: Array) -> dict[str, Any]:
     """The queries at the places ``shown`` with the first documents of every run; each document once, its words marked.
 
     A passage is a list of plain strings and [group's number, word]. ``texts`` and ``queryTexts`` say whether there
@@ -184,7 +184,7 @@ def _query_texts(source: Any, ids: pl.Series) -> dict[str, str] | None:
     return dict(table.select("query_id", "text").iter_rows())
 
 
-def _passages(result: AuditResult, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, Any]], bool]:
+def _passages(result: Findings, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, Any]], bool]:
     """Each document's id, neutrality, counts and marked text, and whether there is a collection to take texts from."""
     texts = _document_texts(result.sources.get("collection"), documents["doc_id"])
     most = int(np.clip(TEXT_BUDGET / max(1, documents.height), TEXT_LEAST, TEXT_MOST))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evenrank import __version__
-from evenrank.audit.result import AuditResult, Figure, RunAudit
+from evenrank.audit.findings import Figure, Findings, RunAudit
 from evenrank.measures import is_bias
 
 from . import charts, data
@@ -39,7 +39,7 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 _DIGITS = 4
 
 
-def render_page(result: AuditResult) -> str:
+def render_page(result: Findings) -> str:
     """One self-contained HTML page: figures, charts, and the rankings of single queries with their words marked.
 
     It loads nothing: a content security policy forbids every request and every script but its own. Passages come from
@@ -117,7 +117,7 @@ def _json(value: Any) -> Markup:
     return Markup(text.translate(_ESCAPES))
 
 
-def _charts(result: AuditResult) -> dict[str, Any]:
+def _charts(result: Findings) -> dict[str, Any]:
     """Specifications, the runs' styles, and the measures that are chosen at first."""
     focus = data.focus(result)
     lean = pick(result, "ARaB", "RaB", "AbsARaB", "NFaiRR") or next(filter(is_bias, result.measures), None)
@@ -135,7 +135,7 @@ def _charts(result: AuditResult) -> dict[str, Any]:
 # --- what the template shows -----------------------------------------------------------------------------------------
 
 
-def _contents(result: AuditResult) -> dict[str, Any]:
+def _contents(result: Findings) -> dict[str, Any]:
     given = [run.name for run in result.runs if not run.reference]
     names = ", ".join(given) if len(given) <= 4 else f"{', '.join(given[:3])} and {len(given) - 3} more"
     facts = [(_plural(len(result.queries), "query", "queries"), f"{len(result.queries):,}")]
@@ -198,7 +198,7 @@ def _columns(baseline: str | None) -> list[dict[str, Any]]:
     return [{"name": name, "title": title, "left": name in ("Measure", "Run")} for name, title in columns]
 
 
-def _rows(result: AuditResult) -> list[dict[str, Any]]:
+def _rows(result: Findings) -> list[dict[str, Any]]:
     rows = []
     for measure in result.measures:
         for place, run in enumerate(result.runs):
@@ -207,7 +207,7 @@ def _rows(result: AuditResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _cells(result: AuditResult, run: RunAudit, key: str) -> list[dict[str, Any]]:
+def _cells(result: Findings, run: RunAudit, key: str) -> list[dict[str, Any]]:
     figure = run.figures[key]
     tag = "reference" if run.reference else "baseline" if run.name == result.baseline else ""
     low = figure.ci95[0] if figure.ci95 is not None else None
@@ -253,7 +253,7 @@ def _signed(text: str) -> str:
     return text.replace("-", "−").replace("e−", "e-")
 
 
-def _depth(result: AuditResult) -> list[dict[str, Any]]:
+def _depth(result: Findings) -> list[dict[str, Any]]:
     """The curves by rank depth as tables, at some ranks."""
     deepest = max(run.by_depth.height for run in result.runs)
     ranks = [rank for rank in _DEPTHS if rank <= deepest]

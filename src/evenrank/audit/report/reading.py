@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evenrank.audit.result import AuditResult
+from evenrank.audit.findings import Findings
 from evenrank.measures import describe, is_bias
 
 from ._format import direction, poles, positive
@@ -38,7 +38,7 @@ _LITERATURE = {
 }
 
 
-def explained(result: AuditResult) -> list[dict[str, Any]]:
+def explained(result: Findings) -> list[dict[str, Any]]:
     """Each measure once (parameters side by side): its names, its kind and which way is good, what it measures."""
     entries: dict[str, dict[str, Any]] = {}
     for measure in result.measures:
@@ -51,13 +51,13 @@ def explained(result: AuditResult) -> list[dict[str, Any]]:
     return [{**entry, "names": ", ".join(entry["all"])} for entry in entries.values()]
 
 
-def literature(result: AuditResult) -> list[tuple[str, str]]:
+def literature(result: Findings) -> list[tuple[str, str]]:
     """The sources that the measures' descriptions name."""
     text = " ".join(entry["text"] for entry in explained(result))
     return [(key, source) for key, source in _LITERATURE.items() if key in text]
 
 
-def glossary(result: AuditResult) -> list[tuple[str, str]]:
+def glossary(result: Findings) -> list[tuple[str, str]]:
     """The words of the page that are not measures."""
     sign = positive(poles(result))
     entries = [

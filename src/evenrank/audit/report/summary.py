@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.audit.result import NEUTRAL_FIRST, RANDOM, SIGNIFICANT, AuditResult, Comparison, Figure, RunAudit
+from evenrank.audit.findings import NEUTRAL_FIRST, RANDOM, SIGNIFICANT, Comparison, Figure, Findings, RunAudit
 
 from ._format import both, equation, number, passages, pick, poles, utility_measures
 
 UNKNOWN = "Effectiveness is unknown"
 
 
-def summarise(result: AuditResult) -> list[str]:
+def summarise(result: Findings) -> list[str]:
     """Effectiveness first, then for each run its lean, its neutrality, pairs of passages, and what ties do to it.
 
     One text for each, of one or more sentences.
@@ -32,14 +32,14 @@ def summarise(result: AuditResult) -> list[str]:
     return sentences
 
 
-def _given(result: AuditResult) -> list[RunAudit]:
+def _given(result: Findings) -> list[RunAudit]:
     return [run for run in result.runs if not run.reference]
 
 
 # --- effectiveness ---------------------------------------------------------------------------------------------------
 
 
-def _effectiveness(result: AuditResult) -> list[str]:
+def _effectiveness(result: Findings) -> list[str]:
     if not result.judged:
         return [f"{UNKNOWN}: without qrels, nothing here says whether a ranking is any good."]
     measures = utility_measures(result)
@@ -101,7 +101,7 @@ def _not_significant(compared: Comparison) -> str:
 # --- bias ------------------------------------------------------------------------------------------------------------
 
 
-def _lean(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     """Which group's passages the first ranks lean towards."""
     figure, pair = run.figures[str(measure)], poles(result, measure)
     if figure.mean is None or pair is None:
@@ -133,13 +133,13 @@ def _numbers(figure: Figure) -> str:
     return f"({figure.measure} {number(figure.mean)}, 95 % interval {number(low)} to {number(high)})"
 
 
-def _further(result: AuditResult, figure: Figure, measure: Measure) -> bool:
+def _further(result: Findings, figure: Figure, measure: Measure) -> bool:
     """Whether a run's mean lies further from 0 than the baseline's."""
     base = result[result.baseline].figures[str(measure)].mean if result.baseline is not None else None
     return base is None or figure.mean is None or abs(figure.mean) > abs(base)
 
 
-def _difference(result: AuditResult, run: RunAudit, measure: Measure, compared: Comparison) -> list[str]:
+def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Comparison) -> list[str]:
     if compared.difference is None:
         return []
     start = f"Its difference to {result.baseline} in {measure} ({number(compared.difference)})"
@@ -166,7 +166,7 @@ def _difference(result: AuditResult, run: RunAudit, measure: Measure, compared: 
     ]
 
 
-def _unsigned(result: AuditResult, run: RunAudit, lean: Measure) -> list[str]:
+def _unsigned(result: Findings, run: RunAudit, lean: Measure) -> list[str]:
     """The lean without its sign, since a mean near 0 can hide queries that lean both ways."""
     known = [name for name in (run.name, result.baseline) if name and result[name].figures[str(lean)].mean is not None]
     names = list(dict.fromkeys(known))
@@ -178,7 +178,7 @@ def _unsigned(result: AuditResult, run: RunAudit, lean: Measure) -> list[str]:
     ]
 
 
-def _neutrality(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     figure = run.figures[str(measure)]
     if figure.mean is None:
         return [f"{measure} of {run.name} is undefined for every query."]
@@ -199,7 +199,7 @@ def _numbers_of(figure: Figure) -> str:
     return f"({figure.measure}, 95 % interval {number(figure.ci95[0])} to {number(figure.ci95[1])})"
 
 
-def _pairs(result: AuditResult, run: RunAudit, measure: Measure) -> list[str]:
+def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     """Which group's relevant passages win more often against passages that are not relevant."""
     figure, pair = run.figures[str(measure)], poles(result, measure)
     if figure.mean is None or pair is None:

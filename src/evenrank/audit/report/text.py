@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from evenrank.audit.result import AuditResult, Figure, RunAudit
+from evenrank.audit.findings import Figure, Findings, RunAudit
 from evenrank.measures import is_bias
 
 from ._format import NONE, direction, interval, number, p_value, plain, poles, positive
@@ -52,7 +52,7 @@ _FIGURES = ("mean", "95 % interval", "tie mean", "tie range ")
 _AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
 
 
-def render_text(result: AuditResult, width: int = 120) -> str:
+def render_text(result: Findings, width: int = 120) -> str:
     """The audit for a terminal ``width`` (at least 76) wide: figures by measure, notes, and what they mean in words.
 
     Where one table is wider than that, the comparison with the baseline stands in a second one below the figures.
@@ -66,7 +66,7 @@ def render_text(result: AuditResult, width: int = 120) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(result: AuditResult, width: int) -> str:
+def _head(result: Findings, width: int) -> str:
     given = sum(not run.reference for run in result.runs)
     lines = []
     if not result.judged:
@@ -86,7 +86,7 @@ def _head(result: AuditResult, width: int) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _tables(result: AuditResult, width: int) -> str:
+def _tables(result: Findings, width: int) -> str:
     groups = [
         (str(measure), [_row(run, run.figures[str(measure)]) for run in result.runs]) for measure in result.measures
     ]
@@ -117,7 +117,7 @@ def _line(name: str, cells: tuple[str, ...], name_width: int, widths: list[int])
     return _GAP.join([" " * _INDENT + set_cell_size(name, name_width), *aligned]).rstrip()
 
 
-def _title(result: AuditResult, key: str) -> str:
+def _title(result: Findings, key: str) -> str:
     figures = [run.figures[key] for run in result.runs]
     counts = sorted({figure.n for figure in figures})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -149,7 +149,7 @@ def _row(run: RunAudit, figure: Figure) -> _Row:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _legend(result: AuditResult) -> str:
+def _legend(result: Findings) -> str:
     parts = ["Marks: (name) a reference ranking made from the same candidates"]
     if result.baseline is not None:
         parts.append("* Holm p below .05")

@@ -20,7 +20,7 @@ from evenrank.groups import Lexicon, Scoring, load_lexicon, score_in_memory
 from evenrank.io import MAGNITUDES, EvenrankError, Run, Scores, write_text
 from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
-from evenrank.measures import BACKGROUND_DEPTH, DELTA, Background, Evaluation, is_bias, parse_measure, parse_measures
+from evenrank.measures import BACKGROUND_DEPTH, DELTA, Evaluation, is_bias, parse_measure, parse_measures
 from evenrank.measures.pairwise import delta_aprf
 
 from .labels import OneLexicon
@@ -101,7 +101,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
             scores = score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
         self._scores = scores
         first = Evaluation(candidate_run, scores, self._qrels)
-        self._background = first.background = Background.of(first, candidate_run.name, background_depth)
+        self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = _figures(first, self.measures)
 
         self._table = asked.filter(pl.col("rank") <= depth)

@@ -92,6 +92,7 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("sensitivity", sensitivity, "", 640),
     ("embeddings", embeddings, "", 640),
     ("experiment", experiment, "", 760),
+    ("experiment-figures", experiment, "#figures", 640),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +286,30 @@ def test_a_ranker_that_keeps_tokens_gives_the_same_scores(bert: str) -> None:
     # The second time nothing is taken apart.
     ranker.model.preprocess = None
     assert np.array_equal(flat(ranker), expected)
+
+
+def test_what_is_said_of_a_checkpoint_that_lacks_weights(bert: str, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+    from transformers.utils import logging as loader
+
+    said: list[str] = []
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    handler = Said(logging.WARNING)
+    loader.add_handler(handler)
+    try:
+        CatRanker.from_pretrained(bert, layers=1)
+        assert said == [], "a head is always missing, and the other layers were not asked for"
+        shutil.copytree(bert, tmp_path / "half")
+        weights = load_file(tmp_path / "half" / "model.safetensors")
+        kept = {name: value for name, value in weights.items() if ".layer.1.output.dense." not in name}
+        save_file(kept, tmp_path / "half" / "model.safetensors", {"format": "pt"})
+        DotRanker.from_pretrained(str(tmp_path / "half"))
+    finally:
+        loader.remove_handler(handler)
+    (line,) = said
+    assert line.startswith("weights that the checkpoint lacks start at random: ")
+    assert {"encoder.layer.1.output.dense.weight", "encoder.layer.1.output.dense.bias"} == set(line[51:].split(", "))

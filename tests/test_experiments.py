@@ -414,3 +414,11 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_mistakes_are_told(name: str, settings: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match=message):
         run_experiment(name, folder=tmp_path, **settings)  # type: ignore[arg-type]
+
+
+def test_what_the_figures_of_a_row_are_over() -> None:
+    seeds, queries = Value(0.5, 5, "seeds"), Value(0.5, 117, "queries")
+    assert Row(("a",), {"x": seeds, "y": queries, "z": Value(None)}).n == "5 seeds, 117 queries"
+    assert Row(("a",), {"x": queries, "y": Value(0.5, 12, "queries")}).n == "12–117 queries"
+    assert Row(("a",), {"x": Value(0.5, 1, "queries")}).n == "1 query"
+    assert Row(("a",), {"x": Value(None)}).n == "–"

@@ -229,11 +229,7 @@ def _drawings(found: Found, settings: Settings, main: str) -> tuple[Drawing, ...
                 low, high = value.ci95 or (value.mean, value.mean)
                 rows.append({"x": share, "measure": HEADINGS[key], "value": value.mean, "low": low, "high": high})
         hint = f"{main}, one seed, 95 % intervals over queries. Published: no significant drop of MRR up to 0.6."
-        drawings.append(
-            curve(
-                f"Figure 1 ({part})", "Over the share of biased negatives", rows, "share λ", f"{hint} significant drop."
-            )
-        )
+        drawings.append(curve(f"Figure 1 ({part})", "Over the share of biased negatives", rows, "share λ", hint))
     for name, (table, share) in found.fairer.items():
         title = f"NFaiRR@10 of bias-aware − AdvBert by query, {name}"
         hint = f"QS2, one seed: {share:.0%} of {table.height} queries are fairer."

@@ -77,9 +77,12 @@ class Row:
         known = [value for value in self.measured.values() if value.mean is not None]
         if not known:
             return NONE
-        counts = sorted({value.n for value in known})
-        unit = known[0].unit if counts[-1] > 1 else known[0].unit.removesuffix("s").replace("querie", "query")
-        return f"{counts[0]}–{counts[-1]} {unit}" if len(counts) > 1 else f"{counts[0]} {unit}"
+        parts = []
+        for unit in sorted({value.unit for value in known}, reverse=True):
+            counts = sorted({value.n for value in known if value.unit == unit})
+            name = unit if counts[-1] > 1 else unit.removesuffix("s").replace("querie", "query")
+            parts.append(f"{counts[0]}–{counts[-1]} {name}" if len(counts) > 1 else f"{counts[0]} {name}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

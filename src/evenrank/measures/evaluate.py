@@ -61,13 +61,12 @@ class Evaluation:
         lists = self.scored_lists
         # Neutralities as their rank among all, worked out once a document rather than once a row; 1 for one unknown.
         _, code = np.unique(np.append(self._scores.table["neutrality"].to_numpy(), 1.0), return_inverse=True)
-        order = lists.falling(code[self._kept_documents])
+        order = lists.falling(code.astype(np.int32)[self._kept_documents])
         other = Evaluation(
             self.run, self.scores, self.qrels, missing=self.missing, background=self.background, seed=self.seed
         )
-        other.rows = self.kept[order].astype(np.int32)
-        first = np.repeat(lists.offsets[:-1], lists.lengths)
-        other.lists = RankedLists(lists.offsets, (first - np.arange(len(order))).astype(np.float64))
+        other.rows = order if self._kept is None else self._kept[order].astype(np.int32)
+        other.lists = RankedLists(lists.offsets, -lists.places().astype(np.float64))
         other.document = self.document[other.rows]
         if self.qrels is not None:
             place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
@@ -101,8 +100,8 @@ class Evaluation:
         return IdIndex([self._scores.table["doc_id"]]).places(self.run.table["doc_id"])
 
     @functools.cached_property
-    def kept(self) -> Array:
-        """The documents [N'] that bias measures look at: all, or with ``missing="skip"`` those with scores."""
+    def _kept(self) -> Array | None:
+        """The documents [N'] that bias measures look at: all (None), or with ``missing="skip"`` those with scores."""
         lost = self.document < 0
         if self.missing == "error" and lost.any():
             absent = self.run.table["doc_id"].filter(pl.Series(lost)).unique(maintain_order=True)
@@ -111,9 +110,7 @@ class Evaluation:
                 f" {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''}"
                 " (--missing skip or neutral goes on)"
             )
-        if self.missing != "skip" or not lost.any():
-            return np.arange(len(lost))
-        return np.flatnonzero(~lost)
+        return np.flatnonzero(~lost) if self.missing == "skip" and lost.any() else None
 
     @functools.cached_property
     def missing_documents(self) -> int:
@@ -123,10 +120,9 @@ class Evaluation:
     @functools.cached_property
     def scored_lists(self) -> RankedLists:
         """The lists that bias measures look at; lists close up over documents left out."""
-        if len(self.kept) == len(self.lists.scores):
+        if self._kept is None:
             return self.lists
-        offsets = np.searchsorted(self.kept, self.lists.offsets)
-        return RankedLists(offsets, self.lists.scores[self.kept])
+        return RankedLists(np.searchsorted(self._kept, self.lists.offsets), self.lists.scores[self._kept])
 
     @functools.cached_property
     def neutrality(self) -> Column:
@@ -144,7 +140,7 @@ class Evaluation:
 
     @property
     def _kept_documents(self) -> Array:
-        kept: Array = self.document if self.scored_lists is self.lists else self.document[self.kept]
+        kept: Array = self.document if self._kept is None else self.document[self._kept]
         return kept
 
     @property

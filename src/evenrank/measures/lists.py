@@ -67,22 +67,29 @@ class RankedLists:
         totals = np.add.reduceat(np.append(values[:], 0.0), self.offsets[:-1])
         return np.where(self.lengths > 0, totals / np.maximum(self.lengths, 1), 0.0)
 
+    def places(self) -> Array:
+        """The place [N] (int32, from 0) of each document in its list."""
+        places = np.arange(int(self.offsets[-1]), dtype=np.int32)
+        places -= np.repeat(self.offsets[:-1].astype(np.int32), self.lengths)
+        return places
+
     def falling(self, code: Array) -> Array:
-        """The order [N] that sorts each list by falling ``code`` [N] (whole, from 0), equal ones as they stood."""
+        """The order [N] (int32) that sorts each list by falling ``code`` [N] (whole, from 0), equal ones as they
+        stood."""
         longest, largest = int(self.lengths.max(initial=1)), int(code.max(initial=0))
         bits = [max(1, int(size - 1).bit_length()) for size in (len(self.lengths), largest + 1, longest)]
-        start = np.repeat(self.offsets[:-1], self.lengths)
         if sum(bits) > 62:
-            return np.lexsort((largest - code, start))
+            query = np.repeat(np.arange(len(self.lengths)), self.lengths)
+            return np.lexsort((largest - code, query)).astype(np.int32)
         # List, code and place in one number: sorting numbers takes a fifth of sorting by several keys.
-        key = np.repeat(np.arange(len(self.lengths)), self.lengths) << bits[1]
+        key = np.repeat(np.arange(len(self.lengths)) << bits[1], self.lengths)
         key |= largest - code
         key <<= bits[2]
-        key |= np.arange(len(code)) - start
+        key |= self.places()
         key.sort()
         key &= (1 << bits[2]) - 1
-        key += start
-        order: Array = key
+        order = key.astype(np.int32)
+        order += np.repeat(self.offsets[:-1].astype(np.int32), self.lengths)
         return order
 
     def top(self, values: Values, depth: int) -> Array:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -242,15 +244,37 @@ def _has_bf16(device: str) -> bool:
     return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
+class _LoadReport(logging.Filter):
+    """Of transformers' report of a checkpoint's weights leaves what a user must know.
+
+    A head or a pooler that is not there is usual, layers that are not asked for too; an encoder that starts at random
+    is not.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is shown."""
+        text = re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage())
+        if "LOAD REPORT" not in text:
+            return True
+        missing = [line.partition("|")[0].strip() for line in text.splitlines() if re.search(r"\|\s*MISSING\b", line)]
+        body = [name for name in missing if re.search(r"(^|[._])(embeddings?|layers?|h|blocks?)[._]", name)]
+        record.msg = f"weights that the checkpoint lacks start at random: {', '.join(body)}"
+        record.args = ()
+        return bool(body)
+
+
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Without the loaders' own progress bars."""
-    from transformers.utils import logging
+    """Without the loaders' own progress bars, and with no more of their report of weights than a user must know."""
+    from transformers.utils import logging as own
 
-    shown_before = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    shown_before = own.is_progress_bar_enabled()
+    own.disable_progress_bar()  # type: ignore[no-untyped-call]
+    loader, report = logging.getLogger("transformers.modeling_utils"), _LoadReport()
+    loader.addFilter(report)
     try:
         yield
     finally:
+        loader.removeFilter(report)
         if shown_before:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            own.enable_progress_bar()  # type: ignore[no-untyped-call]

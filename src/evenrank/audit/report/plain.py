@@ -47,11 +47,13 @@ def curve(name: str, title: str, rows: Sequence[Mapping[str, Any]], x: str, hint
     tooltip = [alt.Tooltip("x:Q", title=x), alt.Tooltip("value:Q", format=".4f")]
     line = base_chart.mark_line(point=True, color=COLOURS[0]).encode(x=across, y=y, tooltip=tooltip)
     band = base_chart.mark_rule(color=COLOURS[0], opacity=0.5).encode(x=across, y="low:Q", y2="high:Q")
+    columns = 2 if len({row["measure"] for row in rows}) % 2 == 0 else 3
     chart = (
         alt.layer(band, line)
-        .properties(width=260, height=220)
-        .facet(facet=alt.Facet("measure:N", title=None), columns=3)
+        .properties(width=780 // columns, height=220)
+        .facet(facet=alt.Facet("measure:N", title=None), columns=columns)
         .resolve_scale(y="independent")
+        .resolve_axis(x="independent")
     )
     return Drawing(name, title, specification(chart), hint)
 

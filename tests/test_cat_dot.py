@@ -20,6 +20,7 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason="nee
 from evenrank.rankers.cat import CatRanker  # noqa: E402
 from evenrank.rankers.dot import DotRanker  # noqa: E402
 from evenrank.rankers.encoders import TokenCache, tokenise  # noqa: E402
+from evenrank.rankers.models import find_model  # noqa: E402
 from evenrank.rankers.protocol import QueryGroups, Ranker, ranker_class  # noqa: E402
 
 GROUPS = QueryGroups(texts(3, 5), [texts(4, 30, 1), texts(1, 8, 2), texts(6, 12, 3)])
@@ -257,6 +258,19 @@ def test_saving_where_there_is_no_room(bert: str, no_room: tuple[Path, str]) -> 
         with pytest.raises(InputError, match=f"cannot be written: .*{reason}"):
             ranker.save(folder / "saved")
         assert list((folder / "saved").iterdir()) == []
+
+
+def test_what_a_killed_save_left_is_no_part_of_a_model(bert: str, tmp_path: Path) -> None:
+    ranker = CatRanker.from_pretrained(bert, layers=1)
+    ranker.save(tmp_path / "a")
+    digest = find_model(str(tmp_path / "a")).digest()
+    # Another machine's, whose processes cannot be seen from here.
+    left = tmp_path / "a" / ".saving.00000000-abcd1234.part"
+    left.mkdir()
+    (left / "config.json").write_text("half")
+    assert find_model(str(tmp_path / "a")).digest() == digest
+    ranker.save(tmp_path / "a")
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("limit", [0, 40, 1 << 20])

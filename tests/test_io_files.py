@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from evenrank.groups import Scoring, load_lexicon, score_collection
 from evenrank.io import InputError, Run, atomic_path, read_run, scan_collection, write_run, write_text
 from evenrank.io.files import line_blocks
+from evenrank.io.written import json_text
 
 # --- lines ---------------------------------------------------------------------------------------------------------
 
@@ -240,3 +243,10 @@ def test_a_full_disk(collection: Path, no_room: tuple[Path, str], write: Callabl
     assert str(caught.value) == f"{target}: cannot be written: {reason}"
     assert target.read_text() == "old"
     assert os.listdir(folder) == ["out"]
+
+
+def test_json_of_figures() -> None:
+    value = {"a": float("nan"), "b": np.float32("inf"), "c": (1, np.int64(2), [None, "é"]), "d": {"e": 0.5}}
+    assert json_text(value, lines=False) == '{"a": null, "b": null, "c": [1, 2, [null, "é"]], "d": {"e": 0.5}}'
+    assert json.loads(json_text(value)) == json.loads(json_text(value, lines=False))
+    assert json_text([1]) == "[\n 1\n]"

@@ -8,15 +8,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.io import atomic_path, files, write_text
+from evenrank.io import atomic_path, write_text, written
 from tiny_models import WORDS, texts
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -150,8 +152,8 @@ def test_training_and_re_ranking_killed_at_drawn_moments(source: Path, tmp_path:
 
 def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    forsaken = tmp_path / f".out.{files._HOST}-abcd1234.part"
-    others = [".out.part", ".out.0123abcd-abcd1234.part", f".out.x.{files._HOST}-abcd1234.part", "out.part"]
+    forsaken = tmp_path / f".out.{written._HOST}-abcd1234.part"
+    others = [".out.part", ".out.0123abcd-abcd1234.part", f".out.x.{written._HOST}-abcd1234.part", "out.part"]
     for name in (forsaken.name, *others):
         (tmp_path / name).write_text("half")
     with atomic_path(target) as part:
@@ -164,17 +166,37 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
 
 
 def test_the_same_of_folders(tmp_path: Path) -> None:
-    forsaken = tmp_path / f".saving.{files._HOST}-abcd1234.part"
+    forsaken = tmp_path / f".saving.{written._HOST}-abcd1234.part"
     forsaken.mkdir()
     (forsaken / "config.json").write_text("half")
-    with files.folder_within(tmp_path, "saving") as first:
+    with written.folder_within(tmp_path, "saving") as first:
         assert not forsaken.exists()
-        with files.folder_within(tmp_path, "saving") as second:
+        with written.folder_within(tmp_path, "saving") as second:
             assert sorted(tmp_path.iterdir()) == sorted([first, second])
             (second / "config.json").write_text("whole")
             second.rename(tmp_path / "model")
         assert first.is_dir()
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "config.json"]
+
+
+def test_a_folder_that_is_taken_for_a_forsaken_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process looks for forsaken ones between the making of a folder and its lock."""
+    made: list[str] = []
+    make = tempfile.mkdtemp
+
+    def taken(**named: Any) -> str:
+        made.append(make(**named))
+        if len(made) == 1:
+            written.remove_unlocked(Path(made[0]))
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken)
+    with written.folder_within(tmp_path, "onnx") as folder:
+        assert str(folder) == made[1]
+        assert folder.is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError), written.folder_within(tmp_path / "none", "onnx"):
+        pass
 
 
 def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
@@ -187,8 +209,8 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def none(*_: object) -> None:
         raise OSError("No locks available")
 
-    monkeypatch.setattr(files.fcntl, "flock", none)
-    forsaken = tmp_path / f".out.{files._HOST}-abcd1234.part"
+    monkeypatch.setattr(written.fcntl, "flock", none)
+    forsaken = tmp_path / f".out.{written._HOST}-abcd1234.part"
     forsaken.write_text("whose?")
     write_text(tmp_path / "out", "all")
     assert (tmp_path / "out").read_text() == "all"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.groups import Scoring, load_lexicon, score_collection
-from evenrank.io import EvenrankError, InputError, read_queries, read_scores, scan_collection
-from evenrank.io.files import atomic_path
+from evenrank.io import EvenrankError, InputError, ray_engine, read_queries, read_scores, scan_collection
 from evenrank.io.folders import UNFINISHED, files_of
 from evenrank.io.shards import shard_batches, shards_of
+from evenrank.io.written import atomic_path
+from evenrank.mitigation.rotation import rotate_collection
 
 
 def whole(path: Path | str) -> pl.DataFrame:
@@ -138,3 +142,30 @@ def test_nothing_is_put_at_a_url_on_an_error(tmp_path: Path) -> None:
 def test_a_data_set_of_ir_datasets_has_no_parts() -> None:
     with pytest.raises(EvenrankError, match="--engine ray reads files"):
         shards_of("irds:msmarco-passage")
+
+
+@pytest.mark.parametrize("name", ["score", "tsv", "jsonl", "parquet"])
+def test_a_part_without_a_document_is_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def here(numbers: Any, make: Any, *_: Any) -> Any:
+        work = make()
+        return ({"number": number, **work(number)} for number in numbers)
+
+    monkeypatch.setattr(ray_engine, "on_ray", here)
+    source, out = tmp_path / "c", tmp_path / f"out.{name}"
+    source.mkdir()
+    (source / "a.tsv").write_text("a\tshe ran home\n")
+    (source / "b.tsv").write_text("id\ttext\n")
+    if name == "score":
+        assert score_collection(source, out, Scoring(load_lexicon()), engine="ray") == 1
+        assert read_scores(out).table["doc_id"].to_list() == ["a"]
+    else:
+        assert rotate_collection(source, out, engine="ray").documents == 1
+        assert whole(out)["doc_id"].to_list() == ["a"]
+
+
+def test_an_address_of_ipv6_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(socket, "create_connection", lambda place, timeout: asked.append(place) or nullcontext())
+    for address in ("[::1]:6379", "ray://head:10001", "10.0.0.1:6379", "auto", "local", ""):
+        ray_engine._reach(address)
+    assert asked == [("::1", 6379), ("head", 10001), ("10.0.0.1", 6379)]

@@ -179,3 +179,11 @@ def test_the_command(evenrank: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))["valid"] == 2
     done = evenrank("data", "squad", files[0], "--to", tmp_path / "out", "--shares", "a b")
     assert (done.status, done.err) == (2, "evenrank: --shares: expected three numbers, found 'a b'\n")
+
+
+def test_a_split_that_has_no_query_any_more_leaves_no_file(tmp_path: Path) -> None:
+    file = many(tmp_path / "t.json", 10, 2, "t")
+    squad_collection([file], shares=(0.4, 0.3, 0.3)).write(tmp_path / "out")
+    assert (tmp_path / "out" / "queries.valid.tsv").is_file()
+    squad_collection([file], shares=(0.7, 0.0, 0.3)).write(tmp_path / "out")
+    assert not (tmp_path / "out" / "queries.valid.tsv").exists()

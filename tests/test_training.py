@@ -393,6 +393,12 @@ def test_the_fair_term_works_with_any_ranker(gendered, tmp_path, kind):
     first, second = ([line["rank_loss"] for line in logged(run) if "rank_loss" in line] for run in runs)
     assert first[0] == pytest.approx(second[0])
     assert first[-1] != second[-1]
+    # The card's own code loads the model.
+    card = (runs[0] / "model" / "README.md").read_text(encoding="utf-8")
+    code = card.partition("```python\n")[2].partition("```")[0].replace("PATH OF THIS FOLDER", str(runs[0] / "model"))
+    loaded: dict[str, object] = {}
+    exec(code, loaded)
+    assert callable(loaded["model"])
 
 
 @pytest.mark.parametrize("weight", ["auto", "dual"])

@@ -54,7 +54,7 @@ class Comparison:
         """The comparison as JSON values."""
         names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
         names += ["ci95", "p"] if whole_run else []
-        return {name: _json(getattr(self, name)) for name in names}
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Figure:
     def to_dict(self) -> dict[str, Any]:
         """The figure as JSON values."""
         names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
-        result: dict[str, Any] = {name: _json(getattr(self, name)) for name in names}
+        result: dict[str, Any] = {name: getattr(self, name) for name in names}
         result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
         return result
 
@@ -146,13 +146,3 @@ class Findings:
     def judged(self) -> bool:
         """Whether effectiveness is known."""
         return any(not is_bias(measure) for measure in self.measures)
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_json(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import polars as pl
 
 from evenrank import __version__
 from evenrank.io import atomic_path, write_text
+from evenrank.io.written import json_text
 
 from .findings import Findings
 
@@ -39,7 +39,7 @@ class AuditResult(Findings):
             },
             "notes": list(self.notes),
         }
-        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+        text = json_text(data)
         if path is not None:
             write_text(path, text + "\n")
         return text

@@ -238,8 +238,8 @@ def _word_end(text: str, word: int) -> int:
 
 def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
     """1 + the other candidates of the query that score higher than each of its scores [Q, P]; equal ones half."""
-    numberof = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
-    others = ranked.table.join(numberof, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
+    relevant = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
+    others = ranked.table.join(relevant, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
     ranks = np.ones_like(scores)
     for (number,), rows in others.group_by("number"):
         other = rows["score"].to_numpy()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 app = typer.Typer(help="Word vectors: train, debias, and see what bias remains.", no_args_is_help=True)
 
@@ -54,10 +54,20 @@ def debias(
 ) -> None:
     """Take the bias direction out of word vectors; says how equal the distances are after it."""
     from evenrank import __version__
-    from evenrank.embeddings import read_vectors, write_vectors
+    from evenrank.embeddings import (
+        bias_subspace,
+        hard_debias,
+        leace,
+        most_biased,
+        read_sets,
+        read_vectors,
+        specific_words,
+        write_vectors,
+    )
     from evenrank.embeddings.files import check_form
     from evenrank.io import EvenrankError, write_text
     from evenrank.io.errors import shown
+    from evenrank.io.written import json_text
 
     if method not in ("hard", "leace"):
         raise EvenrankError(f"--method: expected hard or leace, found {shown(method)}")
@@ -65,11 +75,11 @@ def debias(
         raise EvenrankError("--groups needs --method leace")
     if components != 1 and method != "hard":
         raise EvenrankError("--components needs --method hard")
-    _targets(json, specific_out, out if check_form(out) != "folder" else None)
+    _output.check(json, specific_out, out if check_form(out) != "folder" else None)
     sets = _word_sets(definitional, equalize, specific)
     _check_limit(limit)
     given = read_vectors(vectors, limit=limit)
-    words = _specific(given, sets, learn_specific, specific is None, seed)
+    words = _specific(given, sets, learn_specific, seed)
     settings: dict[str, Any] = {
         "vectors": vectors,
         "method": method,
@@ -77,103 +87,33 @@ def debias(
         "equalize": equalize,
     }
     settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit, "seed": seed}
-    figures, done = (_hard if method == "hard" else _leace)(
-        given, sets, words, components=components, groups=groups, most=most, settings=settings
-    )
+    done: Any
+    if method == "hard":
+        settings["components"] = components
+        done = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
+        typer.echo(done.text())
+    else:
+        neutral = ~specific_words(given.words, [*words, *(word for of in sets.equalize for word in of)])
+        if groups is None:
+            settings["most"] = most
+            sides = most_biased(given, bias_subspace(given, sets.definitional).basis[0], neutral, most)
+            chosen = [[given.words[row] for row in side] for side in sides]
+            what = f"the {len(chosen[0])} most biased neutral words of each side"
+        else:
+            settings["groups"] = groups
+            chosen, what = [list(of) for of in read_sets(groups)], "the words given"
+        done = leace(given, chosen, neutral, in_place=True)
+        typer.echo(done.text(what))
     write_vectors(done.vectors, out)
     names = [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
     if specific_out is not None:
-        from json import dumps
-
-        write_text(specific_out, dumps(names, ensure_ascii=False, indent=0))
+        write_text(specific_out, json_text(names))
     if json is not None:
-        from json import dumps
-
-        whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **figures}
-        write_text(json, dumps(whole, ensure_ascii=False, indent=1))
+        whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **done.to_dict()}
+        write_text(json, json_text(whole))
     typer.echo(
         f"{len(done.vectors.words)} vectors, {len(names)} of them of words that keep their group: {out}", err=True
     )
-
-
-def _hard(
-    given: Any, sets: Any, words: Any, *, components: int, groups: str | None, most: int, settings: dict[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    from evenrank.embeddings import hard_debias
-
-    found = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
-    check, held = found.check, found.subspace.explained
-    assert check is not None
-    settings["components"] = components
-    lines = [
-        f"bias subspace: {len(held)} of {components} components, {held.sum():.1%} of the variance within the "
-        "definitional sets",
-        f"neutral words: {int(found.neutral.sum())}, equalised sets: {len(found.equalized)}",
-    ]
-    if check.pairs and check.words:
-        lines += [
-            f"largest |w·a − w·b| over {check.words} neutral words and {check.pairs} pairs: {check.dot:.1e}",
-            f"largest |‖w − a‖ − ‖w − b‖|: {check.distance:.1e}",
-            "equal distances: " + ("hold to 1e-6" if check.holds() else "DO NOT hold to 1e-6"),
-        ]
-    else:
-        lines.append("equal distances: nothing to check, no set was equalised or no word is neutral")
-    if found.gone:
-        lines.append(f"neutral words that lay within the subspace and are 0 now: {found.gone}")
-    for what, missing in found.missing.items():
-        if missing:
-            some = ", ".join(missing[:20]) + (", …" if len(missing) > 20 else "")
-            lines.append(f"{what} words without a vector: {len(missing)}: {some}")
-    typer.echo("\n".join(lines))
-    return {
-        "neutral": int(found.neutral.sum()),
-        "equalized": [[given.words[row] for row in of] for of in found.equalized],
-        "components": len(held),
-        "explained": held.tolist(),
-        "check": {
-            "dot": check.dot,
-            "distance": check.distance,
-            "words": check.words,
-            "pairs": check.pairs,
-            "holds_to_1e-6": check.holds(),
-        },
-        "zero": found.gone,
-        "missing": {what: list(missing) for what, missing in found.missing.items()},
-    }, found
-
-
-def _leace(
-    given: Any, sets: Any, words: Any, *, components: int, groups: str | None, most: int, settings: dict[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    from evenrank.embeddings import bias_subspace, leace, most_biased, read_sets, specific_words
-
-    neutral = ~specific_words(given.words, [*words, *(word for of in sets.equalize for word in of)])
-    if groups is None:
-        settings["most"] = most
-        sides = most_biased(given, bias_subspace(given, sets.definitional).basis[0], neutral, most)
-        chosen = [[given.words[row] for row in side] for side in sides]
-        what = f"the {len(chosen[0])} most biased neutral words of each side"
-    else:
-        settings["groups"] = groups
-        chosen, what = [list(of) for of in read_sets(groups)], "the words given"
-    found = leace(given, chosen, neutral, in_place=True)
-    lines = [
-        f"LEACE fitted on {len(found.rows)} words of {len(chosen)} groups ({what}), {found.eraser.left.shape[1]} "
-        "directions erased",
-        f"largest distance between the means of two groups: {found.gap[0]:.1e}, after it {found.gap[1]:.1e}",
-        f"neutral words: {int(found.neutral.sum())}",
-    ]
-    if found.missing:
-        some = ", ".join(found.missing[:20]) + (", …" if len(found.missing) > 20 else "")
-        lines.append(f"words of the groups without a vector: {len(found.missing)}: {some}")
-    typer.echo("\n".join(lines))
-    return {
-        "neutral": int(found.neutral.sum()),
-        "fitted_on": len(found.rows),
-        "directions": int(found.eraser.left.shape[1]),
-        "gap": {"before": found.gap[0], "after": found.gap[1]},
-        "missing": list(found.missing),
-    }, found
 
 
 @app.command("audit")
@@ -222,11 +162,11 @@ def audit(
             if not (a and b and c) or ":" in b + c:
                 raise EvenrankError(f"--analogy: expected A:B::C, found {shown(text)}")
             asked.append((a, b, c))
-    _targets(json, report)
+    _output.check(json, report)
     sets = _word_sets(definitional, equalize, specific)
     _check_limit(limit)
     given = read_vectors(vectors, limit=limit, mmap=True)
-    keep = [*_specific(given, sets, learn_specific, specific is None, seed), *(w for of in sets.equalize for w in of)]
+    keep = [*_specific(given, sets, learn_specific, seed), *(w for of in sets.equalize for w in of)]
     found = remains(
         given,
         None if after is None else read_vectors(after, limit=limit, mmap=True),
@@ -244,7 +184,7 @@ def audit(
     page = remains_page(found, Path(vectors).name, None if after is None else Path(after).name)
     typer.echo(page.text())
     if json is not None:
-        from json import dumps
+        from evenrank.io.written import json_text
 
         settings: dict[str, Any] = {
             "vectors": vectors,
@@ -255,7 +195,7 @@ def audit(
         settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit}
         values = found.to_dict()
         values["settings"] = settings | values["settings"]
-        write_text(json, dumps({"evenrank": __version__, **values}, ensure_ascii=False, indent=1))
+        write_text(json, json_text({"evenrank": __version__, **values}))
     if report is not None:
         page.write(report)
         typer.echo(f"report: {report}", err=True)
@@ -280,20 +220,12 @@ def train(
     for name, value in (("size", size), ("window", window), ("epochs", epochs), ("min-count", min_count)):
         if value < 1:
             raise EvenrankError(f"--{name}: expected 1 or more, found {value}")
-    _targets(out if check_form(out) != "folder" else None)
+    _output.check(out if check_form(out) != "folder" else None)
     found = train_vectors(
         collection, tokenize, dimensions=size, window=window, epochs=epochs, min_count=min_count, seed=seed
     )
     write_vectors(found, out)
     typer.echo(f"{len(found.words)} words, {found.dimensions} dimensions: {out}", err=True)
-
-
-def _targets(*paths: str | None) -> None:
-    """Mistakes in the names of what is to be written, before the work."""
-    from evenrank.io import check_writable
-
-    for path in filter(None, paths):
-        check_writable(path)
 
 
 def _check_limit(limit: int | None) -> None:
@@ -317,7 +249,7 @@ def _word_sets(definitional: str | None, equalize: str | None, specific: str | N
     return sets if specific is None else replace(sets, specific=read_word_list(specific))
 
 
-def _specific(vectors: Any, sets: Any, learn: bool, builtin: bool, seed: int) -> Any:
+def _specific(vectors: Any, sets: Any, learn: bool, seed: int) -> Any:
     """The words that keep their group, learned ones among them where asked for."""
     from evenrank.embeddings import learn_specific
 

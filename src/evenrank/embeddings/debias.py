@@ -20,7 +20,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -44,7 +44,8 @@ _CHECKED, _SOME, _DIRECTIONS = 2048, 64, 32
 @dataclass(frozen=True, slots=True, eq=False)
 class Subspace:
     """The bias subspace: ``basis`` [k, D] float64, orthonormal, ``explained`` [k] the share of the variance within the
-    definitional sets that each component holds. ``missing``: words of sets that have no vector.
+    definitional sets that each component holds. ``missing``: words of sets that have no vector; ``asked``: how many
+    components were asked for.
 
     The first component points from a set's later words to its first.
     """
@@ -52,6 +53,7 @@ class Subspace:
     basis: Doubles
     explained: Doubles
     missing: tuple[str, ...]
+    asked: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class EqualityCheck:
     words: int
     pairs: int
 
-    def holds(self, tolerance: float = 1e-6) -> bool:
-        """Whether both are below ``tolerance``."""
-        return max(self.dot, self.distance) < tolerance
+    def holds(self) -> bool:
+        """Whether both are below 1e-6."""
+        return max(self.dot, self.distance) < 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +87,45 @@ class Debiased:
     missing: Mapping[str, tuple[str, ...]]
     gone: int
     check: EqualityCheck | None
+
+    def text(self) -> str:
+        """What was done, in lines."""
+        held = self.subspace.explained
+        lines = [
+            f"bias subspace: {len(held)} of {self.subspace.asked} components, {held.sum():.1%} of the variance within"
+            " the definitional sets",
+            f"neutral words: {int(self.neutral.sum())}, equalised sets: {len(self.equalized)}",
+        ]
+        check = self.check
+        if check is not None and check.pairs and check.words:
+            lines += [
+                f"largest |w·a − w·b| over {check.words} neutral words and {check.pairs} pairs: {check.dot:.1e}",
+                f"largest |‖w − a‖ − ‖w − b‖|: {check.distance:.1e}",
+                "equal distances: " + ("hold to 1e-6" if check.holds() else "DO NOT hold to 1e-6"),
+            ]
+        elif check is not None:
+            lines.append("equal distances: nothing to check, no set was equalised or no word is neutral")
+        if self.gone:
+            lines.append(f"neutral words that lay within the subspace and are 0 now: {self.gone}")
+        for what, missing in self.missing.items():
+            if missing:
+                lines.append(f"{what} words without a vector: {len(missing)}: {some(missing, 20)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        check = None
+        if self.check is not None:
+            check = {**asdict(self.check), "holds_to_1e-6": self.check.holds()}
+        return {
+            "neutral": int(self.neutral.sum()),
+            "equalized": [[self.vectors.words[row] for row in of] for of in self.equalized],
+            "components": len(self.subspace.explained),
+            "explained": self.subspace.explained.tolist(),
+            "check": check,
+            "zero": self.gone,
+            "missing": {what: list(missing) for what, missing in self.missing.items()},
+        }
 
 
 def unit(rows: np.ndarray[Any, Any]) -> Doubles:
@@ -140,7 +181,7 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> 
         centred.append(rows / np.sqrt(len(known)))
         towards_first += rows[0] if of[0] in row_of else 0
     if not centred:
-        raise EvenrankError(f"definitional sets: none has two words with a vector ({_some(_named(definitional))})")
+        raise EvenrankError(f"definitional sets: none has two words with a vector ({some(_named(definitional))})")
     with _one_blas_thread():
         _, values, basis = np.linalg.svd(np.concatenate(centred), full_matrices=False)
     if values[0] < 1e-6:
@@ -152,14 +193,15 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> 
     basis = basis * np.where(sign == 0, 1, sign)[:, None]
     explained = (values**2 / (values**2).sum())[: len(basis)]
     missing = tuple(word for word in _named(definitional) if word not in row_of)
-    return Subspace(np.ascontiguousarray(basis), explained, missing)
+    return Subspace(np.ascontiguousarray(basis), explained, missing, components)
 
 
 def _named(sets: Sets) -> list[str]:
     return list(dict.fromkeys(word for of in sets for word in of))
 
 
-def _some(words: Sequence[str], count: int = 5) -> str:
+def some(words: Sequence[str], count: int = 5) -> str:
+    """The first words, for a message."""
     return ", ".join(words[:count]) + (", …" if len(words) > count else "")
 
 

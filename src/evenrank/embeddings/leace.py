@@ -23,7 +23,7 @@ import numpy as np
 
 from evenrank.io import EvenrankError
 
-from .debias import Flags, rows_of, unit
+from .debias import Flags, rows_of, some, unit
 from .vectors import Vectors
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
@@ -89,6 +89,28 @@ class Erased:
     groups: Integers
     gap: tuple[float, float]
     missing: tuple[str, ...]
+
+    def text(self, what: str) -> str:
+        """What was done, in lines; ``what``: which words the groups hold."""
+        lines = [
+            f"LEACE fitted on {len(self.rows)} words of {len(np.unique(self.groups))} groups ({what}),"
+            f" {self.eraser.left.shape[1]} directions erased",
+            f"largest distance between the means of two groups: {self.gap[0]:.1e}, after it {self.gap[1]:.1e}",
+            f"neutral words: {int(self.neutral.sum())}",
+        ]
+        if self.missing:
+            lines.append(f"words of the groups without a vector: {len(self.missing)}: {some(self.missing, 20)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {
+            "neutral": int(self.neutral.sum()),
+            "fitted_on": len(self.rows),
+            "directions": int(self.eraser.left.shape[1]),
+            "gap": {"before": self.gap[0], "after": self.gap[1]},
+            "missing": list(self.missing),
+        }
 
 
 def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, in_place: bool = False) -> Erased:

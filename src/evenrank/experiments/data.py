@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +105,16 @@ class Lists:
         with atomic_path(paths["qrels"]) as file:
             lines = judged.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
             lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
-        with atomic_path(paths["run"]) as file, file.open("wb") as whole:
+        with (
+            atomic_path(paths["run"]) as file,
+            file.open("wb") as whole,
+            tempfile.TemporaryDirectory() as elsewhere,
+        ):
+            piece = Path(elsewhere) / "piece.run"
             for start in range(0, queries.height, _CHUNK):
                 run = self._index.search(queries[start : start + _CHUNK], depth, quiet=True)
-                piece = file.with_suffix(".piece")
                 write_run(run if listed is None else _with_clicked(run, clicked, listed), piece)
                 whole.write(piece.read_bytes())
-                piece.unlink()
         return part
 
     def rm3(self, part: Part) -> Run:

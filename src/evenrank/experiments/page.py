@@ -10,6 +10,7 @@ from typing import Any
 
 from evenrank import __version__
 from evenrank.audit.report.plain import COLOURS, Drawing, bars, curve, rendered, specification
+from evenrank.io.written import json_text
 
 from .tables import Claim, Table, Value
 
@@ -100,11 +101,9 @@ class Page:
 
     def write(self, folder: Path) -> Path:
         """``results.json``, a CSV a table and ``report.html``, which is returned."""
-        import json
-
         from .work import write_tables
 
-        files = {"results.json": json.dumps(self.to_dict(), indent=1, ensure_ascii=False), "report.html": self.html()}
+        files = {"results.json": json_text(self.to_dict()), "report.html": self.html()}
         for table in self.tables:
             files["_".join(table.name.lower().replace(":", "").split()) + ".csv"] = table.csv()
         write_tables(folder, files)

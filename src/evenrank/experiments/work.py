@@ -29,7 +29,7 @@ from evenrank.io import (
 )
 from evenrank.rankers.protocol import ranker_class
 from evenrank.training.recipes import Recipe, parse_recipe
-from evenrank.training.run import train
+from evenrank.training.run import largest_bias, train
 from evenrank.training.validation import Validation
 
 from .data import Part
@@ -63,7 +63,7 @@ class Trained:
     @property
     def bias(self) -> float:
         """Validation |ΔA-PRF|, the largest over the attributes; NaN where it was not watched."""
-        return max((abs(value) for value in self.result.get("delta_aprf", {}).values()), default=float("nan"))
+        return largest_bias(self.result)
 
 
 @dataclass

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from evenrank.io.errors import EvenrankError
-from evenrank.io.files import atomic_path
 from evenrank.io.progress import progress
 from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
 from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
@@ -21,6 +20,7 @@ from evenrank.io.shards import Shard, shard_batches, shards_of
 from evenrank.io.streams import TableWriter, in_order
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import scan_collection
+from evenrank.io.written import atomic_path
 
 from .lexicon import Lexicon
 from .tokens import Tokens, alphabet, tokenize
@@ -158,13 +158,11 @@ def _write_scores(
     metadata = {METADATA_KEY: json.dumps(scoring.describe()).encode()}
     # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
     few = ["tokens", *(f"count_{group}" for group in scoring.lexicon.groups)]
-    rows = 0
     with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata, dictionary=few) as writer:
         for table in tables:
             writer.write(table)
-            rows += table.height
             advance(table.height)
-    return rows
+    return writer.rows
 
 
 def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> Scores:

@@ -1,11 +1,11 @@
 """What the field exchanges: runs, qrels, collections and queries, and the errors that name file and line."""
 
 from .errors import EvenrankError, InputError, MissingExtraError
-from .files import atomic_path, check_writable, write_text
 from .qrels import read_qrels
 from .runs import Order, Run, read_run, write_run
 from .scores import MAGNITUDES, Magnitude, Scores, bias_labels, read_scores
 from .texts import read_queries, read_texts, scan_collection, scan_texts
+from .written import atomic_path, check_writable, write_text
 
 __all__ = [
     "MAGNITUDES",

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from .errors import InputError
-from .files import atomic_path
+from .written import atomic_path
 
 SPLITS = ("train", "valid", "test")
 
@@ -16,7 +16,7 @@ SPLITS = ("train", "valid", "test")
 def write_collection(
     folder: str | os.PathLike[str], collection: pl.DataFrame, queries: pl.DataFrame, **judgements: pl.DataFrame
 ) -> Path:
-    """Writes collection.tsv, queries.tsv, queries.SPLIT.tsv and NAME.txt (TREC) for each of ``judgements``.
+    """Writes collection.tsv, queries.tsv, queries.SPLIT.tsv of splits that have queries, NAME.txt (TREC) of judgements.
 
     ``collection``: ``doc_id``, ``text``; ``queries``: ``query_id``, ``text``, ``split``; judgements: ``query_id``,
     ``doc_id``, ``relevance``. Texts without tabs and line ends. Each file appears whole or not at all. Returns the
@@ -31,9 +31,11 @@ def write_collection(
     texts = queries.select("query_id", "text")
     _write_lines(texts, target / "queries.tsv", "\t")
     for split in SPLITS:
-        of_split = texts.filter(queries["split"] == split)
+        of_split, path = texts.filter(queries["split"] == split), target / f"queries.{split}.tsv"
         if of_split.height:
-            _write_lines(of_split, target / f"queries.{split}.tsv", "\t")
+            _write_lines(of_split, path, "\t")
+        else:
+            path.unlink(missing_ok=True)
     for name, table in judgements.items():
         lines = table.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance")
         _write_lines(lines, target / f"{name}.txt", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 _LONGEST = 1000
 """Characters of a message about a file: it may list names that are thousands of characters long."""
@@ -45,3 +46,8 @@ def shown(value: object, limit: int = 60) -> str:
     """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def reason_of(error: OSError) -> str:
+    """The system's own words: pyarrow puts its own before them, polars a number behind them."""
+    return os.strerror(error.errno) if error.errno else re.sub(r" \(os error \d+\)$", "", str(error))

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from .errors import EvenrankError, InputError, shown
-from .files import atomic_path
+from .written import atomic_path
 
 BASE_URL = "https://raw.githubusercontent.com"
 BASE_URL_VARIABLE = "EVENRANK_DATA_URL"

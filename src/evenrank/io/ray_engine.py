@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from .errors import EvenrankError, MissingExtraError, shown
-from .files import file_system, open_raw, write_text
+from .files import file_system, open_raw
 from .folders import UNFINISHED, joined, part_name
 from .progress import progress
 from .shards import Shard
+from .written import write_text
 
 Engine = Literal["local", "ray"]
 Work = Callable[[int], Mapping[str, Any]]
@@ -132,7 +133,7 @@ def _reach(address: str) -> None:
     """Raises OSError where nobody answers at HOST:PORT: Ray itself asks for minutes, and then ends the process."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdigit():
-        with socket.create_connection((host, int(port)), timeout=10):
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=10):
             pass
 
 
@@ -202,7 +203,11 @@ class _PartWork:
         return self._part
 
     def _part(self, number: int) -> Mapping[str, Any]:
-        told = self.write(self.shards[number], joined(self.folder, part_name(number, self.form)))
+        path = joined(self.folder, part_name(number, self.form))
+        told = self.write(self.shards[number], path)
+        if not told["rows"]:
+            # A file without a row may be none of its form.
+            _remove(path)
         # Behind the part itself: what is told of it says that it is there.
         write_text(joined(self.folder, f"_told-{number:06d}.json"), json.dumps(told))
         return told
@@ -246,10 +251,13 @@ def _read(path: str) -> str:
 
 
 def _finish(folder: str, parts: int) -> None:
-    elsewhere = file_system(folder)
     for name in (*(f"_told-{number:06d}.json" for number in range(parts)), UNFINISHED):
-        path = joined(folder, name)
-        if elsewhere is None:
-            os.unlink(path)
-        else:
-            elsewhere[0].rm_file(joined(elsewhere[1], name))
+        _remove(joined(folder, name))
+
+
+def _remove(path: str) -> None:
+    elsewhere = file_system(path)
+    if elsewhere is None:
+        os.unlink(path)
+    else:
+        elsewhere[0].rm_file(elsewhere[1])

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from .errors import EvenrankError, InputError, shown
-from .files import atomic_path, line_blocks
+from .files import line_blocks
 from .tables import Layout, first_repeat, parse_block, pick
+from .written import atomic_path
 
 Order = Literal["score", "file"]
 Array = np.ndarray[Any, Any]

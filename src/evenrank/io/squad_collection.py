@@ -17,8 +17,8 @@ from . import irds
 from .answers import matched_squad
 from .collection_folder import SPLITS, write_collection
 from .errors import EvenrankError, InputError, shown
-from .files import write_text
 from .squad import load_squad, paragraphs
+from .written import write_text
 
 VALIDATION = 5000
 """How many of the training questions of the official SQuAD 2.0 split validate."""

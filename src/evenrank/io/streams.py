@@ -34,7 +34,8 @@ def in_order(work: Callable[[Given], Done], items: Iterable[Given], workers: int
 class TableWriter:
     """Appends tables (polars or pyarrow, all with the same columns) to a Parquet, JSONL or headerless TSV file.
 
-    Of Parquet alone: ``metadata`` of the file, ``dictionary``: the columns to write by dictionary (True: all).
+    ``rows`` counts what was written. Of Parquet alone: ``metadata`` of the file, ``dictionary``: the columns to write
+    by dictionary (True: all).
     """
 
     def __init__(
@@ -73,8 +74,11 @@ class TableWriter:
             frame.write_csv(stream, include_header=False, separator="\t", quote_style="never")
         return stream.getbuffer()
 
-    def append(self, encoded: Any) -> None:
-        """Writes what :meth:`encode` made."""
+    def append(self, encoded: Any, rows: int) -> None:
+        """Writes what :meth:`encode` made of a table of so many rows."""
+        self.rows += rows
+        if not rows:
+            return
         if self.form != "parquet":
             self._open.write(encoded)
             return
@@ -87,8 +91,5 @@ class TableWriter:
         self._open.write_table(encoded)
 
     def write(self, table: Any) -> None:
-        """Appends a table, and counts its rows."""
-        rows = table.height if isinstance(table, pl.DataFrame) else table.num_rows
-        if rows:
-            self.append(self.encode(table))
-            self.rows += rows
+        """Appends a table."""
+        self.append(self.encode(table), table.height if isinstance(table, pl.DataFrame) else table.num_rows)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import ir_measures
 import numpy as np
 import polars as pl
 from ir_measures import Measure
@@ -25,27 +27,28 @@ class PassedThrough:
     judged: pl.Series
     seed: int
 
-    def values(self, measure: Measure, scores: Array | None = None) -> Array:
-        """The measure for each judged query [J], with other scores [N] where given.
+    def values(self, measure: Measure, orders: Iterable[Array] | None = None) -> Array:
+        """The measure for each judged query [J]; with ``orders``, scores [N] to rank by instead, its mean over them.
 
         Raises EvenrankError where ir_measures cannot compute it.
         """
-        import ir_measures
-
-        run: dict[str, dict[str, float]] = {}
-        ids, docs = self.table["query_id"], self.table["doc_id"]
-        given = self.lists.scores if scores is None else scores
-        for query, doc, score in zip(ids, docs, given.tolist(), strict=True):
-            run.setdefault(query, {})[doc] = score
         qrels: dict[str, dict[str, int]] = {}
         for query, doc, relevance in self.qrels.iter_rows():
             qrels.setdefault(query, {})[doc] = relevance
-        try:
-            found = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}
-        except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
-            # Its providers raise whatever they meet in parameters that they do not check.
-            raise EvenrankError(f"{measure}: ir_measures cannot compute it here: {error}") from None
-        return np.array([found.get(query, 0.0) for query in self.judged], dtype=np.float64)
+        ids, docs = self.table["query_id"].to_list(), self.table["doc_id"].to_list()
+        total, count = np.zeros(len(self.judged)), 0
+        for scores in [self.lists.scores] if orders is None else orders:
+            run: dict[str, dict[str, float]] = {}
+            for query, doc, score in zip(ids, docs, scores.tolist(), strict=True):
+                run.setdefault(query, {})[doc] = score
+            try:
+                found = {value.query_id: value.value for value in ir_measures.iter_calc([measure], qrels, run)}
+            except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
+                # Its providers raise whatever they meet in parameters that they do not check.
+                raise EvenrankError(f"{measure}: ir_measures cannot compute it here: {error}") from None
+            total += [found.get(query, 0.0) for query in self.judged]
+            count += 1
+        return total / count
 
     def mean(self, measure: Measure, draws: int, *, random: bool) -> Array:
         """Mean over random orders of ties (of all candidates) [J]; all NaN where that would take too long."""
@@ -55,10 +58,7 @@ class PassedThrough:
         if len(lists.scores) > _MANY_ROWS:
             return np.full(len(self.judged), np.nan)
         rng = np.random.default_rng(self.seed)
-        total = np.zeros(len(self.judged))
-        for _ in range(draws):
-            total += self.values(measure, _positions(lists, rng.random(len(lists.scores))))
-        return total / draws
+        return self.values(measure, (_positions(lists, rng.random(len(lists.scores))) for _ in range(draws)))
 
     def bounds(self, measure: Measure) -> tuple[Array, Array]:
         """The smallest and largest value [J]; NaN with ties: which order is best is not known here."""

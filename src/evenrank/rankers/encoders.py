@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.files import folder_within
+from evenrank.io.written import folder_within, remove_unlocked
 
 from .models import find_folder, hushed, loading_problem
 from .protocol import Ranker
@@ -189,6 +189,9 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+        # What other machines left too: a folder is saved to by one process at a time.
+        for left in target.glob(".saving.*.part"):
+            remove_unlocked(left)
         with folder_within(target, "saving") as part, hushed():
             yield str(part)
             for file in sorted(path for path in part.rglob("*") if path.is_file()):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
-from evenrank.io.files import folder_within
+from evenrank.io.written import folder_within
 
 from .models import CACHE, ModelFolder, Precision, require
 

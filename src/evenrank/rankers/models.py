@@ -58,7 +58,8 @@ class ModelFolder:
             file
             for pattern in _READ
             for file in self.path.rglob(pattern)
-            if CACHE not in file.relative_to(self.path).parts and file.is_file()
+            # A name with a dot before it: exports, and what a killed save left.
+            if not any(part.startswith(".") for part in file.relative_to(self.path).parts) and file.is_file()
         ):
             with file.open("rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.io import InputError, atomic_path, write_text
-from evenrank.io.files import remove_unlocked
+from evenrank.io.written import remove_unlocked
 
 _FINGERPRINT = "fingerprint"
 Scores = np.ndarray[Any, np.dtype[np.float64]]

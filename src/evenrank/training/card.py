@@ -33,13 +33,13 @@ def write_card(recipe: Recipe, folder: Path, result: dict[str, Any], validation:
 
 def _card(recipe: Recipe, result: dict[str, Any], table: str) -> str:
     library = _LIBRARY.get(recipe.ranker.kind)
-    usage = (
-        f'from sentence_transformers import {library}\n\nmodel = {library}("PATH OF THIS FOLDER")'
-        if library
-        else f'from evenrank.rankers import ranker_class\n\nmodel = ranker_class("{recipe.ranker.kind}").load("PATH")'
-    )
+    origin, loaded = "sentence_transformers", f"{library}("
+    if not library:
+        origin, library = "evenrank.rankers.protocol", "ranker_class"
+        loaded = f'ranker_class("{recipe.ranker.kind}").load('
+    usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     return f"""---
-library_name: {"sentence-transformers" if library else "evenrank"}
+library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
 ---
 

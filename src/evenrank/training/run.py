@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import torch
 from accelerate import PartialState
@@ -19,6 +21,7 @@ from accelerate import PartialState
 from evenrank import __version__
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
+from evenrank.io.written import json_text
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
 
@@ -49,6 +52,12 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
     return _train_one(recipe, resume=resume, say=say)
 
 
+def largest_bias(result: Mapping[str, Any]) -> float:
+    """The largest validation |ΔA-PRF| over the attributes of a ``result.json``; NaN where one is not known."""
+    values = [math.nan if value is None else abs(value) for value in result.get("delta_aprf", {}).values()]
+    return float(np.max(values)) if values else math.nan
+
+
 def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
     assert recipe.fairness is not None
     folder = recipe.folder
@@ -67,7 +76,7 @@ def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say
         if not (one.folder / "result.json").is_file():
             _train_one(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
         result = json.loads((one.folder / "result.json").read_text(encoding="utf-8"))
-        bias = max(abs(value) for value in result["delta_aprf"].values())
+        bias = largest_bias(result)
         rows.append({"name": name, "weight": weight, "value": result["value"], "abs_delta_aprf": bias})
     best = best_weight(
         [row["value"] for row in rows[1:]], [row["abs_delta_aprf"] for row in rows[1:]], rows[0]["value"]
@@ -78,8 +87,8 @@ def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say
         for file in ("model", "validation.run", "audit.json"):
             _copy(folder / chosen["name"] / file, folder / file)
         result = json.loads((folder / chosen["name"] / "result.json").read_text(encoding="utf-8"))
-        write_text(folder / "grid.json", json.dumps({"best": chosen["name"], "weights": rows}, indent=1))
-        write_text(folder / "result.json", json.dumps(result | {"best": chosen["name"]}, indent=1))
+        write_text(folder / "grid.json", json_text({"best": chosen["name"], "weights": rows}))
+        write_text(folder / "result.json", json_text(result | {"best": chosen["name"]}))
     state.wait_for_everyone()
     return folder
 
@@ -147,7 +156,7 @@ def _prepare(recipe: Recipe, folder: Path) -> None:
     write_text(folder / "recipe.toml", to_toml(recipe))
     versions = {"evenrank": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in _LIBRARIES}
-    write_text(folder / "versions.json", json.dumps(versions, indent=1))
+    write_text(folder / "versions.json", json_text(versions))
 
 
 def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -244,7 +253,7 @@ def _finish(
     if "leakage" in result:
         result["leakage"]["after"] = _leakage(recipe, ranker, validation)
     result["cut"] = _cut(recipe, ranker, validation)
-    write_text(folder / "result.json", json.dumps(result, indent=1))
+    write_text(folder / "result.json", json_text(result))
     write_card(recipe, folder, result, validation, run)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from evenrank.io import EvenrankError, InputError, write_text
-from evenrank.io.files import why_unwritten
+from evenrank.io.written import json_text, why_unwritten
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.protocol import Ranker
 
@@ -284,7 +284,7 @@ class Log(TrainerCallback):
             return
         try:
             with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"step": state.global_step, "epoch": state.epoch, **logs}) + "\n")
+                stream.write(json_text({"step": state.global_step, "epoch": state.epoch, **logs}, lines=False) + "\n")
         except OSError as error:
             raise InputError(self.path, f"cannot be written: {why_unwritten(error)}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import polars as pl
 
 from evenrank import __version__
 from evenrank.io import write_text
+from evenrank.io.written import json_text
 
 from . import page as base
 from ._format import plain
@@ -170,7 +170,7 @@ class PlainResult:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The figures as JSON; also written to ``path`` if one is given."""
-        text = json.dumps({"evenrank": __version__, **self.to_dict()}, indent=1, ensure_ascii=False)
+        text = json_text({"evenrank": __version__, **self.to_dict()})
         if path is not None:
             write_text(path, text)
         return text

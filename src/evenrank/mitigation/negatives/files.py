@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from evenrank.io.errors import shown
 from evenrank.io.progress import progress
 from evenrank.io.run_chunks import run_chunks
 from evenrank.io.streams import Form, TableWriter
+from evenrank.io.written import json_text
 
 from .documents import PathLike, documents_of
 from .formats import group_table, write_texts
@@ -131,7 +131,7 @@ def write_negatives(
             "rows": writer.rows,
         }
         with atomic_path(outputs[1]) as manifest_json:
-            manifest_json.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")
             with atomic_path(outputs[2]) as manifest_table:
                 table.write_parquet(manifest_table)
     return manifest

@@ -176,7 +176,7 @@ def _rotate_into(
     advance: Callable[[int], None],
     spans: RotatedAnswers | None,
 ) -> Rotated:
-    documents = unmoved = total = 0
+    unmoved = total = 0
     with atomic_path(out) as part, TableWriter(part, form) as writer:
 
         def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, Any, int, int]:
@@ -185,16 +185,15 @@ def _rotate_into(
             return table, writer.encode(held), int((moved == 0).sum()), int(words.sum())
 
         for table, encoded, whole, words in in_order(work, batches, workers):
-            writer.append(encoded)
+            writer.append(encoded, table.height)
             if spans is not None:
                 spans.check(table)
-            documents += table.height
             unmoved += whole
             total += words
             advance(table.height)
         if spans is not None:
             spans.complete()
-    return Rotated(documents, unmoved, total)
+    return Rotated(writer.rows, unmoved, total)
 
 
 def _rotated_on_ray(

@@ -29,7 +29,7 @@ def ours(folder: str, size: str) -> None:
 
 
 def loop(folder: str) -> None:
-    """The same by a loop over the words of each text, as measures.md defines it; prints documents a second."""
+    """The same by a loop over the words of each text, by the definitions; prints documents a second."""
     from evenrank.groups import load_lexicon
 
     group_of = {word.casefold(): group for word, group in load_lexicon().words if " " not in word and "-" not in word}

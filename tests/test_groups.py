@@ -72,7 +72,7 @@ def slow_matches(text: str, lexicon: Lexicon, tokens: Tokens) -> list[tuple[int,
 
 
 def slow_score(text: str, lexicon: Lexicon, tokens: Tokens, threshold: float) -> dict[str, float]:
-    """A row of the score table, from measures.md §1 and §4."""
+    """A row of the score table, by the definitions."""
     words = Counter((entry, group) for _, entry, group in slow_matches(text, lexicon, tokens))
     row: dict[str, float] = {"tokens": len(slow_tokens(text, tokens))}
     for group in lexicon.groups:

@@ -490,7 +490,7 @@ def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Pat
     assert {"eval_rank", "eval_fair"} <= whole.state.log_history[-2].keys() | whole.state.log_history[-3].keys()
     go(tmp_path / "parts", max_steps=2)
     (tmp_path / "bare").mkdir()
-    state = json.loads((tmp_path / "parts" / "checkpoint-2" / "fairness_weight.json").read_text())
+    state = json.loads((tmp_path / "parts" / "checkpoint-2" / "fair_weight.json").read_text())
     assert state["now"][0] > 0.2
     resumed, of_resumed = go(tmp_path / "parts", resume=True)
     assert resumed.state.global_step == 4
@@ -498,7 +498,7 @@ def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Pat
     for name, value in weights_of(whole.model).items():
         torch.testing.assert_close(value, resumed.model.state_dict()[name])
     go(tmp_path / "bare", keep=False, max_steps=1)
-    with pytest.raises(EvenrankError, match=r"fairness_weight\.json: no weight to go on with"):
+    with pytest.raises(EvenrankError, match=r"fair_weight\.json: no weight to go on with"):
         go(tmp_path / "bare", resume=True)
 
 

@@ -291,7 +291,7 @@ def test_public_programs_figures(shared_data: Path):
 
 
 def test_ties_of_the_public_run(shared_data: Path):
-    # measures.md §7: ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71 % of rows are tied.
+    # ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71 % of rows are tied.
     folder = shared_data / "grepbiasir"
     texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
     lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")

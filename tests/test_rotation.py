@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.squad import read_answers
+from evenrank.io.streams import in_order
 from evenrank.mitigation.rotation import (
     cut_of,
     draw,
     mixed_seed,
     moved_span,
-    rotate_batches,
     rotate_collection,
     rotate_texts,
     rotated,
@@ -143,8 +143,8 @@ def test_neither_batches_nor_workers_change_anything() -> None:
     frame = table(*(f"w{i} x y z {'q ' * (i % 5)}" for i in range(50)))
     whole = rotate_texts(frame, 3)[0]
     for size, workers in ((1, 1), (7, 2), (50, 3)):
-        parts = [batch for batch, _, _ in rotate_batches(frame.iter_slices(size), 3, workers=workers)]
-        assert pl.concat(parts)["text"].equals(whole)
+        parts = list(in_order(lambda batch: rotate_texts(batch, 3)[0], frame.iter_slices(size), workers))
+        assert pl.concat(parts).equals(whole)
     assert not rotate_texts(frame, 4)[0].equals(whole)
     assert rotate_texts(frame[10:20], 3)[0].equals(whole[10:20])
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon
-from evenrank.io import Magnitude, Order, Run, Scores, read_qrels
+from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, scores_as_asked
+from evenrank.io import Magnitude, Order, Run, Scores, read_qrels, read_scores
 from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing
 from evenrank.measures import statistics as st
 
@@ -22,7 +22,6 @@ from .inputs import (
     choose_measures,
     load_background,
     load_runs,
-    load_scores,
     score_documents,
 )
 from .notes import first_documents, make_notes
@@ -76,8 +75,10 @@ def audit(
         scoring = Scoring(words.with_poles(poles), tokens or "word", _MAGNITUDES, 1 if threshold is None else threshold)
         scored = score_documents(everything, collection, scoring)
     else:
-        asked = {"lexicon": lexicon and words.name, "tokens": tokens, "threshold": threshold}
-        scored = load_scores(everything, scores, poles, asked)
+        ids = [run.table["doc_id"] for run in everything]
+        made = scores if isinstance(scores, Scores) else read_scores(scores, ids)
+        named = words.name if lexicon is not None else None
+        scored = scores_as_asked(made, lexicon=named, poles=poles, tokens=tokens, threshold=threshold)
 
     evaluations = [Evaluation(run, scored, judgements, missing=missing, seed=seed) for run in loaded]
     of_background = next((e for e in evaluations if e.run is back), None) or Evaluation(

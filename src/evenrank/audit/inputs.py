@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon, Scoring, score_batches
-from evenrank.io import EvenrankError, InputError, Order, Run, Scores, read_queries, read_run, read_scores, scan_texts
+from evenrank.groups import Scoring, score_batches
+from evenrank.io import EvenrankError, InputError, Order, Run, Scores, read_queries, read_run, scan_texts
 from evenrank.io.errors import shown
 from evenrank.io.tables import IdIndex
 from evenrank.measures import DELTA, is_bias, parse_measure, parse_measures
@@ -133,23 +132,3 @@ def score_documents(runs: list[Run], collection: PathLike | pl.DataFrame | None,
     else:
         texts = scan_texts(collection, ids)
     return Scores.of(pl.concat(list(score_batches(texts, scoring))), scoring.describe())
-
-
-def load_scores(runs: list[Run], scores: PathLike | Scores, poles: str | None, asked: dict[str, Any]) -> Scores:
-    """Scores made before; ``asked``: how they were asked to be made, None where it does not matter."""
-    loaded = scores if isinstance(scores, Scores) else read_scores(scores, [run.table["doc_id"] for run in runs])
-    for name, value in asked.items():
-        if value is not None and loaded.settings.get(name, value) != value:
-            found = loaded.settings[name]
-            raise EvenrankError(f"--{name}: {value} was asked for, but the scores were made with {name} {found}")
-    if poles is None:
-        return loaded
-    pair = lexicon_poles(poles, loaded.groups)
-    return replace(loaded, poles=pair, settings={**loaded.settings, "poles": list(pair)})
-
-
-def lexicon_poles(poles: str, groups: Sequence[str]) -> tuple[str, str]:
-    """Poles written ``A,B`` checked against the groups of a score table."""
-    checked = Lexicon("scores", tuple(groups), (), (), None).with_poles(poles).poles
-    assert checked is not None
-    return checked

@@ -80,7 +80,7 @@ def position_sensitivity(
     effect = table["value"].to_numpy()
     moved = cut = None
     if model is not None:
-        reads = _reading_ends(model, kind, device, asked, table["query_id"], table["text"])
+        reads = _reading_ends(model, kind, asked, table["query_id"], table["text"])
         cut = None if np.isinf(reads).any() else int((table["answer_end"].to_numpy() > reads).sum())
         chosen = table if sample is None or sample >= table.height else table.sample(sample, seed=seed).sort("query_id")
         moved = _moved(model, chosen, ranked, asked, places, batch_size, kind, device, seed, quiet)
@@ -211,7 +211,7 @@ def _moved(
     scores = found["score"].to_numpy().reshape(table.height, places)
     ranks = _ranks(scores, table, ranked)
     query_of = pl.Series([row[0] for row in rows])
-    reads = _reading_ends(model, kind, device, asked, query_of, texts["text"])
+    reads = _reading_ends(model, kind, asked, query_of, texts["text"])
     lost = (np.array(ends) > reads).reshape(table.height, places)
     whole = ~lost.any(axis=1)
     clusters = _clusters(table)
@@ -249,9 +249,7 @@ def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
     return ranks
 
 
-def _reading_ends(
-    model: str, kind: Any, device: str | None, asked: pl.DataFrame, query_ids: pl.Series, texts: pl.Series
-) -> Array:
+def _reading_ends(model: str, kind: Any, asked: pl.DataFrame, query_ids: pl.Series, texts: pl.Series) -> Array:
     """How many characters of each text the model reads beside its query [pairs]; inf where it cannot be told."""
     from evenrank.rankers.encoders import reads_to
     from evenrank.rankers.models import find_model, load, load_kernel

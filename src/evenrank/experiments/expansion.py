@@ -25,14 +25,13 @@ from . import work as steps
 from .expansion_setup import SOURCE, Collection, Settings, collections, debiased, vectors_of
 from .page import Drawing, Page, plane
 from .published import fact, numbers, published
-from .tables import Claim, Row, Table, Value
+from .tables import CONTROLS, Claim, Row, Table, Value
 from .work import LEXICON, Figures
 
 REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
 FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
 MEASURES = {"map": "AP", "p30": "P@30"}
 BIAS = {"nfairr": "NFaiRR@10", "arab": "ARaB@10"}
-CONTROLS = ("blind", "random", "neutral-first")
 SUBSTANTIAL = 0.01
 
 

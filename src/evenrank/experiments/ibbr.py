@@ -16,7 +16,7 @@ from . import work as steps
 from .ibbr_setup import SOURCE, TERMS, Data, Experiment, Settings
 from .page import Drawing, Page, plane
 from .published import numbers, published
-from .tables import Claim, Row, Table, Value, paired
+from .tables import CONTROLS, Claim, Row, Table, Value, paired
 from .work import Figures, Trained
 
 COLUMNS = {
@@ -37,7 +37,6 @@ HEADINGS = {
     "rab_5": "RaB@5",
     "rab_10": "RaB@10",
 }
-CONTROLS = ("blind", "random", "neutral-first")
 FIRST = "BM25"
 
 
@@ -80,7 +79,7 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
     compared = _compared(experiment, found_grids)
     tables = [
         _table1(settings, figures, chosen),
-        _table2(settings, figures, baselines),
+        _table2(figures, baselines),
         _table3(experiment.of(first)),
         *(_grid_table(encoder, grids[encoder], found_grids, chosen) for encoder in settings.encoders),
         compared,
@@ -121,7 +120,7 @@ def claims(figures: Figures, weight: float) -> tuple[Claim, ...]:
         Claim(
             "male-skewed clicks give |ΔA-PRF| clearly above 0 without the term",
             None if signed.ci95 is None else signed.ci95[0] > 0 or signed.ci95[1] < 0,
-            f"|ΔA-PRF| {none.mean:.3f}; ΔA-PRF {_shown(signed)}, {n}",
+            f"|ΔA-PRF| {none.mean:.3f}; ΔA-PRF {signed.signed(3)}, {n}",
         ),
         Claim(
             "TS with the weight that validation chose removes at least three quarters of it",
@@ -131,14 +130,9 @@ def claims(figures: Figures, weight: float) -> tuple[Claim, ...]:
         Claim(
             "and keeps MRR above that of blind",
             None if utility.mean is None else utility.mean > 0,
-            f"MRR of TS − MRR of blind {_shown(utility)}, {n}",
+            f"MRR of TS − MRR of blind {utility.signed(3)}, {n}",
         ),
     )
-
-
-def _shown(value: Value) -> str:
-    ends = f" [{value.ci95[0]:+.3f}, {value.ci95[1]:+.3f}]" if value.ci95 else ""
-    return "undefined" if value.mean is None else f"{value.mean:+.3f}{ends}"
 
 
 def _controls(figures: Figures, labels: int, keys: Mapping[str, str]) -> list[Row]:
@@ -168,7 +162,7 @@ def _table1(settings: Settings, figures: Mapping[str, Figures], chosen: Mapping[
     )
 
 
-def _table2(settings: Settings, figures: Mapping[str, Figures], baselines: Figures) -> Table:
+def _table2(figures: Mapping[str, Figures], baselines: Figures) -> Table:
     columns = [name for name in HEADINGS if name != "delta_aprf_abs"]
     keys = {name: COLUMNS[name] for name in columns}
     rows = []

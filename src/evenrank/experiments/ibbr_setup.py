@@ -50,7 +50,6 @@ class Settings:
     baselines: Mapping[str, Mapping[str, Any]]
     """Rankers of Table 2 by their published names: ``ranker`` and ``training``."""
     small_bert: SmallBert = field(default_factory=SmallBert)
-    grid_every_encoder: bool = True
 
 
 def tiny() -> Settings:

@@ -160,12 +160,12 @@ def claims(found: Found) -> tuple[Claim, ...]:
         Claim(
             "TK trained on early answers loses nDCG@10 on the rotated test",
             None if original.ci95 is None else original.ci95[1] < 0,
-            f"{_shown(original)}, {n}",
+            f"{original.signed()}, {n}",
         ),
         Claim(
             "TK trained on rotated passages is equivalent on both (margin 2 %)",
             None if ends is None else -MARGIN * mean < ends[0] and ends[1] < MARGIN * mean,
-            f"{_shown(debiased)} on {mean:.3f}, {n}",
+            f"{debiased.signed()} on {mean:.3f}, {n}",
         ),
         Claim(
             "its MATS is at least three times smaller",
@@ -179,11 +179,6 @@ def _difference(found: Found, ranker: str, training: str) -> Value:
     """nDCG@10 on the rotated test − on the original one, paired by seed."""
     key = BIASED, ranker, training
     return paired(found.mean((*key, DEBIASED), "ndcg"), found.mean((*key, ORIGINAL), "ndcg"))
-
-
-def _shown(value: Value) -> str:
-    ends = f" [{value.ci95[0]:+.4f}, {value.ci95[1]:+.4f}]" if value.ci95 else ""
-    return "undefined" if value.mean is None else f"{value.mean:+.4f}{ends}"
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

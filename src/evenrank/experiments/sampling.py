@@ -15,13 +15,12 @@ from . import work as steps
 from .page import Drawing, Page, bars, curve, plane
 from .published import fact, numbers, published
 from .sampling_setup import QUERY_SETS, SOURCE, Experiment, Settings
-from .tables import Claim, Row, Table, Value, non_inferior, paired
+from .tables import CONTROLS, Claim, Row, Table, Value, non_inferior, paired
 from .work import Figures, Trained
 
 MRR, NFAIRR, TF, BOOL = "RR@10", "NFaiRR@10", "ARaB@10", "ARaB(magnitude='bool')@10"
 COLUMNS = {"mrr_10": MRR, "nfairr_10": NFAIRR, "arab_tf_10": TF, "arab_bool_10": BOOL}
 HEADINGS = {"mrr_10": "MRR@10", "nfairr_10": "NFaiRR@10", "arab_tf_10": "ARaB tf@10", "arab_bool_10": "ARaB bool@10"}
-CONTROLS = ("blind", "random", "neutral-first")
 FIRST = "BM25"
 ORIGINAL, AWARE, ADVERSARIAL = "original", "bias-aware", "AdvBert"
 
@@ -110,14 +109,14 @@ def claims(fair: Figures, dev: Figures, settings: Settings) -> tuple[Claim, ...]
     n = f"{len(settings.seeds)} seeds, QS1"
     rises = change(NFAIRR)
     found = [
-        Claim(f"NFaiRR@10 rises at share {settings.share:g}", _beyond(rises, up=True), f"{_shown(rises)}, {n}"),
+        Claim(f"NFaiRR@10 rises at share {settings.share:g}", _beyond(rises, up=True), f"{rises.signed()}, {n}"),
     ]
     for measure, kind in ((TF, "tf"), (BOOL, "bool")):
         falls = change(measure, absolute=True)
-        found.append(Claim(f"|ARaB {kind}@10| falls", _beyond(falls, up=False), f"{_shown(falls)}, {n}"))
+        found.append(Claim(f"|ARaB {kind}@10| falls", _beyond(falls, up=False), f"{falls.signed()}, {n}"))
     aware, original = (steps.per_seed(dev, name, MRR) for name in (AWARE, ORIGINAL))
     loss = paired(aware, original)
-    detail = f"{_shown(loss)} on {Value.over_seeds(original).mean:.3f}, {len(settings.seeds)} seeds, dev"
+    detail = f"{loss.signed()} on {Value.over_seeds(original).mean:.3f}, {len(settings.seeds)} seeds, dev"
     return (*found, Claim("MRR@10 is not inferior (margin 5 %)", non_inferior(aware, original), detail))
 
 
@@ -125,11 +124,6 @@ def _beyond(value: Value, *, up: bool) -> bool | None:
     if value.ci95 is None:
         return None
     return value.ci95[0] > 0 if up else value.ci95[1] < 0
-
-
-def _shown(value: Value) -> str:
-    ends = f" [{value.ci95[0]:+.4f}, {value.ci95[1]:+.4f}]" if value.ci95 else ""
-    return "undefined" if value.mean is None else f"{value.mean:+.4f}{ends}"
 
 
 def _table1(found: Found, settings: Settings) -> Table:

@@ -17,6 +17,10 @@ from evenrank.measures.statistics import MARGIN
 Interval = tuple[float, float]
 
 
+CONTROLS = ("blind", "random", "neutral-first")
+"""Rankings that every table has beside the paper's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A measured figure: the mean of ``n`` ``unit`` (seeds or queries) with its 95 % interval."""
@@ -33,6 +37,11 @@ class Value:
         if not len(known):
             return cls(None)
         return cls(float(known.mean()), len(known), "seeds", t_interval(known))
+
+    def signed(self, digits: int = 4) -> str:
+        """A difference with its interval, for a claim."""
+        ends = f" [{self.ci95[0]:+.{digits}f}, {self.ci95[1]:+.{digits}f}]" if self.ci95 else ""
+        return "undefined" if self.mean is None else f"{self.mean:+.{digits}f}{ends}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

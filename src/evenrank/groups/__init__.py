@@ -11,6 +11,7 @@ from .score import (
     score_collection,
     score_in_memory,
     score_texts,
+    scores_as_asked,
 )
 from .tokens import Tokens, tokenize
 
@@ -28,5 +29,6 @@ __all__ = [
     "score_collection",
     "score_in_memory",
     "score_texts",
+    "scores_as_asked",
     "tokenize",
 ]

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,8 @@ class Scoring:
 def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     """The score table of documents: one row for each row of ``table`` (``doc_id``, ``text``), in its order.
 
-    Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` and ``neutrality``, as measures.md
-    §1, §2 and §4 define them.
+    Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` (the kinds of ``scoring``) and
+    ``neutrality`` (see :func:`neutrality`).
     """
     total, count, tf_words, tf_literal = _count(table["text"], scoring)
     columns: dict[str, Any] = {"doc_id": table["doc_id"], "tokens": total}
@@ -169,6 +169,25 @@ def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> Scores:
     """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
     tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
     return Scores.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
+
+
+def scores_as_asked(
+    scores: Scores, *, lexicon: str | None, poles: str | None, tokens: str | None, threshold: float | None
+) -> Scores:
+    """Scores made before, with the ``poles`` asked for.
+
+    ``lexicon`` (its name), ``tokens``, ``threshold``: how they should have been made, None where it does not matter.
+    Raises EvenrankError where they were made otherwise, and for poles that are none of their groups.
+    """
+    for name, value in {"lexicon": lexicon, "tokens": tokens, "threshold": threshold}.items():
+        if value is not None and scores.settings.get(name, value) != value:
+            found = scores.settings[name]
+            raise EvenrankError(f"--{name}: {value} was asked for, but the scores were made with {name} {found}")
+    if poles is None:
+        return scores
+    pair = Lexicon("scores", scores.groups, (), (), None).with_poles(poles).poles
+    assert pair is not None
+    return replace(scores, poles=pair, settings={**scores.settings, "poles": list(pair)})
 
 
 # --- the kernel's inputs -------------------------------------------------------------------------------------------

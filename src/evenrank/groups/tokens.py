@@ -1,4 +1,4 @@
-"""The two tokenisations of measures.md §2, as tables over code points that the counting kernel reads."""
+"""The two tokenisations, ``word`` and ``whitespace``, as tables over code points that the counting kernel reads."""
 
 from __future__ import annotations
 

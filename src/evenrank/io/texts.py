@@ -166,7 +166,7 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
         # Polars takes a line without a tab for an id with an empty text: count the tabs.
         if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
             if block.first_line == 1:
-                table = table[_header_rows(table, id_column) :]
+                table = table[_header_rows(table) :]
             if not (table[id_column] == "").any():
                 return table
     except pl.exceptions.PolarsError:
@@ -187,10 +187,10 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
             line=line,
         )
     table = lines.select(id_column, "text")
-    return table[_header_rows(table, id_column) :] if block.first_line == 1 else table
+    return table[_header_rows(table) :] if block.first_line == 1 else table
 
 
-def _header_rows(table: pl.DataFrame, id_column: str) -> int:
+def _header_rows(table: pl.DataFrame) -> int:
     """1 where the first row names columns instead of holding a text."""
     if not table.height:
         return 0

@@ -28,7 +28,7 @@ BUCKET = 10
 
 @dataclass(frozen=True, slots=True)
 class AnswerPositions:
-    """The places of answers in their passages (measures.md §9).
+    """The places of answers in their passages.
 
     table: a row for each match: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end`` (characters),
     ``token`` (the word that the answer begins in, from 0; words are separated by white space), ``tokens`` (the

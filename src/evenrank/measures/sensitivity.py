@@ -1,4 +1,4 @@
-"""How much effectiveness depends on where the answer stands (measures.md §9)."""
+"""How much effectiveness depends on where the answer stands."""
 
 from __future__ import annotations
 

@@ -60,8 +60,6 @@ def _of_tk(ranker: Any, max_words: int) -> Encode:
         numbers = [ranker.vocabulary.numbers(text)[:limit] for text in texts]
         device = ranker.embeddings.weight.device
         ids = padded(numbers).to(device)
-        if not ids.shape[1]:
-            return [([], np.empty((0, ranker.embeddings.embedding_dim), np.float32)) for _ in texts]
         vectors = ranker.contextualise(ids, ids > 0, PASSAGE_START).float().cpu().numpy()
         return [
             (words(text)[: len(row)], vectors[i, : len(row)])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# 1, .9, .7, … −.9 and −1, −.8, … 1: rankers.md.
+# 1, .9, .7, … −.9 (K-NRM as published, TK) and −1, −.8, … 1.
 PUBLISHED_CENTRES = (1.0, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9)
 EVEN_CENTRES = (-1.0, -0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WIDTH = 0.1

@@ -19,7 +19,8 @@ from torch import Tensor
 from evenrank.embeddings import Vectors, train_vectors
 from evenrank.io import InputError, scan_collection, write_text
 
-PADDING, UNKNOWN, FIRST = 0, 1, 2
+# 0 is padding.
+UNKNOWN, FIRST = 1, 2
 
 # ASCII letters in lower case, digits and apostrophes as they are, everything else a space.
 _ASCII = bytes(

@@ -279,4 +279,4 @@ def _columns(counts: list[_Counts], terms: int, length: _Ints, k1: float, b: flo
         data[place] = idf[term] * tf / (tf + norm[document])
         indices[place] = document
         free += size
-    return {"data": data, "indices": indices, "indptr": indptr, "num_docs": documents}
+    return {"data": data, "indices": indices, "indptr": indptr}

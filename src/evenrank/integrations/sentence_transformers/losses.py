@@ -309,7 +309,7 @@ def _mean_of_processes(value: Tensor) -> float:
 
 
 class KeepWeight(TrainerCallback):
-    """Keeps a loss's changing weight (``"auto"``, ``"dual"``) in the trainer's checkpoints: ``fairness_weight.json``.
+    """Keeps a loss's changing weight (``"auto"``, ``"dual"``) in the trainer's checkpoints: ``fair_weight.json``.
 
     Give it to the trainer as a callback; a training resumed from one of its ``checkpoint-STEP`` folders then goes on
     with that weight. Raises EvenrankError where such a folder holds none.
@@ -320,7 +320,7 @@ class KeepWeight(TrainerCallback):
 
     @staticmethod
     def _file(args: Any, state: Any) -> Path:
-        return Path(args.output_dir) / f"checkpoint-{state.global_step}" / "fairness_weight.json"
+        return Path(args.output_dir) / f"checkpoint-{state.global_step}" / "fair_weight.json"
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Writes the weight into the checkpoint."""

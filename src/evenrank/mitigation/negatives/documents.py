@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.groups import Lexicon, Scoring, load_lexicon, score_batches
+from evenrank.groups import Lexicon, Scoring, load_lexicon, score_batches, scores_as_asked
 from evenrank.io import EvenrankError, Scores, bias_labels, read_scores, scan_collection
 from evenrank.io.progress import progress
 from evenrank.io.tables import IdIndex
@@ -47,7 +47,10 @@ def documents_of(
     """
     if scores is not None:
         loaded = scores if isinstance(scores, Scores) else read_scores(scores)
-        loaded = _as_asked(loaded, asked)
+        given = asked["lexicon"]
+        if given is not None and not isinstance(given, Lexicon):
+            given = load_lexicon(given)
+        loaded = scores_as_asked(loaded, **{**asked, "lexicon": given and given.name})
         source = "the scores" if isinstance(scores, Scores) else os.fspath(scores)
         return Documents(IdIndex([loaded.table["doc_id"]]), beta(loaded, kind), _sign(loaded), loaded.settings, source)
     assert collection is not None
@@ -69,22 +72,6 @@ def documents_of(
     sign = None if lexicon.poles is None else np.concatenate([part for part in signs if part is not None])
     source = "the collection" if isinstance(collection, pl.DataFrame) else os.fspath(collection)
     return Documents(IdIndex(ids), np.concatenate(values), sign, scoring.describe(), source)
-
-
-def _as_asked(scores: Scores, asked: dict[str, Any]) -> Scores:
-    """Raises EvenrankError where scores were made otherwise than asked for; the poles can still be chosen."""
-    for name in ("lexicon", "tokens", "threshold"):
-        value = asked[name]
-        if name == "lexicon" and value is not None:
-            value = (value if isinstance(value, Lexicon) else load_lexicon(value)).name
-        if value is not None and scores.settings.get(name, value) != value:
-            found = scores.settings[name]
-            raise EvenrankError(f"--{name}: {value} was asked for, but the scores were made with {name} {found}")
-    if asked["poles"] is None:
-        return scores
-    poles = Lexicon("scores", scores.groups, (), (), None).with_poles(asked["poles"]).poles
-    assert poles is not None
-    return Scores.of(scores.table, {**scores.settings, "shares": list(scores.shares), "poles": list(poles)})
 
 
 def _sign(scores: Scores) -> Array | None:

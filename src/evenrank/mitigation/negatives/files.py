@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -24,7 +24,7 @@ from evenrank.io.written import json_text
 from .documents import PathLike, documents_of
 from .formats import group_table, write_texts
 from .groups import Groups, Sampler
-from .sampling import Beta, Settings, check_settings
+from .sampling import Beta, Settings
 
 Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
 
@@ -71,8 +71,7 @@ def write_negatives(
     Raises InputError for bad files; EvenrankError for a setting out of range, documents that are not in the collection,
     queries without a text, and where no query is left.
     """
-    settings = Settings(n, share, gendered_only, seed)
-    check_settings(n, share, seed, depth)
+    settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
     for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
         if value not in allowed:
@@ -90,7 +89,7 @@ def write_negatives(
     chunks, name = run_chunks(run)
     asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
     documents = documents_of(collection, scores, beta, asked, quiet)
-    sampler = Sampler(judged, documents, settings, depth, texts, name)
+    sampler = Sampler(judged, documents, settings, texts, name)
     # Each file's errors in its own context, and none gets its name before all are written.
     with atomic_path(outputs[0]) as data:
         with progress("queries", quiet=quiet) as advance, TableWriter(data, form) as writer:
@@ -112,20 +111,11 @@ def write_negatives(
         left_out = dict(sampler.left_out)
         if format == "n-tuple":
             left_out["too_few_for_n_tuple"] = int((table["short"] > 0).sum())
+        asked_for = {"run": name, "format": format, "beta": beta, **asdict(settings), **documents.settings}
         manifest = {
             "evenrank": evenrank.__version__,
             "versions": {"python": platform.python_version(), "polars": pl.__version__, "numpy": np.__version__},
-            "settings": {
-                "run": name,
-                "format": format,
-                "n": n,
-                "share": share,
-                "beta": beta,
-                "depth": depth,
-                "gendered_only": gendered_only,
-                "seed": seed,
-                **documents.settings,
-            },
+            "settings": asked_for,
             **_totals(table, settings),
             "left_out": left_out,
             "rows": writer.rows,

@@ -41,7 +41,6 @@ class Sampler:
         qrels: pl.DataFrame,
         documents: Documents,
         settings: Settings,
-        depth: int,
         queries: pl.DataFrame | None,
         run: str,
     ) -> None:
@@ -49,7 +48,6 @@ class Sampler:
         self.qrels = self.qrels.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
         self.documents = documents
         self.settings = settings
-        self.depth = depth
         self.run = run
         self.known = None if queries is None else IdIndex([queries["query_id"].cast(pl.String)])
         self.left_out = {"without_relevant": 0, "without_candidate": 0}
@@ -65,7 +63,7 @@ class Sampler:
             self.without_text.note(names, self.known.places(names))
         numbered = names.to_frame().with_row_index("query")
         judged = self.qrels.join(numbered, on="query_id", how="inner", maintain_order="left")
-        top = chunk.filter(pl.col("rank") <= self.depth)
+        top = chunk.filter(pl.col("rank") <= self.settings.depth)
         top = top.select(pl.col("query_id").rle_id().alias("query"), "query_id", "doc_id")
         rest = top.join(judged, on=["query", "doc_id"], how="anti", maintain_order="left")
         relevant = judged.filter(pl.col("relevance") >= 1)
@@ -149,7 +147,9 @@ class Sampler:
         for absent in (self.without_text, self.not_found, self.relevant_not_found):
             absent.refuse()
         if not any(part.height for part in self.parts):
-            message = f"no query has both a judged relevant document and an unjudged one in its first {self.depth}"
+            message = (
+                f"no query has both a judged relevant document and an unjudged one in its first {self.settings.depth}"
+            )
             raise EvenrankError(f"run {self.run}: {message}")
 
 

@@ -62,7 +62,7 @@ def sample(
     Raises EvenrankError for a setting out of range, a β below 0 or not finite, and a query whose rows do not stand
     together.
     """
-    check_settings(n, share, seed)
+    settings = Settings(n, share, gendered_only, seed)
     values = np.array(table["beta"].cast(pl.Float64))
     if not (np.isfinite(values) & (values >= 0)).all():
         raise EvenrankError("expected finite numbers from 0 as beta")
@@ -70,18 +70,28 @@ def sample(
     starts = spell_starts(query)
     if query.gather(starts[:-1]).n_unique() < len(starts) - 1:
         raise EvenrankError("the rows of a query do not stand together: sort the table by query_id")
-    rows, biased = draw(query, table["doc_id"].cast(pl.String), starts, values, Settings(n, share, gendered_only, seed))
+    rows, biased = draw(query, table["doc_id"].cast(pl.String), starts, values, settings)
     return table[rows].with_columns(pl.Series("biased", biased))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What :func:`sample` is asked for."""
+    """What :func:`sample` is asked for. Raises EvenrankError for a setting out of range."""
 
     n: int
     share: float
     gendered_only: bool
     seed: int
+    depth: int = 1
+
+    def __post_init__(self) -> None:
+        for name, number, least in (("n", self.n, 1), ("depth", self.depth, 1), ("seed", self.seed, 0)):
+            if number < least:
+                raise EvenrankError(f"--{name}: expected {least} or more, found {number}")
+        if self.seed >= 1 << 64:
+            raise EvenrankError(f"--seed: expected a number below 2^64, found {self.seed}")
+        if not 0 <= self.share <= 1:
+            raise EvenrankError(f"--share: expected a number from 0 to 1, found {self.share}")
 
     @property
     def quota(self) -> int:
@@ -99,14 +109,3 @@ def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, setting
     )
     drawn: tuple[Array, Array] = _kernel.draw(starts, values, keys, settings.n, settings.quota, settings.gendered_only)
     return drawn
-
-
-def check_settings(n: int, share: float, seed: int, depth: int = 1) -> None:
-    """Raises EvenrankError for a setting out of range."""
-    for name, number, least in (("n", n, 1), ("depth", depth, 1), ("seed", seed, 0)):
-        if number < least:
-            raise EvenrankError(f"--{name}: expected {least} or more, found {number}")
-    if seed >= 1 << 64:
-        raise EvenrankError(f"--seed: expected a number below 2^64, found {seed}")
-    if not 0 <= share <= 1:
-        raise EvenrankError(f"--share: expected a number from 0 to 1, found {share}")

@@ -18,7 +18,7 @@ Worked example: five words, cut before the third (r = 3, two words move to the e
 (0, 3)
 """
 
-from .collection import Rotated, rotate_batches, rotate_collection, rotate_texts
+from .collection import Rotated, rotate_collection, rotate_texts
 from .cut import ABBREVIATIONS, MODES, Mode, cut_of, draw, mixed_seed, moved_span, rotated, sentence_starts
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "draw",
     "mixed_seed",
     "moved_span",
-    "rotate_batches",
     "rotate_collection",
     "rotate_texts",
     "rotated",

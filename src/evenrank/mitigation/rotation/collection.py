@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -60,15 +60,6 @@ def _check(seed: int, mode: str) -> None:
         raise EvenrankError(f"mode: expected word or sentence, found {shown(mode)}")
     if seed < 0:
         raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
-
-
-def rotate_batches(
-    batches: Iterable[pl.DataFrame], seed: int = 0, mode: Mode = "word", *, workers: int | None = None
-) -> Iterator[tuple[pl.DataFrame, Array, Array]]:
-    """Batches of ``doc_id``, ``text`` rotated, in order, on ``workers`` threads (default: one a core); each with the
-    words moved to the end and the words of its documents."""
-    _check(seed, mode)
-    return in_order(lambda batch: _rotate_batch(batch, seed, mode), batches, workers)
 
 
 def _rotate_batch(batch: pl.DataFrame, seed: int, mode: Mode) -> tuple[pl.DataFrame, Array, Array]:

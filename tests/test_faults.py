@@ -31,7 +31,7 @@ from evenrank.training.recipes import load_recipe
 
 pytest.importorskip("torch")
 
-from evenrank.training.groups import read_group_file
+from evenrank.training.group_files import read_group_file
 
 # --- Any damage to any file ------------------------------------------------------------------------------------------
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,11 +13,12 @@ from evenrank.measures import is_bias
 
 from . import charts, data
 from ._format import NONE, interval, number, p_value, pick, poles, positive
+from .page_parts import asset, bundle, embedded, enclosed, policy, script
 from .reading import explained, glossary, literature
 from .summary import UNKNOWN, summarise
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    pass
 
 _SCRIPTS = ("core.js", "table.js", "charts.js", "browser.js")
 _SECTIONS = (
@@ -55,8 +52,8 @@ def render_page(result: Findings) -> str:
         "data-queries": data.browser(result, shown),
         "data-charts": _charts(result),
     }
-    own = "\n".join(_asset(name) for name in _SCRIPTS)
-    scripts = [_script(_bundle()), _script(_enclosed(f'"use strict";\n{own}'))]
+    own = "\n".join(asset(name) for name in _SCRIPTS)
+    scripts = [script(bundle()), script(enclosed(f'"use strict";\n{own}'))]
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -64,57 +61,13 @@ def render_page(result: Findings) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(_asset("page.html.j2")).render(
+    return environment.from_string(asset("page.html.j2")).render(
         **_contents(result),
-        css=Markup(_asset("page.css")),
-        policy=_policy(scripts),
-        blocks=[(name, _json(value)) for name, value in blocks.items()],
+        css=Markup(asset("page.css")),
+        policy=policy(scripts),
+        blocks=[(name, embedded(value)) for name, value in blocks.items()],
         scripts=scripts,
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-def _bundle() -> str:
-    """Vega, Vega-Lite and vega-embed in one script, which puts them on the window and keeps its other names in."""
-    import vl_convert
-
-    return _enclosed(vl_convert.javascript_bundle())  # type: ignore[call-arg]
-
-
-def _enclosed(code: str) -> str:
-    return f"(() => {{\n{code}\n}})();"
-
-
-def _script(code: str) -> Markup:
-    """Code as the content of a script element; what would end it or open a comment is written with an escape."""
-    from markupsafe import Markup
-
-    code = code.replace("\r\n", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return Markup(code)
-
-
-def _policy(scripts: list[Markup]) -> str:
-    """No request of any kind, and of scripts only those on the page as it was written."""
-    hashes = [base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
-        " form-action 'none'"
-    )
-
-
-_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-
-
-def _json(value: Any) -> Markup:
-    """JSON as the content of a script element: nothing in it can end the element."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_ESCAPES))
 
 
 def _charts(result: Findings) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from evenrank import __version__
 from evenrank.io import write_text
 from evenrank.io.written import json_text
 
-from . import page as base
 from ._format import plain
+from .page_parts import asset, bundle, embedded, enclosed, policy, script
 
 COLOURS = ["#0072b2", "#c24d00", "#00795a", "#a3478a", "#7d6200", "#5048b8", "#5a6270"]
 
@@ -144,7 +144,7 @@ class PlainPage:
 
     def html(self) -> str:
         """One self-contained page; a content security policy forbids every request and every script but its own."""
-        return rendered(base._asset("plain.html.j2"), self.drawings, page=self)
+        return rendered(asset("plain.html.j2"), self.drawings, page=self)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, whole or not at all."""
@@ -188,16 +188,16 @@ def rendered(template: str, drawings: Sequence[Drawing], **context: Any) -> str:
     import jinja2
     from markupsafe import Markup
 
-    own = base._asset("drawings.js")
-    scripts = [base._script(base._bundle()), base._script(base._enclosed(f'"use strict";\n{own}'))]
+    own = asset("drawings.js")
+    scripts = [script(bundle()), script(enclosed(f'"use strict";\n{own}'))]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(template).render(
         **context,
         version=__version__,
-        css=Markup(base._asset("page.css")),
-        policy=base._policy(scripts),
-        charts=base._json([drawing.specification for drawing in drawings]),
+        css=Markup(asset("page.css")),
+        policy=policy(scripts),
+        charts=embedded([drawing.specification for drawing in drawings]),
         scripts=scripts,
     )

@@ -33,7 +33,7 @@ lint: setup  ## ruff and mypy
 bench: setup  ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks
 
-bench-large: setup  ## time and memory at 10 million passages (a quarter of an hour, 10 GB of disk)
+bench-large: setup  ## time and memory at 10 million passages (some minutes, 10 GB of disk)
 	$(BIN)/python -m benchmarks large
 
 docs: setup  ## the documentation site, in site/

@@ -144,14 +144,17 @@ def test_a_data_set_of_ir_datasets_has_no_parts() -> None:
         shards_of("irds:msmarco-passage")
 
 
+@pytest.mark.parametrize("where", ["", "file://"])
 @pytest.mark.parametrize("name", ["score", "tsv", "jsonl", "parquet"])
-def test_a_part_without_a_document_is_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_without_a_document_is_none(
+    name: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def here(numbers: Any, make: Any, *_: Any) -> Any:
         work = make()
         return ({"number": number, **work(number)} for number in numbers)
 
     monkeypatch.setattr(ray_engine, "on_ray", here)
-    source, out = tmp_path / "c", tmp_path / f"out.{name}"
+    source, out = tmp_path / "c", f"{where}{tmp_path}/out.{name}"
     source.mkdir()
     (source / "a.tsv").write_text("a\tshe ran home\n")
     (source / "b.tsv").write_text("id\ttext\n")

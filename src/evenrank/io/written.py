@@ -38,9 +38,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     elsewhere = file_system(path)
     if elsewhere is not None:
         with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / "part"
+            part = Path(folder) / "part"
+            # Beside a file too there is one before anything is written.
+            part.touch()
+            yield part
             try:
-                elsewhere[0].put_file(str(Path(folder) / "part"), elsewhere[1])
+                elsewhere[0].put_file(str(part), elsewhere[1])
             except OSError as error:
                 raise InputError(path, f"cannot be written: {reason_of(error)}") from None
         return

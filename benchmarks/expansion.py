@@ -67,5 +67,5 @@ def rows(_: Path) -> list[Row]:
             "expand: queries a processor second", f"{float(rate):.0f}", f"{float(peer):.1f}", f"{ratio:.1f} x", ">= 10"
         ),
         Row("expand: peak memory (MB)", f"{mine.megabytes:.0f}", f"{theirs.megabytes:.0f}", "", "-"),
-        Row("expand: words in the same place", f"{same:.1%}", "", "", "100 %"),
+        Row("expand: words in the same place", f"{same:.1%}", "", "", "100%"),
     ]

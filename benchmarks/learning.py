@@ -110,7 +110,7 @@ def train(folder: str, kind: str, seed: str, split: str = "test") -> None:
 
 
 def rows(folder: Path) -> list[Row]:
-    """The lines of the table: margin over BM25 with its 95 % interval over seeds."""
+    """The lines of the table: margin over BM25 with its 95% interval over seeds."""
     make(folder)
     table = []
     for kind in SETTINGS:

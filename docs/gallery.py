@@ -97,7 +97,7 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
 
 
 def collection(folder: Path) -> Path:
-    """The built-in collection: 80 % of the gendered passages that answer are male-worded, and answer early."""
+    """The built-in collection: 80% of the gendered passages that answer are male-worded, and answer early."""
     from evenrank.synthetic import Planted, generate
 
     data = folder / "data"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +20,9 @@ from evenrank.io import files
 # How long an example takes is no finding: the cores may be shared.
 settings.register_profile("evenrank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("evenrank")
+
+# The time that results say they were made at, in commands of their own process too: equal input gives equal bytes.
+os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +38,10 @@ def shared_data() -> Path:
 def block_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets how many bytes the readers take at once."""
 
+    defaults = files.line_blocks.__kwdefaults__
+
     def set_to(size: int) -> None:
-        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {"block_bytes": size, "span": None})
+        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {**defaults, "block_bytes": size})
 
     return set_to
 
@@ -62,6 +69,25 @@ def no_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pa
         yield folder, "No space left on device"
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser; its tests are skipped where there is none (not in CI)."""
+    # The shell without a window starts several times as fast.
+    chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI"):
+            pytest.fail("chromium is missing")
+        pytest.skip("chromium is missing")
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    arguments += ["--disable-component-update", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield started
+        started.close()
 
 
 @dataclass(frozen=True)

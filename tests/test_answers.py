@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ir_datasets
 import numpy as np
@@ -164,6 +165,62 @@ def test_annotated_places_and_every_match(tmp_path: Path) -> None:
     assert sorted(positions_of(path, annotated=True).table["token"]) == [0, 2]
 
 
+def test_the_mean_length_counts_each_passage_once(tmp_path: Path) -> None:
+    # 2 words with one answer in place and 8 with three: (2 + 8) / 2, not (2 + 3 · 8) / 4; a passage without any is none
+    # of them. The uniform figures stay those of the answers.
+    texts = passages("a b", "a b c d e f g h", "x " * 40)
+    found = answer_positions(spans(("q0", "0", 0, 1), *((f"q{i}", "1", 2 * i, 2 * i + 1) for i in (1, 2, 3))), texts)
+    assert found.mean_tokens == found.to_dict()["mean_tokens"] == 5
+    assert found.uniform()["mean"] == pytest.approx((1 / 4 + 3 * 7 / 16) / 4)
+
+
+def test_answers_off_by_a_space_are_told(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    # Thousands of words, as in COVID-QA; the third answer is nowhere as it is written, but in another case.
+    text = "word " * 3000 + "the Answer here"
+    at = text.index("the")
+    questions = [
+        {"id": f"q{i}", "question": "?", "answers": [{"text": answer, "answer_start": start}]}
+        for i, (answer, start) in enumerate(
+            [("the Answer", at - 1), ("the Answer", at), ("THE answer", 7), ("wasp", 0)]
+        )
+    ]
+    data = {"data": [{"paragraphs": [{"context": text, "qas": questions}]}]}
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    found = positions_of(tmp_path / "a.json", annotated=True)
+    assert found.table.select("query_id", "token").rows() == [("q0", 3000), ("q1", 3000)]
+    assert found.unmatched["query_id"].to_list() == ["q2", "q3"]
+    done = evenrank("position", "answers", tmp_path / "a.json", "--json", tmp_path / "o.json")
+    assert done.status == 0, done.err
+    assert "taken at the nearest place of their text: 1 of 4." in done.out
+    assert "stand nowhere in their passage: 1, left out of every figure: 'wasp' (question q3)." in done.out
+    values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert (values["matches"], values["unmatched"]) == (3, 1)
+    assert (values["answer_places"]["realigned"], values["answer_places"]["left_out"]) == (1, 2)
+
+
+def piped(content: str) -> str:
+    """A pipe with a text in it, by the name that ``<(…)`` gives."""
+    reading, writing = os.pipe()
+    os.write(writing, content.encode())
+    os.close(writing)
+    return f"/dev/fd/{reading}"
+
+
+def test_answers_from_a_pipe_are_read_once(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    path = squad(tmp_path / "a.json", ("x is x and x", "x", 5), ("abc b", "b", 1))
+    content = path.read_text(encoding="utf-8")
+    assert positions_of(piped(content)).table.equals(positions_of(path).table)
+    done = evenrank("data", "squad", piped(content), "--to", tmp_path / "c", "--shares", "1 0 0")
+    assert done.status == 0, done.err
+    out = tmp_path / "r.tsv"
+    done = evenrank("rotate", tmp_path / "c" / "collection.tsv", "--out", out, "--answers", piped(content), "--quiet")
+    assert done.status == 0, done.err
+    assert read_answers(f"{out}.answers.json").height == 2
+    done = evenrank("position", "answers", path, "--collection", piped("0\tx\n"))
+    assert done.status == 2
+    assert done.err.endswith(": expected a file, found a pipe: it may be read more than once\n")
+
+
 def test_passages_of_collections(tmp_path: Path) -> None:
     path = squad(tmp_path / "a.json", ("x is here", "x", 0), ("y", "y", 0))
     (tmp_path / "c.tsv").write_text("0\there is x\n7\tnothing\n", encoding="utf-8")
@@ -186,8 +243,6 @@ class Asked(BaseQueries):
         self._answers = answers
 
     def queries_iter(self):
-        from typing import NamedTuple
-
         class Query(NamedTuple):
             query_id: str
             text: str
@@ -241,6 +296,57 @@ def test_answers_of_a_data_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     ]
     with pytest.raises(EvenrankError, match="have no annotated places"):
         positions_of("irds:evenrank-test", annotated=True)
+
+
+def test_a_data_set_that_lacks_a_package_says_so(evenrank: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lacking(Asked):
+        def queries_iter(self):
+            raise ImportError("This dataset requires warc. Run 'pip install ir_datasets[warc]' to install it")
+
+    monkeypatch.setattr(ir_datasets.registry, "_registered", dict(ir_datasets.registry._registered))
+    ir_datasets.registry.register("evenrank-lacking", Dataset(Lacking(True)))
+    done = evenrank("position", "answers", "irds:evenrank-lacking")
+    said = "irds:evenrank-lacking: This dataset requires warc. Run 'pip install ir_datasets[warc]' to install it"
+    assert (done.status, done.err) == (2, f"evenrank: {said}\n")
+
+
+def test_msmarco_qna_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # As ir_datasets makes it of the published files, from small ones of their form.
+    from ir_datasets.datasets import msmarco_qna
+
+    monkeypatch.setattr(ir_datasets.registry, "_registered", dict(ir_datasets.registry._registered))
+    (tmp_path / "docs").write_text("7\tSo a bee flew\n8\tThe bee\n", encoding="utf-8")
+    (tmp_path / "urls").write_text("D1\tA page\tu\n", encoding="utf-8")
+
+    class Page(NamedTuple):
+        doc_id: str
+        text: str
+        url: str
+
+    documents = TsvDocs(LocalDownload(tmp_path / "docs")), TsvDocs(LocalDownload(tmp_path / "urls"), doc_cls=Page)
+    for name, of in zip(("msmarco-passage", "msmarco-document"), documents, strict=True):
+        ir_datasets.registry._registered.pop(name)
+        ir_datasets.registry.register(name, Dataset(of))
+    one = [{"is_selected": n, "passage_text": t, "url": "u"} for n, t in ((1, "So a bee flew"), (0, "The bee"))]
+    parts = {
+        "answers": {"0": ["bee"], "1": ["No Answer Present."]},
+        "passages": {"0": one, "1": one},
+        "query": {"0": "who flew", "1": "why"},
+        "query_type": {"0": "ENTITY", "1": "ENTITY"},
+        "query_id": {"0": 3, "1": 4},
+    }
+    for name in ("train", "dev", "eval"):
+        left = parts if name != "eval" else {key: part for key, part in parts.items() if key != "answers"}
+        (tmp_path / name).write_text(json.dumps(left), encoding="utf-8")
+    (tmp_path / "home").mkdir()
+    files = [LocalDownload(tmp_path / name) for name in ("train", "dev", "eval")]
+    manager = msmarco_qna.MsMarcoQnAManager(*files, tmp_path / "home")
+    documents = msmarco_qna.DocstoreBackedDocs(manager.docs_store, docs_cls=msmarco_qna.MsMarcoQnADoc)
+    queries = msmarco_qna.TsvQueries(manager.file_ref("dev.queries.tsv"), query_cls=msmarco_qna.MsMarcoQnAQuery)
+    qrels = TrecQrels(manager.file_ref("dev.qrels"), {})
+    ir_datasets.registry.register("evenrank-qna/dev", Dataset(documents, queries, qrels))
+    found = positions_of("irds:evenrank-qna/dev")
+    assert found.table.select("query_id", "doc_id", "token", "tokens").rows() == [("3", "7-0", 2, 4)]
 
 
 def test_public_answers(shared_data: Path) -> None:

@@ -120,7 +120,7 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     text = result.to_json(tmp_path / "a.json")
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
     data = json.loads(text)
-    assert list(data) == ["evenrank", "settings", "baseline", "runs", "notes"]
+    assert list(data) == ["evenrank", "settings", "baseline", "runs", "notes", "words", "provenance"]
     assert data["evenrank"] == evenrank.__version__
     assert data["baseline"] == "male"
     assert data["settings"]["background"] == "male"
@@ -129,6 +129,7 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     assert list(figure) == ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline"]
     assert list(figure["vs_baseline"]) == [
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p",
+        "n", "mean", "baseline_mean", "unequal_depth",
     ]  # fmt: skip
     assert [str(m) for m in result.measures] == list(data["runs"]["mixed"]["measures"])
     assert "|ARaB|(magnitude='count')@2" in figure_names(data)
@@ -199,14 +200,17 @@ def test_documents_outside_the_background_are_counted():
 
 def test_missing_documents():
     run = table({"0": ["gone", "m1", "n1"]})
-    with pytest.raises(EvenrankError, match="run r: 1 of its documents are not in the collection: 'gone'"):
+    with pytest.raises(EvenrankError, match="run r: 1 of its 3 documents are not in the collection: 'gone'"):
         evenrank.audit({"r": run}, collection=COLLECTION)
-    skipped = evenrank.audit({"r": run}, collection=COLLECTION, missing="skip", measures="RaB(magnitude='count')@1")
+    options = {"collection": COLLECTION, "missing_limit": 1, "measures": "RaB(magnitude='count')@1"}
+    skipped = evenrank.audit({"r": run}, missing="skip", **options)
     assert skipped["r"].figures["RaB(magnitude='count')@1"].mean == 4
-    assert "r: 1 rows hold documents without text, left out of the bias measures." in skipped.notes
-    neutral = evenrank.audit({"r": run}, collection=COLLECTION, missing="neutral", measures="RaB(magnitude='count')@1")
+    # The first rank lacks a larger share than the whole run.
+    found = "Documents without text: 1 of 1 document at the first rank of r (100%)"
+    assert f"{found}, left out of the bias measures." in skipped.notes
+    neutral = evenrank.audit({"r": run}, missing="neutral", **options)
     assert neutral["r"].figures["RaB(magnitude='count')@1"].mean == 0
-    assert "r: 1 rows hold documents without text, counted as neutral." in neutral.notes
+    assert f"{found}, counted as neutral." in neutral.notes
 
 
 def test_unjudged_and_absent_queries_are_noted():
@@ -215,7 +219,7 @@ def test_unjudged_and_absent_queries_are_noted():
     assert found["male"].figures["RR@10"].mean == pytest.approx(0.5)
     assert found["male"].figures["RR@10"].n == 2
     assert "male: 5 queries are not judged and left out of utility." in found.notes
-    assert "male: 1 judged queries are not in the run and count 0 in utility." in found.notes
+    assert "male: utility is averaged over 2 judged queries; 1 of them is not in the run and counts 0." in found.notes
 
 
 def test_scores_from_a_file_give_the_same_figures(tmp_path, result):
@@ -232,12 +236,19 @@ def test_scores_from_a_file_give_the_same_figures(tmp_path, result):
     assert json.loads(found.to_json())["runs"] == json.loads(result.to_json())["runs"]
 
 
+def unsourced(result):
+    """An audit's JSON without the files that it was made from."""
+    data = json.loads(result.to_json())
+    del data["provenance"]["files"]
+    return json.dumps(data)
+
+
 def test_runs_objects_files_and_names(tmp_path):
     evenrank.write_run(Run.from_table(MALE_FIRST, "x"), tmp_path / "male.run")
     by_path = evenrank.audit([tmp_path / "male.run"], collection=COLLECTION, measures="RaB@3")
     by_object = evenrank.audit({"male": Run.from_table(MALE_FIRST)}, collection=COLLECTION, measures="RaB@3")
     named = evenrank.audit([f"male={tmp_path}/male.run"], collection=COLLECTION, measures="RaB@3")
-    assert by_path.to_json() == by_object.to_json() == named.to_json()
+    assert unsourced(by_path) == unsourced(by_object) == unsourced(named)
 
 
 @pytest.mark.parametrize(
@@ -245,20 +256,20 @@ def test_runs_objects_files_and_names(tmp_path):
     [
         ({"runs": {}}, "at least one run"),
         ({"runs": {"random": MALE_FIRST}}, "'random' is kept for a reference ranking"),
-        ({"baseline": "bm25"}, "--baseline: no run 'bm25' (the runs are male)"),
-        ({"seed": -1}, "--seed: expected 0 or more, found -1"),
+        ({"baseline": "bm25"}, "`baseline`: no run 'bm25' (the runs are male)"),
+        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
         ({"measures": "nDCG@10 ("}, "a bracket is not closed"),
         ({"measures": "APRF"}, "'APRF' needs a group, such as APRF(group='m')"),
-        ({"background_depth": 0}, "--background-depth: expected 1 or more, found 0"),
-        ({"missing": "ignore"}, "--missing: expected error, skip or neutral, found 'ignore'"),
-        ({"order": "rank"}, "--order: expected score or file, found 'rank'"),
-        ({"measures": "nDCG@10", "qrels": None}, "nDCG@10 needs --qrels"),
-        ({"collection": None}, "give --collection or --scores"),
+        ({"background_depth": 0}, "`background_depth`: expected 1 or more, found 0"),
+        ({"missing": "ignore"}, "`missing`: expected error, skip or neutral, found 'ignore'"),
+        ({"order": "rank"}, "`order`: expected score or file, found 'rank'"),
+        ({"measures": "nDCG@10", "qrels": None}, "nDCG@10 needs `qrels`"),
+        ({"collection": None}, "give `collection` or `scores`"),
         ({"lexicon": "gender-xx"}, "no file and no built-in lexicon 'gender-xx'"),
-        ({"poles": "m,x"}, "--poles: expected two of f, m, rest"),
+        ({"poles": "m,x"}, "`poles`: expected two of f, m, rest"),
         (
             {"queries": COLLECTION.rename({"doc_id": "query_id"})},
-            "no text for 6 of the queries of the run male: '0', '1'",
+            "no text for 6 of the 6 queries of the run male: '0', '1'",
         ),
     ],
 )
@@ -349,7 +360,7 @@ def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
     COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
     evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(evenrank.load_lexicon()))
     with pytest.raises(
-        EvenrankError, match="--tokens: whitespace was asked for, but the scores were made with tokens word"
+        EvenrankError, match="`tokens`: whitespace was asked for, but the scores were made with tokens word"
     ):
         evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="whitespace")
     found = evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="word")

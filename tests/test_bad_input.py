@@ -96,7 +96,7 @@ CASES = {
         audit(**{"--background": "other"}), f"other, line 1: {SIX}, found 1: 'x'", other="x\n"
     ),
     "a run that is not there": case(audit("none.run"), "none.run: no such file"),
-    "a folder as run": case(audit("."), ".: Is a directory"),
+    "a folder as run": case(audit(".", **{"--json": None, "--per-query": None}), ".: Is a directory"),
     "an empty run": case(audit(), "run: the file is empty", run=""),
     "a run of blank lines": case(audit(), "run: the file has no line", run="\n\n"),
     "a run that is not UTF-8": case(
@@ -171,13 +171,14 @@ CASES = {
     ),
     "documents without text": case(
         audit(),
-        "run run: 2 of its documents are not in the collection: 'd2', 'd3' (--missing skip or neutral goes on)",
+        "run run: 2 of its 3 documents are not in the collection collection: 'd2', 'd3'"
+        " (--missing skip or --missing neutral goes on)",
         collection="d1\tshe\n",
     ),
     "more documents without text than are named": case(
         audit(),
-        "run run: 7 of its documents are not in the collection: 'a', 'b', 'c', 'd', 'e', …"
-        " (--missing skip or neutral goes on)",
+        "run run: 7 of its 7 documents are not in the collection collection: 'a', 'b', 'c', 'd', 'e', …"
+        " (--missing skip or --missing neutral goes on)",
         run="".join(f"q1 Q0 {doc} {rank} {-rank} t\n" for rank, doc in enumerate("abcdefg", start=1)),
     ),
     "scores that are not there": case(
@@ -185,14 +186,16 @@ CASES = {
     ),
     # queries
     "a query without text": case(
-        audit(), "queries: no text for 1 of the queries of the run run: 'q2'", queries="q1\twho\n"
+        audit(),
+        "queries: no text for 1 of the 2 queries of the run run: 'q2' (--only-queries leaves them out)",
+        queries="q1\twho\n",
     ),
     "a repeated query": case(
         audit(), "queries, line 3: the id 'q1' stands twice (first in line 1)", queries=FILES["queries"] + "q1\twhy\n"
     ),
     "a query that the background lacks": case(
         audit(**{"--background": "other"}),
-        "the background other has no documents for the query 'q2' (1 of 2 queries are missing)",
+        "run other, the background, has no documents for the query 'q2' (1 of 2 queries are missing)",
         other="q1 Q0 d3 1 3 t\n",
     ),
     # lexicons
@@ -262,8 +265,11 @@ def test_bad_input(folder: Path, evenrank: Command, name: str) -> None:
 def test_documents_without_text_can_be_let_through(folder: Path, evenrank: Command, missing: str) -> None:
     (folder / "collection").write_text("d1\tshe\nd2\the\n")
     ended = evenrank(*audit(**{"--missing": missing}))
+    assert (ended.status, ended.out) == (2, "")
+    assert "run run: 1 of 4 documents in all lists (25%) is not in the collection collection: 'd3'" in ended.err
+    ended = evenrank(*audit(**{"--missing": missing, "--missing-limit": "0.25"}))
     assert (ended.status, ended.err) == (0, "")
-    assert "1 rows hold documents without text" in ended.out
+    assert ended.out.startswith("Documents without text: 1 of 4 documents in all lists of run (25%), ")
 
 
 def test_a_full_disk(no_room: tuple[Path, str], tmp_path: Path, evenrank: Command) -> None:

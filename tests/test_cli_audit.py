@@ -71,9 +71,11 @@ def test_nothing_is_written_when_the_audit_fails(folder, monkeypatch, capsys):
     printed = capsys.readouterr()
     assert status == 2
     assert printed.out == ""
-    assert printed.err == (
-        "evenrank: run two: 1 of its documents are not in the collection: 'zz' (--missing skip or neutral goes on)\n"
+    assert printed.err.startswith(
+        f"evenrank: run two ({folder / 'two.run'}): 1 of its 1 documents are not in the collection"
+        f" {folder / 'c.tsv'}: 'zz'"
     )
+    assert printed.err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["c.tsv", "one.run", "q.tsv", "qrels", "two.run"]
 
 

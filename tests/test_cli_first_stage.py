@@ -58,10 +58,10 @@ def test_options_reach_the_ranking(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--k", "0"], "k: expected 1 or more, found 0"),
-        (["--k1", "-1"], "k1: expected a number from 0, found -1.0"),
-        (["--b", "1.2"], "b: expected a number from 0 to 1, found 1.2"),
-        (["--stopwords", "dutch"], "stop words: expected \"english\", none or a list of words, found 'dutch'"),
+        (["--k", "0"], "expected 1 or more, found 0"),
+        (["--k1", "-1"], "expected a number from 0 to 1000000, found -1.0"),
+        (["--b", "1.2"], "expected a number from 0 to 1, found 1.2"),
+        (["--stopwords", "dutsh"], "no such file and no list 'dutsh' (there are english, danish, dutch, french, "),
     ],
 )
 def test_bad_settings_give_status_2(
@@ -73,7 +73,10 @@ def test_bad_settings_give_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(monkeypatch, "retrieve", *files, "--out", str(tmp_path / "bm25.run"), *options) == 2
-    assert capsys.readouterr().err == f"evenrank: {message}\n"
+    line = capsys.readouterr().err
+    assert line.startswith("evenrank: ")
+    assert line.count("\n") == 1
+    assert message in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.tsv", "q.tsv"]
 
 

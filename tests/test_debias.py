@@ -122,6 +122,24 @@ def test_a_loop_over_words_says_the_same(case):
     np.testing.assert_array_equal(vectors.matrix, found.vectors.matrix)
 
 
+def test_pairs_are_equalised_as_written_too() -> None:
+    assert case_forms(("Catholic_priest", "nun"), {"Catholic_priest", "nun"}) == [
+        ("Catholic_priest", "nun"),
+        ("Catholic_Priest", "Nun"),
+        ("CATHOLIC_PRIEST", "NUN"),
+    ]
+    vectors = random_vectors(["she", "he", "Catholic_priest", "nun", "NUN", "CATHOLIC_PRIEST", "Nurse"], 6, 1)
+    found = hard_debias(vectors, [["she", "he"]], [["Catholic_priest", "nun"]], [])
+    assert found.equalized == ((2, 3), (5, 4))
+    assert found.missing["equalize"] == ()
+    rows = found.vectors.matrix.astype(np.float64)
+    for first, second in found.equalized:
+        assert rows[6] @ rows[first] == pytest.approx(rows[6] @ rows[second], abs=1e-6)
+    # Without a vector for the word as written, the form that has one counts.
+    lower = random_vectors(["she", "he", "catholic_priest", "nun", "Nurse"], 6, 1)
+    assert hard_debias(lower, [["she", "he"]], [["Catholic_priest", "nun"]], []).equalized == ((2, 3),)
+
+
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 
@@ -254,8 +272,8 @@ def test_the_check_of_any_vectors(pairs: int, dimensions: int, block: int, monke
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"components": 0}, "components: expected 1 to 5"),
-        ({"components": 6}, r"components: expected 1 to 5 \(vectors of 6 dimensions\), found 6"),
+        ({"components": 0}, "`components`: expected 1 to 5"),
+        ({"components": 6}, r"`components`: expected 1 to 5 \(vectors of 6 dimensions\), found 6"),
         ({"definitional": [["xx", "yy"]]}, r"definitional sets: none has two words with a vector \(xx, yy\)"),
         ({"definitional": [["cc", "same"]]}, "the words of each set have the same vector"),
         ({"equalize": [["aa", "bb"], ["AA", "cc"]]}, "equalize: aa stands in two sets, aa / bb and aa / cc"),

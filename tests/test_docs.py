@@ -22,8 +22,14 @@ DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(sh|python|text)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOURCE = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 OUTPUT = 'title="Output"'
-NEURAL = ("tutorials/train", "tutorials/sentence-transformers", "extend/ranker", "extend/mitigation")
-QUICK = ("tutorials/audit", "extend/lexicon", "extend/measure")
+NEURAL = (
+    "tutorials/train",
+    "tutorials/embeddings",
+    "tutorials/sentence-transformers",
+    "extend/ranker",
+    "extend/mitigation",
+)
+QUICK = ("tutorials/audit", "tutorials/position", "api/index", "extend/lexicon", "extend/measure")
 
 
 @pytest.fixture(scope="module")

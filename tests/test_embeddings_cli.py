@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from evenrank.embeddings import Vectors, read_vectors, write_vectors
+from reaching import unreachable
 
 Command = Callable[..., Any]
 NASTY = "<script>window.x=1</script>"
@@ -58,7 +58,7 @@ def test_hard_debiasing(folder: Path, evenrank: Command) -> None:
     files = sorted(os.listdir(folder))
     assert files == ["h.json", "hard", "s.json", "v.txt"]
     first = (folder / "hard" / "vectors.safetensors").read_bytes(), (folder / "h.json").read_bytes()
-    evenrank("embeddings", "debias", "v.txt", "--out", "hard", "--json", "h.json")
+    evenrank("embeddings", "debias", "v.txt", "--out", "hard", "--json", "h.json", "--specific-out", "s.json")
     assert ((folder / "hard" / "vectors.safetensors").read_bytes(), (folder / "h.json").read_bytes()) == first
     # From our own folder, to the other forms.
     for name in ("again.bin", "again.vec"):
@@ -132,29 +132,22 @@ def test_audit(folder: Path, evenrank: Command) -> None:
     assert "Bias of hard\n" in alone.out
 
 
-def test_the_page_in_a_browser(folder: Path, evenrank: Command) -> None:
+def test_the_page_in_a_browser(folder: Path, evenrank: Command, browser: Any) -> None:
     pytest.importorskip("sklearn")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is missing")
-    from playwright.sync_api import sync_playwright
-
-    assert (
-        evenrank("embeddings", "audit", "v.txt", "--after", "v.txt", "--words", NASTY, "--report", "r.html").status == 0
-    )
-    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        page = browser.new_page()
-        said: list[str] = []
-        asked: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto((folder / "r.html").as_uri())
-        page.wait_for_function("document.querySelectorAll('.chart svg').length >= 1")
-        assert page.evaluate("window.x") is None
-        browser.close()
+    words = f"{NASTY} she he"
+    command = ["embeddings", "audit", "v.txt", "--after", "v.txt", "--words", words, "--analogy", "she:xaa::he"]
+    assert evenrank(*command, "--report", "r.html").status == 0
+    page = browser.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((folder / "r.html").as_uri())
+    page.wait_for_function("document.querySelectorAll('.chart svg').length >= 2")
+    assert page.evaluate("window.x") is None
+    assert unreachable(page) == []
+    page.close()
     assert said == []
     assert asked == [(folder / "r.html").as_uri()]
 
@@ -189,17 +182,17 @@ def test_training(folder: Path, evenrank: Command) -> None:
             ["debias", "v.txt", "--out", "o", "--method", "leace", "--components", "2"],
             "--components needs --method hard",
         ),
-        (["debias", "v.txt", "--out", "o", "--components", "8"], "components: expected 1 to 7"),
-        (["debias", "v.txt", "--out", "o", "--limit", "0"], "--limit: expected 1 or more, found 0"),
+        (["debias", "v.txt", "--out", "o", "--components", "8"], "expected 1 to 7"),
+        (["debias", "v.txt", "--out", "o", "--limit", "0"], "expected 1 or more, found 0"),
         (["debias", "v.txt", "--out", "o", "--definitional", "bad.json"], "bad.json, line 1: no valid JSON"),
         (["debias", "v.txt", "--out", "o", "--equalize", "none.json"], "none.json: no such file"),
         (["debias", "v.txt", "--out", "o", "--specific", "bad.json"], "bad.json, line 1: no valid JSON"),
         (["debias", "short.txt", "--out", "o"], "short.txt, line 2: expected a word and 2 numbers, found 1"),
         (["audit", "v.txt", "--after", "other.txt"], "vectors before and after: expected the same words"),
         (["audit", "v.txt", "--analogy", "a:b:c"], "--analogy: expected A:B::C, found 'a:b:c'"),
-        (["audit", "v.txt", "--most", "0"], "count: expected 1 or more, found 0"),
-        (["audit", "v.txt", "--permutations", "0"], "permutations: expected 1 or more, found 0"),
-        (["train", "c.tsv", "--out", "o", "--size", "0"], "--size: expected 1 or more, found 0"),
+        (["audit", "v.txt", "--most", "0"], "expected 1 or more, found 0"),
+        (["audit", "v.txt", "--permutations", "0"], "expected 1 to 10000000, found 0"),
+        (["train", "c.tsv", "--out", "o", "--size", "0"], "expected 1 to 100000, found 0"),
         (["train", "none.tsv", "--out", "o"], "none.tsv: no such file"),
     ],
 )
@@ -210,7 +203,8 @@ def test_bad_input(folder: Path, evenrank: Command, arguments: list[str], messag
     before = sorted(os.listdir(folder))
     ended = evenrank("embeddings", *arguments)
     assert ended.status == 2
-    assert ended.err.startswith(f"evenrank: {message}")
+    assert ended.err.startswith("evenrank: ")
+    assert message in ended.err
     assert ended.err.count("\n") == 1
     assert sorted(os.listdir(folder)) == before
 

@@ -81,7 +81,7 @@ def test_a_damaged_folder_is_not_mapped(tmp_path: Path) -> None:
         Vectors.load(tmp_path / "v", mmap=True)
 
 
-@pytest.mark.parametrize("word", ["a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b", ""])
+@pytest.mark.parametrize("word", ["a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b"])
 @pytest.mark.parametrize("name", ["v.bin", "v.txt"])
 def test_words_that_the_forms_cannot_hold(word: str, name: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match="holds white space") as error:
@@ -90,6 +90,18 @@ def test_words_that_the_forms_cannot_hold(word: str, name: str, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
     write_vectors(Vectors(("x", word), MATRIX[:2]), tmp_path / "v")
     assert read_vectors(tmp_path / "v").words == ("x", word)
+
+
+@pytest.mark.parametrize("name", ["v", "v.txt", "v.bin"])
+def test_nothing_is_written_that_could_not_be_read(name: str, tmp_path: Path) -> None:
+    matrix = MATRIX[:2].copy()
+    matrix[1, 0] = np.inf
+    with pytest.raises(EvenrankError, match="the vector of the word 'y' holds a number that is not finite"):
+        write_vectors(Vectors(("x", "y"), matrix), tmp_path / name)
+    if name == "v":
+        with pytest.raises(EvenrankError, match="word 2 is empty"):
+            write_vectors(Vectors(("x", ""), MATRIX[:2]), tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_that_are_no_form(tmp_path: Path) -> None:

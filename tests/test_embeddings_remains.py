@@ -267,5 +267,5 @@ def test_before_and_after_have_to_fit() -> None:
         remains(vectors, Vectors(vectors.words[1:], vectors.matrix[1:]), sets)
     with pytest.raises(EvenrankError, match="30 and 29 dimensions"):
         remains(vectors, Vectors(vectors.words, np.ascontiguousarray(vectors.matrix[:, 1:])), sets)
-    with pytest.raises(EvenrankError, match="count: expected 1 or more, found 0"):
+    with pytest.raises(EvenrankError, match="`count`: expected 1 or more, found 0"):
         remains(vectors, None, sets, count=0)

@@ -75,7 +75,7 @@ def test_the_language_model_form() -> None:
     # No score above 0: equal shares.
     text = expand(queries("nurse"), made(nurse=[1, 0], a=[-1, 0], b=[0, 1]), 2).language_model(0.5)["text"][0]
     assert text == "nurse^0.5 b^0.25 a^0.25"
-    with pytest.raises(EvenrankError, match=r"expected a weight from 0 to 1, found 1\.5"):
+    with pytest.raises(EvenrankError, match=r"`language_model`: expected a number from 0 to 1, found 1\.5"):
         expand(queries("nurse"), SMALL).language_model(1.5)
 
 
@@ -151,7 +151,7 @@ def test_which_queries_change() -> None:
 
 @pytest.mark.parametrize(
     ("k", "form", "message"),
-    [(0, "cosine", "k: expected 1 or more, found 0"), (1, "l2", "form: expected cosine or dot")],
+    [(0, "cosine", "`k`: expected 1 or more, found 0"), (1, "l2", "`form`: expected cosine or dot")],
 )
 def test_bad_settings(k: int, form: str, message: str) -> None:
     with pytest.raises(EvenrankError, match=message):
@@ -179,8 +179,8 @@ def test_the_command(home: Path) -> None:
     assert done.exit_code == 0, done.output
     assert (home / "o.tsv").read_text(encoding="utf-8") == "0\tbig hospital\n7\tzebra\n"
     assert "1 of 2 queries expanded" in done.output
-    assert "1 words have no vector: zebra" in done.output
-    assert "1 queries stay as they are: 7" in done.output
+    assert "1 word without a vector: zebra" in done.output
+    assert "1 query left as written: 7" in done.output
     assert "1 of 2 queries are expanded differently" in done.output
     changes = [json.loads(line) for line in (home / "changes.jsonl").read_text(encoding="utf-8").splitlines()]
     assert changes == [{"query_id": "0", "before": ["big_hospital"], "after": ["Nurse"]}]

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from evenrank.experiments.page import Page
 from evenrank.experiments.tables import Table
 from evenrank.io import EvenrankError, Run
 from evenrank.synthetic import Planted
+from reaching import unreachable
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -141,3 +143,10 @@ def test_debiasing_uses_the_built_in_sets() -> None:
     assert found.check is not None
     assert found.check.holds()
     assert found.neutral.tolist() == [False, False, False, False, True, True]
+
+
+def test_every_number_can_be_reached(browser: Any, done: tuple[Page, Path]) -> None:
+    page = browser.new_page()
+    page.goto((done[1] / "report.html").as_uri())
+    assert unreachable(page) == []
+    page.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from evenrank.experiments.tables import Table
 from evenrank.io import EvenrankError, read_queries, scan_collection
 from evenrank.measures.similarity import Similarity
 from evenrank.synthetic import Planted
+from reaching import unreachable
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -192,3 +194,10 @@ def test_ms_marcos_test_queries_do_not_validate(done: tuple[Page, Path]) -> None
     assert parts["test"].height == 30
     assert not set(parts["test"]["query_id"]) & set(parts["valid"]["query_id"])
     assert source.queries == ("a", "c")
+
+
+def test_every_number_can_be_reached(browser: Any, done: tuple[Page, Path]) -> None:
+    page = browser.new_page()
+    page.goto((done[1] / "report.html").as_uri())
+    assert unreachable(page) == []
+    page.close()

@@ -22,6 +22,7 @@ from evenrank.experiments.tables import Claim, Row, Table, Value, non_inferior, 
 from evenrank.experiments.work import Trained
 from evenrank.io import EvenrankError, InputError, read_queries, read_run
 from evenrank.synthetic import Planted
+from reaching import unreachable
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
 WORDS = {"passage_length": 32, "vector_size": 8}
@@ -147,7 +148,7 @@ def test_a_table_shows_measured_interval_published_and_n() -> None:
     lines = made_table().text().splitlines()
     assert lines[2].split() == ["model", "term", "MRR", "n"]
     assert lines[4].split() == ["<b>A</b>", "x", "measured", "0.250", "5", "seeds"]
-    assert lines[5].split() == ["95", "%", "[0.200,", "0.300]"]
+    assert lines[5].split() == ["95%", "[0.200,", "0.300]"]
     assert lines[6].split() == ["published", "0.164"]
     assert lines[7].split() == ["blind", "measured", "–", "–"]
     assert next(csv.DictReader(made_table().csv().splitlines())) == {
@@ -160,7 +161,9 @@ def test_the_page_escapes_and_loads_nothing() -> None:
     evil = "</script><script>alert(1)</script>"
     points = {evil: (Value(0.1), Value(0.2)), "none": (Value(0.3), Value(0.1)), "blind": (Value(0.2), Value(0.0))}
     drawing = plane("Plane", evil, points, "MRR", "bias", ("none", "blind"))
-    differences = bars("Figure 2", "t", pl.DataFrame({"query_id": [evil], "difference": [0.1]}), "difference")
+    differences = bars(
+        "Figure 2", "t", pl.DataFrame({"query_id": [evil], "difference": [0.1]}), "difference", signs=("a", "b")
+    )
     page = Page(
         "ibbr", evil, evil, ((evil, evil),), (Claim(evil, False, evil),), (made_table(),),
         (drawing, differences), (evil,),
@@ -386,6 +389,16 @@ def test_sampling_tables_are_laid_out_as_published(sampling_run: tuple[Page, Pat
     assert any(name.startswith("Plane QS1") for name in drawn)
 
 
+def test_every_number_can_be_reached(
+    browser: Any, ibbr_run: tuple[Page, Path], sampling_run: tuple[Page, Path]
+) -> None:
+    for _, folder in (ibbr_run, sampling_run):
+        page = browser.new_page()
+        page.goto((folder / "report.html").as_uri())
+        assert unreachable(page) == []
+        page.close()
+
+
 def test_sampling_claims(sampling_run: tuple[Page, Path]) -> None:
     page, folder = sampling_run
     assert [claim.text.split("@")[0] for claim in page.claims] == ["NFaiRR", "|ARaB tf", "|ARaB bool", "MRR"]
@@ -409,7 +422,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
-    [("x", {}, "expected one of"), ("ibbr", {"scale": "big"}, "--scale"), ("ibbr", {"seeds": 0}, "--seeds")],
+    [("x", {}, "expected one of"), ("ibbr", {"scale": "big"}, "`scale`"), ("ibbr", {"seeds": 0}, "`seeds`")],
 )
 def test_mistakes_are_told(name: str, settings: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match=message):

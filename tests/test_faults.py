@@ -689,13 +689,12 @@ def test_lines_that_end_in_a_carriage_return_alone(tmp_path: Path) -> None:
     assert said.endswith("line 1: expected lines that end in a line feed, found carriage returns alone")
 
 
-@pytest.mark.parametrize(("start", "answer"), [(-4, "me"), (10**30, ""), (7, "")])
-def test_answers_outside_their_passage(tmp_path: Path, start: int, answer: str) -> None:
+@pytest.mark.parametrize(("start", "answer", "rows"), [(-4, "me", [(2, 4)]), (10**30, "", []), (7, "", [])])
+def test_answers_outside_their_passage(tmp_path: Path, start: int, answer: str, rows: list[tuple[int, int]]) -> None:
     question = {"id": "q", "answers": [{"text": answer, "answer_start": start}]}
     data = {"data": [{"paragraphs": [{"context": "Rome x", "qas": [question]}]}]}
     (tmp_path / "squad").write_text(json.dumps(data))
-    said = told(read_answers, tmp_path / "squad")[1]
-    assert said.endswith(f"answer 1, question q: {answer!r} stands outside the passage, at '{start}'")
+    assert read_answers(tmp_path / "squad").select("answer_start", "answer_end").rows() == rows
 
 
 def test_a_first_line_of_too_many_numbers(tmp_path: Path) -> None:
@@ -706,3 +705,18 @@ def test_a_first_line_of_too_many_numbers(tmp_path: Path) -> None:
 
 def test_what_stands_in_a_message_cannot_move_the_cursor() -> None:
     assert str(EvenrankError("a\x1b[2J\nb\u202e\u2028é")) == r"a\x1b[2J\nb\u202e\u2028é"
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_any_work(tmp_path):
+    from evenrank.experiments import run_experiment
+    from evenrank.io.public_data import fetch
+
+    (tmp_path / "file").write_text("not a folder")
+    folder = tmp_path / "file" / "inside"
+    for work in (
+        lambda: run_experiment("sampling", scale="tiny", seeds=1, folder=folder, jobs=1),
+        lambda: fetch("xquad-en", folder),
+    ):
+        with pytest.raises(EvenrankError) as error:
+            work()
+        assert str(error.value) == f"{folder}: the folder cannot be made: Not a directory"

@@ -162,9 +162,9 @@ def test_queries_without_judgements_are_ranked_too() -> None:
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"measure": "NFaiRR@10"}, "measure: expected one of effectiveness, found NFaiRR@10"),
-        ({"folds": 1}, "folds: expected 2 to 6, the number of judged queries, found 1"),
-        ({"folds": 7}, "folds: expected 2 to 6"),
+        ({"measure": "NFaiRR@10"}, "`measure`: expected one of effectiveness, found NFaiRR@10"),
+        ({"folds": 1}, "`folds`: expected 2 or more, found 1"),
+        ({"folds": 7}, "`folds`: expected 2 to 6"),
     ],
 )
 def test_bad_settings(settings_: dict[str, object], message: str) -> None:
@@ -214,14 +214,23 @@ def test_the_command(files) -> None:
     assert found["value"] == 0.75
 
 
+def test_weights_of_any_size(files) -> None:
+    huge, plain = files / "huge.run", files / "plain.run"
+    assert not fuse(files / "a.run", files / "b.run", "--out", huge, "--weight", "1e308,1e308").exit_code
+    assert not fuse(files / "a.run", files / "b.run", "--out", plain, "--weight", "1,1").exit_code
+    scores = [[line.split(" ")[:5] for line in path.read_text(encoding="utf-8").splitlines()] for path in (huge, plain)]
+    assert scores[0] == scores[1]
+    assert any(float(row[4]) > 0 for row in scores[0])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], "expected one of --weight and --tune"),
         (["--weight", "0.5", "--tune", "AP"], "expected one of --weight and --tune"),
         (["--tune", "AP"], "--tune needs --qrels"),
-        (["--weight", "x"], "--weight: expected a number, or one a run with commas, found x"),
-        (["--weight", "1.5"], "--weight: expected a number from 0 to 1, found 1.5"),
+        (["--weight", "x"], "expected a number, or one a run with commas, found x"),
+        (["--weight", "1.5"], "expected a number from 0 to 1, found 1.5"),
         (["--weight", ".5,.2,.3"], "expected one for each of the 2 runs, found 3"),
     ],
 )

@@ -383,13 +383,13 @@ def test_the_magnitude_against_the_rest() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokens": "words"}, "--tokens: expected word or whitespace, found 'words'"),
+        ({"tokens": "words"}, "`tokens`: expected word or whitespace, found 'words'"),
         (
             {"magnitudes": ("tf", "idf")},
-            "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found 'idf'",
+            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found 'idf'",
         ),
-        ({"threshold": -1}, "--threshold: expected 0 or more, found -1"),
-        ({"threshold": math.nan}, "--threshold: expected 0 or more, found nan"),
+        ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
+        ({"threshold": math.nan}, "`threshold`: expected a number from 0, found nan"),
     ],
 )
 def test_settings_that_do_not_exist(options: dict[str, object], message: str) -> None:
@@ -533,7 +533,7 @@ def test_poles(poles: str | None, expected: tuple[str, str] | None) -> None:
 def test_poles_that_are_none(poles: str) -> None:
     with pytest.raises(EvenrankError) as caught:
         lexicon_of({"x": "a", "y": "b", "z": "c"}).with_poles(poles)
-    assert str(caught.value) == f"--poles: expected two of a, b, c, rest (rest second), found {poles!r}"
+    assert str(caught.value) == f"`poles`: expected two of a, b, c, rest (rest second), found {poles!r}"
 
 
 @pytest.mark.parametrize(
@@ -580,6 +580,9 @@ TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
         (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", "the target shares must sum to 1, they sum to 0.9"),
         (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", "the target shares must sum to 1"),
         (f"[shares]\nf = nan\nm = 1.0\n{TWO}", "the target shares must sum to 1, they sum to nan"),
+        (f"[shares]\nf = 1{'0' * 400}\nm = 1.0\n{TWO}", "the target shares must sum to 1, one of them is too large"),
+        ('[words]\nx = ["she"]\nwords_x = ["he"]\n', "the groups 'words_x' and 'x' cannot stand side by side: both "),
+        ('[words]\nx = ["she"]\nliteral_x = ["he"]\n', "the groups 'literal_x' and 'x' cannot stand side by side: "),
         (f"[shares]\nf = 1.0\n{TWO}", "[shares] names f, the groups are f, m"),
         (f"[shares]\nf = 'half'\nm = 0.5\n{TWO}", "expected a table [shares] with a number for each group"),
         (f"shares = 1\n{TWO}", "expected a table [shares] with a number for each group"),
@@ -587,7 +590,7 @@ TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
         (f'groups = ["f", "f", "m"]\n{TWO}', "groups names f, f, m, [words] holds f, m"),
         (f'groups = "fm"\n{TWO}', "expected a list of texts as groups, found 'fm'"),
         (f"groups = [1, 2]\n{TWO}", "expected a list of texts as groups, found '[1, 2]'"),
-        (f'poles = ["m", "x"]\n{TWO}', "--poles: expected two of f, m, rest (rest second), found 'm,x'"),
+        (f'poles = ["m", "x"]\n{TWO}', "`poles`: expected two of f, m, rest (rest second), found 'm,x'"),
         (f'poles = "m,f"\n{TWO}', "expected a list of texts as poles, found 'm,f'"),
         (f"name = 1\n{TWO}", "expected a text as name, found '1'"),
         ("", "the file is empty"),

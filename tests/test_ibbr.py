@@ -251,3 +251,26 @@ def test_the_best_weight_of_a_grid():
     assert best_weight([0.1, 0.1], [0.0, 0.0], without=0.40) is None
     assert best_weight([0.4, 0.4], [math.nan, 0.3], without=0.40) == 1
     assert best_weight([0.4, 0.4], [0.3, 0.3], without=0.40) == 0
+
+
+def test_the_equations_are_cited_as_the_paper_numbers_them():
+    import inspect
+    from pathlib import Path
+
+    import evenrank
+    from evenrank.measures import nprf
+    from evenrank.measures.registry import _AbsoluteDeltaAPRF, _DeltaAPRF
+
+    cited = {
+        "IBBR, eq. 3]": (Pairwise.of, nprf),
+        "IBBR, eq. 4]": (pairwise_difference,),
+        "[IBBR, an equation without a number": (t_statistics, FixedWeight),
+        "[IBBR, §4.3]": (_DeltaAPRF, _AbsoluteDeltaAPRF),
+    }
+    for place, documented in cited.items():
+        for what in documented:
+            assert place in inspect.getdoc(what), what
+    # It numbers no others.
+    for path in Path(evenrank.__file__).parent.rglob("*.py"):
+        for number in (5, 6, 7):
+            assert f"IBBR, eq. {number}" not in path.read_text(encoding="utf-8"), path

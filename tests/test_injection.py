@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 import evenrank
 from evenrank.audit.report.plain import Drawing, PlainPage, PlainTable, bars, curve, histogram
@@ -42,22 +38,6 @@ EVIL = (
     "hasOwnProperty",
 )
 ALL = " | ".join(EVIL)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("chromium is missing")
-        pytest.skip("chromium is missing")
-    from playwright.sync_api import sync_playwright
-
-    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield started
-        started.close()
 
 
 class Opened:
@@ -160,7 +140,7 @@ def drawings() -> tuple[Drawing, ...]:
     heights = [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}]
     values = {evil: (Value(0.1 * i), Value(0.2)) for i, evil in enumerate(EVIL)}
     return (
-        bars(ALL, ALL, table, "difference", ALL),
+        bars(ALL, ALL, table, "difference", ALL, signs=(ALL, ALL)),
         curve(ALL, ALL, rows, "words", ALL),
         histogram(ALL, ALL, heights, "words", ALL, expected=0.5),
         plane(ALL, ALL, values, "MRR", "bias", (EVIL[0], EVIL[1])),

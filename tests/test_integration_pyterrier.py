@@ -95,7 +95,7 @@ def test_a_model_by_its_folder(tmp_path: Path, head: bool) -> None:
     folder = tiny_bert(tmp_path / "model", head=head)
     given = frame(1)
     if not head:
-        with pytest.raises(EvenrankError, match="name the kind"):
+        with pytest.raises(EvenrankError, match="set `kind` to bi or cross"):
             EvenrankReranker(folder)
     found = EvenrankReranker(folder, kind=None if head else "bi", device="cpu")(given).set_index("docno")["score"]
     model = load(find_model(str(folder), None if head else "bi"), "float32", "cpu")
@@ -126,7 +126,7 @@ def test_an_empty_frame() -> None:
 
 def test_mistakes() -> None:
     ranker = CASES["knrm"].make(0)
-    with pytest.raises(EvenrankError, match="batch size: expected 1 or more, found 0"):
+    with pytest.raises(EvenrankError, match="`batch_size`: expected 1 or more, found 0"):
         EvenrankReranker(ranker, batch_size=0)
     given = frame()
     given.loc[given["docno"] == "d3", "text"] = None

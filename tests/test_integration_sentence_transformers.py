@@ -287,8 +287,8 @@ def test_mistakes_in_settings(checkpoint: str, tmp_path: Path) -> None:
         IBBRLoss(model, attributes=["a", "a"])
     with pytest.raises(ValueError, match="expected a model with one score a pair, found 3"):
         CrossEncoderIBBRLoss(CrossEncoder(checkpoint, num_labels=3, device="cpu"))
-    (tmp_path / "words.csv").write_text("word,group\na,x\nb,y\n")
-    with pytest.raises(EvenrankError, match="the lexicon words has the groups x, y"):
+    (tmp_path / "words.csv").write_text("word,group\na,x\nb,y\nc,z\n")
+    with pytest.raises(EvenrankError, match="the lexicon words has the groups x, y, z"):
         CrossEncoderIBBRLoss(cross, lexicon=tmp_path / "words.csv")
 
 

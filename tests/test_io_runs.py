@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenrank.io import EvenrankError, InputError, Order, Run, read_qrels, read_run, write_run
+from evenrank.io import EvenrankError, InputError, Order, Run, files, read_qrels, read_run, write_run
 
 Row = tuple[str, str, float, int]
 COLUMNS = ["query_id", "doc_id", "score", "rank"]
@@ -183,7 +183,7 @@ def test_any_run(tmp_path_factory: pytest.TempPathFactory, content: str, order: 
     path = tmp_path_factory.getbasetemp() / "any.run"
     path.write_text(content, encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size, "span": None})
+        patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
         run = read_run(path, "any", order=order)
     assert run.table.rows() == slow_run(content, order)
     # A table of the same rows gives the same run, and so does the run written and read again.
@@ -290,11 +290,20 @@ def test_from_table_takes_numbers_as_ids() -> None:
     ("columns", "message"),
     [
         ({"query_id": ["1"], "score": [1.0]}, "run r: the table has no column doc_id"),
-        ({"query_id": [], "doc_id": [], "score": []}, "run r: the run is empty"),
-        ({"query_id": ["1"], "doc_id": ["2"], "score": [float("nan")]}, "run r: an id is missing or a score is not"),
-        ({"query_id": ["1"], "doc_id": ["2"], "score": [float("inf")]}, "run r: an id is missing or a score is not"),
-        ({"query_id": ["1"], "doc_id": ["2"], "score": ["high"]}, "run r: an id is missing or a score is not"),
-        ({"query_id": ["1"], "doc_id": [None], "score": [1.0]}, "run r: an id is missing or a score is not"),
+        ({"query_id": [], "doc_id": [], "score": []}, "run r: expected at least one row, found none"),
+        (
+            {"query_id": ["1"], "doc_id": ["2"], "score": [float("nan")]},
+            "run r: expected a finite number as score, found nan",
+        ),
+        (
+            {"query_id": ["1"], "doc_id": ["2"], "score": [float("inf")]},
+            "run r: expected a finite number as score, found inf",
+        ),
+        (
+            {"query_id": ["1"], "doc_id": ["2"], "score": ["high"]},
+            "run r: expected a finite number as score, found 'high'",
+        ),
+        ({"query_id": ["1"], "doc_id": [None], "score": [1.0]}, "run r: expected a text or a whole number as doc_id"),
         (
             {"query_id": ["1", "2", "1"], "doc_id": ["2", "2", "2"], "score": [1.0, 2.0, 3.0]},
             "run r: the document '2' stands twice for the query '1'",
@@ -424,7 +433,7 @@ def test_any_qrels(
     lines = [gap.join((query, "0", doc, str(grade))) for (query, doc), grade in judged.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenrank.io.files.line_blocks.__kwdefaults__", {"block_bytes": size, "span": None})
+        patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
         assert read_qrels(path).rows() == [(query, doc, grade) for (query, doc), grade in judged.items()]
 
 

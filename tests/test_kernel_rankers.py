@@ -518,11 +518,31 @@ def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("evenrank.json", "[1, 2]", "list indices must be"),
+        ("evenrank.json", '{"kind": "tk", "config": [1]}', "tk: expected some of"),
+        ("evenrank.json", '{"kind": "tk", "config": {"heads": 7}}', ""),
+        ("evenrank.json", '{"kind": "tk", "config": {"heads": 1' + "0" * 30 + "}}", "`heads`: expected a whole number"),
+        ("evenrank.json", "[" * 100_000, "maximum recursion depth exceeded"),
+        ("vocabulary.txt", "".join(f"w{i}\n" for i in range(5000)), "5002 words and"),
+    ],
+)
+def test_odd_files_are_one_line(file: str, content: str, reason: str, tmp_path: Path) -> None:
+    factories.tk().save(tmp_path / "m")
+    (tmp_path / "m" / file).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        TKRanker.load(tmp_path / "m")
+    assert str(error.value).startswith(f"{tmp_path / 'm'}: the folder holds no usable tk ranker ({reason}")
+    assert "\n" not in str(error.value)
+
+
 def test_settings_out_of_range() -> None:
     for settings, reason in (
-        ({"query_length": 0}, "query_length: expected a whole number from 1 on, found '0'"),
-        ({"heads": 2.5}, "heads: "),
-        ({"layers": True}, "layers: "),
+        ({"query_length": 0}, "`query_length`: expected a whole number from 1 to 2147483647, found '0'"),
+        ({"heads": 2.5}, "`heads`: "),
+        ({"layers": True}, "`layers`: "),
         ({"kernels": "odd"}, "kernels: expected published or even"),
     ):
         with pytest.raises(EvenrankError, match=reason):

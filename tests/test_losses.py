@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from evenrank.training.losses import LOSSES, bce, hinge, margin_mse, nll, ranknet  # noqa: E402
+from evenrank.training.losses import LOSSES, TERMS, bce, hinge, margin_mse, nll, ranknet  # noqa: E402
 
 
 def batch(*rows: list[tuple[float, float]]):
@@ -94,3 +94,19 @@ def test_nothing_to_learn_from_is_zero(name):
     assert loss.item() == 0
     loss.backward()
     assert (scores.grad == 0).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("sizes", [(3, 1), (1, 2, 1), (1, 1, 1, 1)])
+def test_pieces_weighed_by_their_terms_have_the_loss_of_the_whole(name, sizes):
+    # Ragged lists: one positive, three, one without a negative, one passage alone that is none.
+    scores, labels, mask = batch(
+        [(2.0, 1), (1.0, 0), (0.0, 0), (0.5, 0)], [(0.3, 2), (1.5, 1), (0.1, 1), (0.2, 0)], [(0.7, 1)], [(0.9, 0)]
+    )
+    pieces = list(zip(*(value.split(sizes) for value in (scores, labels, mask)), strict=True))
+    counts = torch.stack([TERMS[name](labels, mask).sum() for _, labels, mask in pieces]).double()
+    found = torch.stack([LOSSES[name](*piece) for piece in pieces]).double()
+    assert (found * counts).sum().item() / counts.sum().item() == pytest.approx(
+        LOSSES[name](scores, labels, mask).item(), abs=1e-6
+    )
+    assert TERMS[name](labels, mask).sum() == counts.sum()

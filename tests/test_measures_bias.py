@@ -246,21 +246,24 @@ def test_documents_without_scores():
         pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 3], "count_m": [3, 0], "neutrality": [0.0, 0.0]})
     )
     run = Run.from_table(table, "bm25")
-    with pytest.raises(EvenrankError, match="run bm25: 1 of its documents are not in the collection: 'x'"):
+    with pytest.raises(EvenrankError, match="run bm25: 1 of its 3 documents are not in the collection: 'x'"):
         Evaluation(run, scores).values(parse_measure("RaB(magnitude='count')@2"))
     skipped = Evaluation(run, scores, missing="skip")
     close(skipped.values(parse_measure("RaB(magnitude='count')@1")), [3.0])
     neutral = Evaluation(run, scores, missing="neutral")
     close(neutral.values(parse_measure("RaB(magnitude='count')@2")), [1.5])
     close(neutral.values(parse_measure("FaiRR@1")), [1.0])
-    assert neutral.missing_documents == skipped.missing_documents == 1
+    for found in (neutral, skipped):
+        lacking = found.lacking()
+        assert lacking is not None
+        assert (lacking.documents, lacking.total, lacking.queries, lacking.first) == (1, 3, 0, ("x",))
 
 
 def test_background_lacking_a_query_names_it():
     found, _, _ = evaluation(0)
     part = Run.from_table(found.run.table.filter(pl.col("query_id") != "2"), "other")
     found.background = Evaluation(part, found.scores).as_background("other")
-    with pytest.raises(EvenrankError, match="background other has no documents for the query '2'"):
+    with pytest.raises(EvenrankError, match="run other, the background, has no documents for the query '2'"):
         found.values(parse_measure("NFaiRR@10"))
 
 
@@ -291,7 +294,7 @@ def test_public_programs_figures(shared_data: Path):
 
 
 def test_ties_of_the_public_run(shared_data: Path):
-    # ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71 % of rows are tied.
+    # ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71% of rows are tied.
     folder = shared_data / "grepbiasir"
     texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
     lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")

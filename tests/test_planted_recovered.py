@@ -44,7 +44,7 @@ def test_the_built_in_lexicon_labels_every_passage_as_planted(made, tokens):
 def test_a_random_order_of_everything_shows_the_planted_skew(made, scores):
     everything = made.collection.select(pl.lit("0").alias("query_id"), "doc_id", pl.lit(0.0).alias("score"))
     found = Evaluation(Run.from_table(everything), scores)
-    # 42 % male minus 18 % female, and 40 % neutral.
+    # 42% male minus 18% female, and 40% neutral.
     skew = PLANTED.gender_rate * (2 * PLANTED.male_share - 1)
     assert found.random_values(parse_measure("ARaB(magnitude='bool')@10"))[0] == pytest.approx(skew)
     assert found.tie_values(parse_measure("RaB(magnitude='bool')@50"))[0] == pytest.approx(skew)
@@ -76,7 +76,7 @@ def test_rankings_with_a_planted_preference(made, scores):
     assert male["DeltaAPRF"].vs_baseline.p < 0.01
     assert male["ARaB@10"].vs_baseline.significant
     assert male["ARaB@10"].vs_baseline.worse > 90
-    # 90 % of the gendered relevant passages are male-worded, as planted.
+    # 90% of the gendered relevant passages are male-worded, as planted.
     labels = made.truth.join(made.qrels, on="doc_id", how="semi")["group"].value_counts()
     counts = dict(labels.iter_rows())
     assert counts["m"] / (counts["m"] + counts["f"]) == pytest.approx(0.9, abs=0.02)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import itertools
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -168,7 +170,7 @@ def test_another_file_in_the_way_stays(server: Served, tmp_path: Path) -> None:
     assert (tmp_path / "more.txt").read_bytes() == b"queen,f\n"
     assert len(server.asked) == asked
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="the folder cannot be made: File exists"):
         fetch("words", tmp_path / "file", base_url=server.url)
 
 
@@ -258,3 +260,14 @@ def test_a_path_that_climbs_out_of_its_folder(
     assert names(tmp_path) == ["a"]
     assert names(tmp_path / "a") == ["b"]
     assert all(path.parent.parent == folder for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.usefixtures("known")
+def test_a_file_that_comes_too_slowly(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read gives something in time, all of them together do not."""
+    clock = itertools.count(0, 7)
+    monkeypatch.setattr(public_data, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    said = refused("words", tmp_path, base_url=server.url, total_timeout=5)
+    assert said.endswith(": cannot be fetched: not whole after 5 s")
+    assert names(tmp_path) == []
+    assert len(fetch("words", tmp_path, base_url=server.url, total_timeout=1000)) == 2

@@ -130,9 +130,9 @@ def test_a_group_that_teaches_nothing_is_named(tmp_path, doc_id, label, message)
 
 
 def test_missing_texts_and_no_group_at_all(tmp_path):
-    with pytest.raises(EvenrankError, match="1 passages are not in the collection: 'd7'"):
+    with pytest.raises(EvenrankError, match="1 training passage is not in the collection: 'd7'"):
         build_groups(RUN, QRELS, COLLECTION.filter(pl.col("doc_id") != "d7"), QUERIES, tmp_path, depth=3)
-    with pytest.raises(EvenrankError, match="1 queries have no text: '1'"):
+    with pytest.raises(EvenrankError, match="1 training query without a text: '1'"):
         build_groups(RUN, QRELS, COLLECTION, QUERIES.filter(pl.col("query_id") != "1"), tmp_path, depth=3)
     with pytest.raises(EvenrankError, match="no query has both a relevant passage and another one"):
         build_groups(RUN, QRELS.filter(pl.col("query_id") == "3"), COLLECTION, QUERIES, tmp_path)

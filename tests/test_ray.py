@@ -207,16 +207,18 @@ def test_bad_input_is_told_as_on_one_machine(tmp_path: Path) -> None:
 
 def test_settings_of_a_cluster() -> None:
     for workers in (0, (0, 2), (3, 2)):
-        with pytest.raises(EvenrankError, match="--workers: expected 1 or more"):
+        with pytest.raises(EvenrankError, match="`workers`: expected 1 or more"):
             Cluster(workers)
-    with pytest.raises(EvenrankError, match="cpus, gpus: expected 0 or more"):
+    with pytest.raises(EvenrankError, match=r"`[cg]pus`: expected a number from 0 to 100000, found -"):
         Cluster(gpus=-1)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     make: Callable[[], Any] = dict
-    with pytest.raises(MissingExtraError, match=r'--engine ray needs the extra \[ray\]: pip install "evenrank\[ray\]"'):
+    with pytest.raises(
+        MissingExtraError, match=r"^`engine='ray'` needs the extra \[ray\]: pip install .evenrank\[ray\].$"
+    ):
         next(on_ray([0], make, Cluster()))
 
 
@@ -245,5 +247,5 @@ def test_a_cluster_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray.data, "from_items", lambda *_, **__: Lost())
     make: Callable[[], Any] = dict
-    with pytest.raises(EvenrankError, match=r"^--engine ray: no memory on 3 machines$"):
+    with pytest.raises(EvenrankError, match=r"^`engine='ray'`: no memory on 3 machines$"):
         next(on_ray([0], make, Cluster()))

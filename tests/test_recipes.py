@@ -50,9 +50,9 @@ def test_settings_over_a_recipe():
         ("training.batch=0", "training.batch: Input should be greater than or equal to 1, found '0'"),
         ("loss.name=rank", "loss.name: Input should be 'nll', 'hinge', 'bce', 'ranknet' or 'margin-mse', found 'rank'"),
         ("ranker.kind=bert", "ranker.kind: Input should be 'cat', 'dot', 'tk', 'knrm', 'conv-knrm' or 'match-pyramid'"),
-        ("data.groups=g.parquet", "data: either groups, or run and qrels"),
-        ("training", "--set: expected key=value, found 'training'"),
-        ("name.x=1", "--set: 'name.x': name is no table"),
+        ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= takes a key away)"),
+        ("training", "`settings`: expected key=value, found 'training'"),
+        ("name.x=1", "`settings`: 'name.x': name is no table"),
     ],
 )
 def test_a_wrong_setting_names_the_key_and_what_is_allowed(setting, message):
@@ -74,3 +74,36 @@ def test_what_is_missing_or_no_toml(tmp_path):
         load_recipe(tmp_path / "r.toml")
     with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: ibbr-dot, "):
         load_recipe("nowhere")
+
+
+def test_a_setting_without_a_value_takes_a_key_away():
+    settings = ["data.groups=g.parquet", "data.run=", "data.qrels = "]
+    recipe = load_recipe("position-cat", settings)
+    assert (recipe.data.groups, recipe.data.run, recipe.data.qrels) == ("g.parquet", None, None)
+    assert load_recipe("ibbr-dot", ["training.learning_rate="]).training.learning_rate == 7e-6
+    assert load_recipe("sampling-advbert", ["adversary="]).adversary is None
+    # What is not there can be taken away, too; an empty text is written as in TOML.
+    assert load_recipe("position-cat", ["out="]).out is None
+    assert load_recipe("position-cat", ['source=""']).source == ""
+    with pytest.raises(InputError, match="the key name is missing"):
+        load_recipe("position-cat", ["name="])
+
+
+def test_a_message_names_the_key_of_the_recipe():
+    from evenrank.groups import load_lexicon
+    from evenrank.training.recipes import named_as
+
+    message = r"^data\.blind: no file and no built-in lexicon 'none'"
+    with pytest.raises(EvenrankError, match=message), named_as(lexicon="data.blind"):
+        load_lexicon("none")
+    with pytest.raises(EvenrankError, match=r"^give x or --other$"), named_as(some_name="x"):
+        raise EvenrankError("give `some_name` or --other")
+
+
+def test_a_recipe_survives_its_own_round_trip_whatever_its_texts_hold(tmp_path):
+    odd = "a\x7fb\x00c\td\"e'f\\g\u2028h\x1b[31m=i#j"
+    recipe = load_recipe("ibbr-dot").model_copy(update={"name": odd, "out": f"runs/{odd}"})
+    text = to_toml(recipe)
+    assert "\x7f" not in text
+    (tmp_path / "r.toml").write_text(text, encoding="utf-8")
+    assert load_recipe(tmp_path / "r.toml") == recipe

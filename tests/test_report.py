@@ -155,7 +155,7 @@ def sentence(result: AuditResult, words: str) -> str:
 def test_lean_towards_a_group(result: AuditResult) -> None:
     audit = changed(result, "old", "ARaB@10", mean=0.12, ci95=(0.05, 0.2))
     text = sentence(audit, "ranks of old lean")
-    assert text.startswith("The first 10 ranks of old lean towards male-worded passages (ARaB@10 0.120, 95 % interval")
+    assert text.startswith("The first 10 ranks of old lean towards male-worded passages (ARaB@10 0.120, 95% interval")
     assert "0.050 to 0.200); a random order of the candidates gives 0.347." in text
     audit = changed(result, "old", "ARaB@10", mean=-0.12, ci95=(-0.2, -0.05))
     assert "towards female-worded passages" in sentence(audit, "ranks of old lean")
@@ -181,15 +181,15 @@ def test_loss_is_ruled_out_only_by_non_inferiority(result: AuditResult) -> None:
     def words(**vs: Any) -> str:
         return " ".join(summarise(changed(result, "new", "nDCG@10", vs=vs)))
 
-    assert "no loss shown, within 5 % of old or better: nDCG@10" in words(holm_p=0.3, non_inferior=True)
+    assert "no loss shown, within 5% of old or better: nDCG@10" in words(holm_p=0.3, non_inferior=True)
     for unproven in (False, None):
         text = words(difference=-0.01, holm_p=0.3, non_inferior=unproven)
         assert "a loss against old cannot be ruled out: nDCG@10" in text
         assert "no loss" not in text
     worse = words(difference=-0.2, holm_p=0.001, non_inferior=False)
     assert "new is less effective than old" in worse
-    assert "within 5 %" not in worse
-    assert "but within 5 %" in words(difference=-0.01, holm_p=0.001, non_inferior=True)
+    assert "within 5%" not in worse
+    assert "but within 5%" in words(difference=-0.01, holm_p=0.001, non_inferior=True)
     assert "new is more effective than old" in words(difference=0.2, holm_p=0.001, non_inferior=True)
     assert "cannot be compared with old" in words(difference=None, holm_p=None)
 
@@ -353,6 +353,58 @@ def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert blocks["data-values"]["ids"] == ["q1", "q3", "q2"]
     assert blocks["data-values"]["sampled"] == 2
     assert blocks["data-charts"]["chosenBy"] == "difference to old in ARaB@10"
+
+
+@pytest.mark.parametrize(
+    ("names", "baseline", "wanted"),
+    [
+        (["old"], None, ("old", "random")),
+        (["old"], "old", ("old", "random")),
+        (["old", "new"], "old", ("new", "old")),
+        (["old", "new"], "new", ("old", "new")),
+        (["old", "new"], None, ("new", "old")),
+    ],
+)
+def test_what_is_compared_at_first(names: list[str], baseline: str | None, wanted: tuple[str, str]) -> None:
+    orders = {"old": ["he", "it"], "new": ["it", "he"]}
+    texts = pl.DataFrame({"doc_id": run(["he", "it"])["doc_id"], "text": ["he", "it"] * 3})
+    audit = evenrank.audit(
+        {name: run(orders[name]) for name in names}, collection=texts, baseline=baseline, measures="ARaB@10"
+    )
+    blocks = Elements(render_page(audit)).blocks()
+    first, second = (blocks["data-figures"]["runs"][place]["name"] for place in blocks["data-charts"]["compared"])
+    assert (first, second) == wanted
+
+
+def test_what_a_bars_direction_says() -> None:
+    page = render_page(small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 AbsARaB@10"))
+    signs = {measure["name"]: measure["signs"] for measure in Elements(page).blocks()["data-figures"]["measures"]}
+    assert signs == {
+        "nDCG@10": ["is better", "is worse"],
+        "NFaiRR@10": ["is more neutral", "is less neutral"],
+        "ARaB@10": ["leans more towards male-worded passages", "leans more towards female-worded passages"],
+        "AbsARaB@10": ["leans further", "leans less"],
+    }
+
+
+def test_a_long_text_is_cut_around_its_marked_words() -> None:
+    def joined(pieces: list[Any]) -> str:
+        return "".join(piece if isinstance(piece, str) else f"<{piece[1]}>" for piece in pieces)
+
+    early = ["a" * 50, [0, "he"], "b" * 50, [1, "she"], "c" * 500]
+    assert data.excerpt(early, 1000) == (early, 0)
+    pieces, start = data.excerpt(early, 200)
+    assert (joined(pieces), start) == ("a" * 50 + "<he>" + "b" * 50 + "<she>" + "c" * 95, 0)
+    late = ["a" * 500, [0, "he"], "b" * 400, [1, "she"], " and ", [1, "her"], "c" * 50]
+    pieces, start = data.excerpt(late, 200)
+    # 902 is where "she" begins; 50 characters (a quarter of 200) stand before it, and the text's end is 53 + 8 further.
+    assert (joined(pieces), start) == ("b" * (200 - 3 - 5 - 3 - 50) + "<she> and <her>" + "c" * 50, 763)
+    pieces, start = data.excerpt(["a" * 500, [0, "he"], "b" * 400], 100)
+    assert (joined(pieces), start) == ("a" * 25 + "<he>" + "b" * 73, 475)
+    assert data.excerpt(["a" * 500], 100) == (["a" * 100], 0)
+    # A word that the cut goes through is not marked: half of it counts for nothing.
+    pieces, start = data.excerpt([[0, "he"], "a" * 7, [0, "woman"], "b"], 12)
+    assert (joined(pieces), start) == ("<he>aaaaaaawom", 0)
 
 
 def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

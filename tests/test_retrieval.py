@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.retrieval.analysis import STOP_WORD, UNKNOWN, Analyzer
+from evenrank.retrieval.analysis import STOP_WORD, STOP_WORD_LISTS, UNKNOWN, Analyzer
 from evenrank.retrieval.bm25 import Index, retrieve
+from evenrank.retrieval.rm3 import RM3
 
 
 def documents(*texts: str, ids: list[str] | None = None) -> pl.DataFrame:
@@ -126,12 +130,71 @@ def test_analysis_can_be_set() -> None:
     mine = retrieve(collection, questions("The cat"), stopwords=["CAT", "cats"], stemmer="porter")
     assert mine.notes[0].endswith("stop words given (2), stemmer porter")
     assert mine.table["doc_id"].to_list() == ["d1"]
-    with pytest.raises(EvenrankError, match=r"^stemmer: expected one of arabic, .* or none, found 'klingon'$"):
+    with pytest.raises(EvenrankError, match=r"^`stemmer`: expected one of arabic, .* or none, found 'klingon'$"):
         Analyzer(stemmer="klingon")
     with pytest.raises(
-        EvenrankError, match=r'^stop words: expected "english", none or a list of words, found \'dutch\'$'
+        EvenrankError,
+        match=r"^`stopwords`: no such file and no list 'dutsh' \(there are english, danish, .* and none\)$",
     ):
-        Analyzer(stopwords="dutch")
+        Analyzer(stopwords="dutsh")
+
+
+@pytest.mark.parametrize("language", sorted(STOP_WORD_LISTS))
+def test_stop_words_of_a_language(language: str) -> None:
+    analyzer = Analyzer(language, language)
+    assert re.search(rf"^stop words {language} \(\d\d+\), stemmer {language}$", analyzer.description)
+
+
+def test_german() -> None:
+    collection = documents("die Krankenschwestern auf der Station", "der Pilot und die Flüge", "das ist nicht so")
+    found = retrieve(collection, questions("Wer ist die Krankenschwester?"), stopwords="german", stemmer="german")
+    # Only the noun counts, in the singular too; with English stop words "die" and "ist" find every document.
+    assert found.table["doc_id"].to_list() == ["d1"]
+    assert found.notes[0].endswith("stop words german (232), stemmer german")
+    english = retrieve(collection, questions("Wer ist die Krankenschwester?"), stemmer="german")
+    assert set(english.table["doc_id"]) == {"d1", "d2", "d3"}
+
+
+def test_stop_words_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("Kissa\n\nJA\n", encoding="utf-8")
+    found = retrieve(documents("kissa ja koira", "kissa"), questions("kissa koira"), stopwords=f"{tmp_path}/words.txt")
+    assert found.table["doc_id"].to_list() == ["d1"]
+
+
+# --- numbers at the ends of their ranges ----------------------------------------------------------------------------
+
+
+def test_weights_that_scores_underflow_with() -> None:
+    # A word of such weight counts for nothing, or its documents have a score of 0; each is found once in any case.
+    collection = documents(*["cat dog bird"] * 3, "fish")
+    tiny = questions("cat^1e-19 dog^1e-19 bird^1e-19 cat^1e-19 dog^1e-19")
+    found = retrieve(collection, tiny, k1=1e6, weighted=True)
+    assert sorted(found.table["doc_id"]) == ["d1", "d2", "d3"]
+    assert found.table["score"].is_finite().all()
+    enriched = retrieve(collection, tiny, k1=1e6, weighted=True, rm3=RM3())
+    assert sorted(enriched.table["doc_id"]) == ["d1", "d2", "d3"]
+
+
+def test_heavy_words() -> None:
+    collection = documents("cat", "dog")
+    heavy = retrieve(collection, questions("cat^1e9 dog^1"), weighted=True).table
+    assert heavy["doc_id"].to_list() == ["d1", "d2"]
+    assert heavy["score"].is_finite().all()
+    for weight in ("1e300", "1.0000001e9", "inf", "nan", "-1", "1e999"):
+        with pytest.raises(EvenrankError, match=r"^query q1: expected a weight from 0 to 1000000000 after \^, found"):
+            retrieve(collection, questions(f"cat^{weight}"), weighted=True)
+
+
+def test_scores_that_are_not_finite_are_refused() -> None:
+    index = Index.build([documents("cat", "dog")], Analyzer())
+    infinite = replace(index, _columns={**index._columns, "data": np.full(2, 3e38, np.float32)})
+    with pytest.raises(EvenrankError, match=r"^the scores of a query are not finite: its words weigh too much$"):
+        infinite.search(questions("cat^1e9"), weighted=True)
+
+
+def test_a_list_is_no_longer_than_the_collection() -> None:
+    found = retrieve(documents("cat", "cat dog"), questions("cat"), 2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
+    assert sorted(found.table["doc_id"]) == ["d1", "d2"]
 
 
 def test_a_query_teaches_nothing() -> None:
@@ -160,11 +223,11 @@ def test_documents_without_terms() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k": 0}, "k: expected 1 or more, found 0"),
-        ({"k1": -0.1}, "k1: expected a number from 0, found -0.1"),
-        ({"k1": math.nan}, "k1: expected a number from 0, found nan"),
-        ({"b": 1.5}, "b: expected a number from 0 to 1, found 1.5"),
-        ({"b": math.nan}, "b: expected a number from 0 to 1, found nan"),
+        ({"k": 0}, "`k`: expected 1 or more, found 0"),
+        ({"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
+        ({"k1": math.nan}, "`k1`: expected a number from 0 to 1000000, found nan"),
+        ({"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
+        ({"b": math.nan}, "`b`: expected a number from 0 to 1, found nan"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, object], message: str) -> None:
@@ -180,3 +243,10 @@ def test_reads_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path.write_text("d1\ta cat\nd1\ta dog\n")
     with pytest.raises(InputError, match="stands twice"):
         retrieve(path, questions("dogs"))
+
+
+def test_words_too_light_to_count_are_no_words():
+    collection = pl.DataFrame({"doc_id": ["a"], "text": ["a river and a man"]})
+    queries = pl.DataFrame({"query_id": ["q"], "text": ["river^1e-30 man^1e-25"]})
+    with pytest.raises(EvenrankError, match="none of the 1 queries has a word that the collection has"):
+        retrieve(collection, queries, weighted=True, quiet=True)

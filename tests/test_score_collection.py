@@ -154,12 +154,17 @@ def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:
     assert scores.table["doc_id"].to_list() == ["1", "2"]
     assert scores.signed_magnitude("count").tolist() == [2, 0]
     assert scores.signed_magnitude("tf").tolist() == pytest.approx([math.log(4) - math.log(2), 0])
-    with pytest.raises(EvenrankError, match="no column magnitude_tf_words_f: score the collection with --magnitudes"):
+    with pytest.raises(
+        EvenrankError, match="no column magnitude_tf_words_f: score the collection with the magnitude tf_words"
+    ):
         scores.signed_magnitude("tf_words")
     other = Scores.of(table.rename({"count_m": "count_a"}))
-    assert (other.groups, other.poles) == (("a", "f"), None)
-    with pytest.raises(EvenrankError, match=r"which groups to compare\? the groups are a, f; --poles A,B says"):
-        other.signed_magnitude("count")
+    # Two groups whose poles nobody named: their order decides, and the settings say so.
+    assert (other.groups, other.poles, other.settings["poles_assumed"]) == (("a", "f"), ("a", "f"), True)
+    assert other.signed_magnitude("count").tolist() == [2, 0]
+    three = Scores.of(table.rename({"count_m": "count_a"}).with_columns(count_x=0))
+    with pytest.raises(EvenrankError, match=r"which groups to compare\? the groups are a, f, x; "):
+        three.signed_magnitude("count")
     with pytest.raises(EvenrankError, match="no group 'm' in the score table, which has a, f"):
         other.signed_magnitude("count", ("m", "f"))
 
@@ -237,8 +242,8 @@ def test_the_command_with_a_lexicon_of_ones_own(tmp_path: Path, evenrank: Callab
             ["--magnitudes", "tf log"],
             "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found 'log'",
         ),
-        (["--threshold", "-1"], "--threshold: expected 0 or more, found -1.0"),
-        (["--threshold", "nan"], "--threshold: expected 0 or more, found nan"),
+        (["--threshold", "-1"], "--threshold: expected a number from 0, found -1.0"),
+        (["--threshold", "nan"], "--threshold: expected a number from 0, found nan"),
         (["--tokens", "letters"], "--tokens: expected word or whitespace, found 'letters'"),
         (["--poles", "m,x"], "--poles: expected two of f, m, rest (rest second), found 'm,x'"),
         (["--lexicon", "gender-xx"], "--lexicon: no file and no built-in lexicon 'gender-xx' (built in: gender-en)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_the_cap_bounds_the_pairs_and_the_seed_decides() -> None:
 
 @pytest.mark.parametrize("name", ["min_pairs", "min_terms", "cap"])
 def test_bad_settings(name: str) -> None:
-    with pytest.raises(EvenrankError, match=f"{name}: expected 1 or more, found 0"):
+    with pytest.raises(EvenrankError, match=f"`{name}`: expected 1 or more, found 0"):
         similarity([("a", 0, 0, [1.0])], **{name: 0})
 
 
@@ -216,9 +217,16 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     assert math.isfinite(found.similarity.mats)
     assert f"{found.similarity.mats:.4f}" in found.table()
     assert json.loads(found.to_json())["settings"]["passages"] == 10
-    with pytest.raises(EvenrankError, match="device: 'gpu9' cannot be used"):
+    made = json.loads(found.to_json())["provenance"]
+    assert made["command"] == "evenrank.position_similarity"
+    model, collection = made["files"]
+    names = sorted((path.relative_to(bert).as_posix(), path) for path in bert.rglob("*") if path.is_file())
+    lines = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in names)
+    assert (model["files"], model["sha256"]) == (len(names), hashlib.sha256(lines.encode()).hexdigest())
+    assert collection == {"role": "collection", "path": None, "rows": 12, "note": "in memory"}
+    with pytest.raises(EvenrankError, match="`device`: 'gpu9' cannot be used"):
         position_similarity(str(bert), table, device="gpu9")
-    with pytest.raises(EvenrankError, match="passages: expected 1 or more"):
+    with pytest.raises(EvenrankError, match="`passages`: expected 1 or more"):
         position_similarity(str(bert), table, passages=0)
 
 
@@ -247,7 +255,7 @@ def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
 def test_a_collection_without_documents(bert: Path) -> None:
     from evenrank.audit.similarity import position_similarity
 
-    with pytest.raises(EvenrankError, match="the collection holds no document"):
+    with pytest.raises(EvenrankError, match=r"^`collection`: expected at least one row, found none$"):
         position_similarity(
             str(bert), pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
         )

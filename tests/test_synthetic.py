@@ -252,7 +252,7 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file: cannot be made a folder"):
+    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
         default().write(tmp_path / "file")
 
 
@@ -280,21 +280,21 @@ def test_passages_have_the_length_and_variety_of_a_collection() -> None:
 @pytest.mark.parametrize(
     ("amounts", "message"),
     [
-        ({"passages": 199}, "passages: expected a whole number from 200 to 1000000, found 199"),
+        ({"passages": 199}, "`passages`: expected a whole number from 200 to 1000000, found 199"),
         ({"passages": 1_000_001}, "passages"),
-        ({"passages": 500.0}, "passages: expected a whole number"),
-        ({"seed": -1}, "seed: expected a whole number from 0"),
-        ({"seed": True}, "seed: expected a whole number"),
-        ({"passages": 800, "queries": 401}, "queries: expected a whole number from 10 to 400, found 401"),
+        ({"passages": 500.0}, "`passages`: expected a whole number"),
+        ({"seed": -1}, "`seed`: expected a whole number from 0"),
+        ({"seed": True}, "`seed`: expected a whole number"),
+        ({"passages": 800, "queries": 401}, "`queries`: expected a whole number from 10 to 400, found 401"),
         ({"queries": 9}, "queries"),
-        ({"relevant": 9}, "relevant: expected a whole number from 1 to 8"),
-        ({"sentences": 2}, "sentences: expected a whole number from 3 to 12"),
-        ({"gender_rate": 1.1}, "gender_rate: expected a number from 0 to 1, found 1.1"),
-        ({"male_share": None}, "male_share: expected a number"),
-        ({"click_male_share": float("nan")}, "click_male_share: expected a number from 0 to 1, found nan"),
-        ({"decoy_rate": "0.3"}, "decoy_rate: expected a number from 0 to 1, found '0.3'"),
-        ({"answer_position": "middle"}, "answer_position: expected uniform, early, late or a number from 0.1 to 0.9"),
-        ({"relevance_answer_position": 0.05}, "relevance_answer_position: expected uniform, early, late or a number"),
+        ({"relevant": 9}, "`relevant`: expected a whole number from 1 to 8"),
+        ({"sentences": 2}, "`sentences`: expected a whole number from 3 to 12"),
+        ({"gender_rate": 1.1}, "`gender_rate`: expected a number from 0 to 1, found 1.1"),
+        ({"male_share": None}, "`male_share`: expected a number"),
+        ({"click_male_share": float("nan")}, "`click_male_share`: expected a number from 0 to 1, found nan"),
+        ({"decoy_rate": "0.3"}, "`decoy_rate`: expected a number from 0 to 1, found '0.3'"),
+        ({"answer_position": "middle"}, "`answer_position`: expected uniform, early, late or a number from 0.1 to 0.9"),
+        ({"relevance_answer_position": 0.05}, "`relevance_answer_position`: expected uniform, early, late or a number"),
         ({"relevant": 1, "click_male_share": 0.8}, "the planted amounts contradict each other"),
         ({"queries": 2_000, "relevance_male_share": 0.8}, "they need -350 with male wording among the 500 gendered"),
     ],

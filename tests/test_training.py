@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -83,6 +84,12 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model" / "model.safetensors")
 
 
+def everything(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file's content and when it was written."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
 def assert_same(first: Path, second: Path, tolerance: float = 0.0) -> None:
     a, b = weights(first), weights(second)
     assert a.keys() == b.keys()
@@ -122,6 +129,26 @@ def test_what_a_run_leaves(home, done):
         "neutral-first",
     }
     assert read_run(done / "validation.run").queries.len() == 8
+
+
+def test_a_run_says_what_it_was_made_from(home, done):
+    result, audit = (json.loads((done / name).read_text())["provenance"] for name in ("result.json", "audit.json"))
+    assert result["files"] == audit["files"]
+    assert result["command"] == "evenrank.training.run.train"
+    assert result["versions"]["torch"] == torch.__version__
+    found = {file["role"]: file for file in result["files"]}
+    read = {"collection": "c.tsv", "queries": "q.tsv", "qrels": "qrels", "run": "train.run"}
+    read |= {"validation queries": "q.tsv", "validation qrels": "qrels", "validation run": "valid.run"}
+    for role, name in read.items():
+        assert found[role]["sha256"] == hashlib.sha256((home / name).read_bytes()).hexdigest(), role
+    model = sorted(path for path in (home / "model").rglob("*") if path.is_file())
+    names = sorted((path.relative_to(home / "model").as_posix(), path) for path in model)
+    lines = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in names)
+    assert found["model"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    assert found["model"]["files"] == len(model)
+    assert set(found) == {*read, "model"}
+    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"run: {home / 'train.run'} (sha256 {found['run']['sha256']})" in card
 
 
 def test_the_best_checkpoint_is_kept(home, done):
@@ -188,7 +215,7 @@ def step(self, *arguments, **named):
     return plain(self, *arguments, **named)
 
 trainer.RankingTrainer.training_step = step
-train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=2"]))
+train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=3"]))
 """
 
 
@@ -226,8 +253,11 @@ def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(still,
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     ended = subprocess.run(command, capture_output=True, check=False, env=environment)
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
-    one = train(load_recipe(still, [f'out="{tmp_path / "one"}"']))
+    # 16 queries: the last batch of an epoch has 4, and those that fill it up for the second process do not count.
+    one = train(load_recipe(still, [f'out="{tmp_path / "one"}"', "training.batch=6"]))
     assert_same(one, tmp_path / "two", tolerance=2e-5)
+    for first, second in zip(logged(one), logged(tmp_path / "two"), strict=True):
+        assert first.get("loss") == pytest.approx(second.get("loss"), abs=1e-5)
 
 
 def test_cached_gradients_train_to_the_same_weights(still, tmp_path):
@@ -255,6 +285,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path,
     with pytest.raises(EvenrankError) as error:
         train(recipe(home, tmp_path / "n"))
     assert "step 6: the loss is nan (batch of the queries " in str(error.value)
+    assert str(error.value).endswith(f"; the last checkpoint in {tmp_path / 'n' / 'checkpoints'} is kept")
     kept = tmp_path / "n" / "checkpoints"
     assert [path.name for path in kept.iterdir()] == ["checkpoint-4"]
     assert (kept / "checkpoint-4" / "model.safetensors").is_file()
@@ -287,7 +318,17 @@ def test_resuming_needs_the_same_recipe(home, done, tmp_path):
 def test_the_command(home, tmp_path, evenrank):
     ended = evenrank("train", home / "r.toml", "--set", f"out={tmp_path / 'r'}", "--set", "training.max_steps=4")
     assert ended.status == 0, ended.err
-    assert ended.out.strip() == str(tmp_path / "r" / "model")
+    assert ended.out == str(tmp_path / "r" / "model") + "\n"
+    result = json.loads((tmp_path / "r" / "result.json").read_text(encoding="utf-8"))
+    figures = (
+        f"nDCG@10 on the validation queries: {result['value']:.4f} with the first {result['depth']} passages re-ranked,"
+        f" {result['first_stage']:.4f} as the first stage ranks them"
+    )
+    assert figures in ended.err.splitlines()
+    assert figures in (tmp_path / "r" / "model" / "README.md").read_text(encoding="utf-8")
+    # Off a terminal there is no bar, and nothing for a training of a second.
+    assert "\r" not in ended.err
+    assert "training steps" not in ended.err
     ended = evenrank("train", home / "r.toml", "--set", "training.batches=4")
     assert ended.status == 2
     assert "unknown key training.batches (allowed: epochs, " in ended.err
@@ -366,7 +407,7 @@ def test_a_batch_that_lacks_a_group_is_counted(gendered, tmp_path):
 
 def test_several_attributes_are_summed(gendered, home, tmp_path):
     (home / "number.toml").write_text(
-        'groups = ["a", "b"]\n[words]\na = ["he", "his"]\nb = ["she", "her"]\n', encoding="utf-8"
+        'groups = ["a", "b", "c"]\n[words]\na = ["he", "his"]\nb = ["she", "her"]\nc = ["it"]\n', encoding="utf-8"
     )
     second = f'fairness.attributes=[{{}}, {{name = "other", lexicon = "{home / "number.toml"}", poles = "a,b"}}]'
     settings = ["training.batch=8", "training.max_steps=2"]
@@ -378,7 +419,7 @@ def test_several_attributes_are_summed(gendered, home, tmp_path):
     assert_same(one, both, tolerance=2e-5)
     assert set(json.loads((both / "result.json").read_text())["delta_aprf"]) == {"gender", "other"}
     settings = [f'fairness.attributes=[{{lexicon = "{home / "number.toml"}"}}]']
-    with pytest.raises(EvenrankError, match="the lexicon number has the groups a, b: poles says which two to balance"):
+    with pytest.raises(EvenrankError, match="number has the groups a, b, c: poles says which two to balance"):
         fair(gendered, tmp_path / "3", *settings)
 
 
@@ -417,7 +458,8 @@ def test_a_weight_that_changes_goes_on_after_a_kill(gendered, tmp_path, weight):
     assert last[12] == changing[-1]
 
 
-def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path):
+def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     settings = ["fairness.weight=[0.1, 5]", "training.batch=8", "training.max_steps=4"]
     folder = fair(gendered, tmp_path / "grid", *settings)
     grid = json.loads((folder / "grid.json").read_text(encoding="utf-8"))
@@ -428,14 +470,21 @@ def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path):
     assert_same(folder, folder / expected)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["best"] == expected
     # Resuming does nothing again.
-    before = (folder / "weight-5" / "log.jsonl").stat().st_mtime_ns
+    before = everything(folder)
     train(load_recipe(gendered, [f'out="{folder}"', *settings]), resume=True)
-    assert (folder / "weight-5" / "log.jsonl").stat().st_mtime_ns == before
+    assert everything(folder) == before
+    # A grid that was stopped within its last training goes on to the same end.
+    for path in (folder / "result.json", folder / "grid.json", folder / "weight-5" / "result.json"):
+        path.unlink()
+    train(load_recipe(gendered, [f'out="{folder}"', *settings]), resume=True)
+    assert {path: content for path, (content, _) in everything(folder).items()} == {
+        path: content for path, (content, _) in before.items()
+    }
 
 
 @pytest.mark.slow
 def test_the_fair_term_over_two_processes(gendered, tmp_path):
-    (tmp_path / "world.py").write_text(WORLD.replace("batch=2", "batch=4"), encoding="utf-8")
+    (tmp_path / "world.py").write_text(WORLD, encoding="utf-8")
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
         "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(gendered), str(tmp_path / "two"),
@@ -443,7 +492,7 @@ def test_the_fair_term_over_two_processes(gendered, tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     ended = subprocess.run(command, capture_output=True, check=False, env=environment)
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
-    one = fair(gendered, tmp_path / "one", "training.batch=8")
+    one = fair(gendered, tmp_path / "one", "training.batch=6")
     assert_same(one, tmp_path / "two", tolerance=2e-5)
 
 
@@ -464,13 +513,13 @@ def test_blind_training_sees_no_group_word(gendered, tmp_path):
 
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
 def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
-    from evenrank.training.run import _last_checkpoint
+    from evenrank.training.run_folder import last_checkpoint
 
     for step, content in ((4, "{}"), (8, state), (12, None)):
         (tmp_path / "checkpoints" / f"checkpoint-{step}").mkdir(parents=True)
         if content is not None:
             (tmp_path / "checkpoints" / f"checkpoint-{step}" / "trainer_state.json").write_text(content)
-    assert _last_checkpoint(tmp_path).name == "checkpoint-4"
+    assert last_checkpoint(tmp_path).name == "checkpoint-4"
 
 
 @pytest.mark.slow

@@ -181,6 +181,28 @@ def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("mmap", [False, True])
+def test_numbers_that_are_not_finite(number: float, mmap: bool, tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    Vectors(WORDS, MATRIX).save(tmp_path / "v")
+    matrix = MATRIX.copy()
+    matrix[2, 1] = number
+    save_file({"vectors": matrix}, tmp_path / "v" / "vectors.safetensors")
+    with pytest.raises(InputError) as error:
+        read_vectors(tmp_path / "v", mmap=mmap)
+    assert str(error.value).startswith(f"{tmp_path / 'v'}: ")
+    assert f"the vector of the word {WORDS[2]!r} holds a number that is not finite" in str(error.value)
+    with pytest.raises(EvenrankError, match="not finite"):
+        Vectors(WORDS, matrix)
+
+
+def test_an_empty_word() -> None:
+    with pytest.raises(EvenrankError, match=r"^vectors: word 2 is empty$"):
+        Vectors(("a", ""), np.ones((2, 1), np.float32))
+
+
 # --- transformers --------------------------------------------------------------------------------------------------
 
 

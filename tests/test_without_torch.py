@@ -118,8 +118,9 @@ print(rows, scores.table["count_f"].to_list(), scores.table["count_m"].to_list()
 def test_a_missing_extra_is_named_with_its_command(tmp_path: Path) -> None:
     for name, content in (("run", "q Q0 d 1 3 t\n"), ("c.tsv", "d\tshe\n"), ("q.tsv", "q\twho\n")):
         (tmp_path / name).write_text(content)
+    (tmp_path / "model").mkdir()
     program = WITHOUT_EXTRAS + "from evenrank.cli import main\nmain()"
-    command = ["rerank", "run", "--model", ".", "--collection", "c.tsv", "--queries", "q.tsv", "--out", "new"]
+    command = ["rerank", "run", "--model", "model", "--collection", "c.tsv", "--queries", "q.tsv", "--out", "new"]
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *command], capture_output=True, text=True, cwd=tmp_path
     )

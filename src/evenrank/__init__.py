@@ -86,3 +86,7 @@ def __getattr__(name: str) -> Any:
     value = module if name == _HOMES[name] else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

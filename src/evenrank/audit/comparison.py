@@ -17,6 +17,7 @@ from .findings import RANDOM, REFERENCES, Comparison, Figure, RunAudit
 
 Array = np.ndarray[Any, Any]
 _NEAR_ZERO = 1e-6
+_AS_DEEP = 0.95
 
 
 def with_statistics(
@@ -63,7 +64,21 @@ def with_statistics(
                 run.values[key],
                 compared[r],
             )
-    return [RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth) for r, run in enumerate(measured)]
+    return [
+        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking)
+        for r, run in enumerate(measured)
+    ]
+
+
+def depth_decides(run: Measured, other: Measured, measure: Measure | None = None) -> bool:
+    """Whether one of two runs has less than 95% of the documents of the other within the measure's cutoff.
+
+    A measure without a cutoff, and None, look at whole lists. On the queries that both runs have.
+    """
+    cutoff = measure.params.get("cutoff") if measure is not None else None
+    lengths = np.minimum(common(run.lengths, other.lengths), np.inf if cutoff is None else cutoff)
+    totals = lengths.sum(axis=0)
+    return bool(totals.min() < _AS_DEEP * totals.max())
 
 
 def _delta_draws(poles: list[tuple[Array, Array]], seed: int) -> list[Array]:
@@ -82,7 +97,12 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None, seed:
         return [None] * len(measured)
     whole = bool(getattr(measure, "whole_run", False))
     form = _compare_whole if whole else _compare_queries
-    compared = [None if r == base else form(run, measured[base], measure, seed) for r, run in enumerate(measured)]
+    compared: list[Comparison | None] = [None] * len(measured)
+    for r, run in enumerate(measured):
+        if r != base:
+            found = _compare_drawn if str(measure) in run.means else form
+            deep = depth_decides(run, measured[base], measure)
+            compared[r] = replace(found(run, measured[base], measure, seed), unequal_depth=deep)
     given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
     corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
     for r, p in zip(given, corrected, strict=True):
@@ -102,21 +122,31 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int)
     else:
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
+    n = int(both.sum())
     tied = None
     if key in run.expected and key in base.expected:
         tied = st.paired_tests(run.expected[key], base.expected[key])
     return Comparison(
         paired.difference,
-        _relative(paired.difference, float(baseline[both].mean()) if both.any() else None),
+        _relative(paired.difference, float(baseline[both].mean()) if n else None),
         better,
-        int(both.sum()) - better - worse,
+        n - better - worse,
         worse,
         paired.t_p,
         paired.wilcoxon_p,
         non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
         tie_difference=tied.difference if tied else None,
         tie_p=tied.t_p if tied else None,
+        n=n,
+        mean=float(values[both].mean()) if n else None,
+        baseline_mean=float(baseline[both].mean()) if n else None,
+        partial=_partial([(values, baseline)]),
     )
+
+
+def _partial(pairs: list[tuple[Array, Array]]) -> bool:
+    """Whether some query has a value in only one of a pair."""
+    return any(bool((np.isnan(values) != np.isnan(baseline)).any()) for values, baseline in pairs)
 
 
 def _relative(difference: float | None, baseline: float | None) -> float | None:
@@ -127,18 +157,18 @@ def _relative(difference: float | None, baseline: float | None) -> float | None:
 
 def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
     """A figure of the whole run, on the queries (for ΔA-PRF those of each pole) where both runs have a value."""
-    key = str(measure)
-    if key in run.poles:
-        parts = [_common(run.poles[key][pole], base.poles[key][pole]) for pole in (0, 1)]
+    pairs = _whole_pairs(run, base, str(measure))
+    parts = [common(*pair) for pair in pairs]
+    n, n_poles = _counted(pairs)
+    if len(parts) > 1:
         # Under the null hypothesis the change of a query's PRF does not depend on its group.
         changes = [part[:, 0] - part[:, 1] for part in parts]
         p = st.permuted_group_p(changes[0], changes[1], seed)
     else:
-        parts = [_common(run.values[key], base.values[key])]
         p = st.permuted_runs_p(parts[0][:, 0], parts[0][:, 1], seed)
     if any(not len(part) for part in parts):
-        return Comparison(None)
-    means = parts[0].mean(axis=0) - (parts[1].mean(axis=0) if len(parts) > 1 else 0.0)
+        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+    means = _whole_means(parts)
     draws = st.bootstrap_means(parts[0], seed)
     if len(parts) > 1:
         draws = draws - st.bootstrap_means(parts[1], seed + 1)
@@ -146,11 +176,59 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -
         means, draws = np.abs(means), np.abs(draws)
     difference = float(means[0] - means[1])
     return Comparison(
-        difference, _relative(difference, float(means[1])), ci95=st.interval(draws[:, 0] - draws[:, 1]), p=p
+        difference,
+        _relative(difference, float(means[1])),
+        ci95=st.interval(draws[:, 0] - draws[:, 1]),
+        p=p,
+        n=n,
+        mean=float(means[0]),
+        baseline_mean=float(means[1]),
+        n_poles=n_poles,
+        partial=_partial(pairs),
     )
 
 
-def _common(values: Array, baseline: Array) -> Array:
+def _compare_drawn(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
+    pairs = _whole_pairs(run, base, str(measure))
+    parts = [common(*pair) for pair in pairs]
+    n, n_poles = _counted(pairs)
+    # What was drawn over all queries is not to be had for some of them.
+    if _partial(pairs) or any(not len(part) for part in parts):
+        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+    mean, baseline = run.means[str(measure)], float(abs(_whole_means(parts)[1]))
+    return Comparison(
+        mean - baseline,
+        _relative(mean - baseline, baseline),
+        n=n,
+        mean=mean,
+        baseline_mean=baseline,
+        n_poles=n_poles,
+        partial=_partial(pairs),
+    )
+
+
+def _whole_pairs(run: Measured, base: Measured, key: str) -> list[tuple[Array, Array]]:
+    """Both runs' values on the axis: a pair for each pole of ΔA-PRF, else one."""
+    if key in run.poles:
+        return [(run.poles[key][pole], base.poles[key][pole]) for pole in (0, 1)]
+    return [(run.values[key], base.values[key])]
+
+
+def _whole_means(parts: list[Array]) -> Array:
+    """The run's and the baseline's figure [2] on their common queries, before any absolute value."""
+    means: Array = parts[0].mean(axis=0) - (parts[1].mean(axis=0) if len(parts) > 1 else 0.0)
+    return means
+
+
+def _counted(pairs: list[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
+    """How many queries have a value in both runs, and how many in each pole where there are two."""
+    both = np.stack([~np.isnan(values - baseline) for values, baseline in pairs])
+    poles = both.sum(axis=1).tolist()
+    return int(both.any(axis=0).sum()), (poles[0], poles[1]) if len(poles) > 1 else None
+
+
+def common(values: Array, baseline: Array) -> Array:
     """Both runs' values [Q, 2] of the queries where both have one."""
     both = ~np.isnan(values - baseline)
     return np.stack([values[both], baseline[both]], axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.measures import DELTA, Evaluation
+from evenrank.measures import DELTA, Evaluation, Lacking
 from evenrank.measures.pairwise import delta_aprf
 
 from .findings import Interval
@@ -35,6 +35,12 @@ class Measured:
     """Per measure each query's expectation over the orders of tied documents, on the axis."""
     means: dict[str, float]
     """Figures that are no mean of the values: the expectation of an absolute value over random orders."""
+    lengths: Array
+    """How many documents each query has, on the axis; NaN where the run lacks it."""
+    absent: int
+    """How many judged queries the run lacks."""
+    lacking: Lacking | None
+    """The documents without scores; not said again of a reference ranking."""
 
 
 def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -54,7 +60,13 @@ def _place(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
 
 
 def measure_run(
-    evaluation: Evaluation, name: str, measures: list[Measure], axis: pl.Series, *, random: bool = False
+    evaluation: Evaluation,
+    name: str,
+    measures: list[Measure],
+    axis: pl.Series,
+    *,
+    random: bool = False,
+    lacking: Lacking | None = None,
 ) -> Measured:
     """A run's values on all measures; with ``random``, the expectation over random orders of its candidates."""
     values: dict[str, Array] = {}
@@ -86,6 +98,9 @@ def measure_run(
             if tied is not None:
                 expected[key] = _place(tied, queries, axis)
     lists = evaluation.scored_lists
+    absent = 0
+    if evaluation.qrels is not None:
+        absent = int((~evaluation.judged.is_in(evaluation.queries.implode())).sum())
     return Measured(
         name,
         len(evaluation.queries),
@@ -97,6 +112,9 @@ def measure_run(
         poles,
         expected,
         means,
+        _place(evaluation.lists.lengths, evaluation.queries, axis),
+        absent,
+        lacking,
     )
 
 
@@ -145,8 +163,10 @@ def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
     ranks = np.arange(1, depth + 1)
     counts = np.minimum(ranks, lists.lengths[:, None])
     columns: dict[str, Any] = {"rank": ranks}
+    if evaluation.scores is None:
+        return pl.DataFrame(columns)
     kinds = {"neutrality": evaluation.neutrality}
-    if evaluation.scores is not None and evaluation.scores.poles is not None:
+    if evaluation.scores.poles is not None:
         kinds["magnitude"] = evaluation.magnitude("tf")
     for name, values in kinds.items():
         top = values.first(lists, depth)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank._wording import counted
 from evenrank.groups import Lexicon
-from evenrank.measures import is_bias
+from evenrank.io import Provenance
+from evenrank.io.errors import EvenrankError, UnknownNameError, shown
+from evenrank.measures import Lacking, is_bias, parse_measure
+
+from .words import Words
 
 Array = np.ndarray[Any, Any]
 Interval = tuple[float, float]
@@ -27,8 +33,13 @@ class Comparison:
     within 1e-6 of 0; ``better``, ``equal``, ``worse``: queries; ``t_p``, ``wilcoxon_p``: two-sided, not corrected;
     ``holm_p``: the t-test's p (the permutation p for a measure of the whole run) corrected over the runs compared;
     ``ci95`` and ``p``: only for a measure of the whole run; ``non_inferior``: whether utility is shown to be no more
-    than 5 % below the baseline's, None for bias; ``tie_difference`` and ``tie_p``: difference and t-test of each
+    than 5% below the baseline's, None for bias; ``tie_difference`` and ``tie_p``: difference and t-test of each
     query's expectation over the orders of tied documents, which no order of ids can decide.
+
+    ``n`` queries have a value in both, on which the run has ``mean`` and the baseline ``baseline_mean``; ``n_poles``:
+    of those, the queries of each pole of ΔA-PRF; ``partial``: some query has a value in only one of the two, so these
+    are not the means of the figures. ``unequal_depth``: one of the lists is so much shorter, within the measure's
+    cutoff, that depth rather than order decides.
     """
 
     difference: float | None
@@ -44,6 +55,12 @@ class Comparison:
     non_inferior: bool | None = None
     tie_difference: float | None = None
     tie_p: float | None = None
+    n: int = 0
+    mean: float | None = None
+    baseline_mean: float | None = None
+    n_poles: tuple[int, int] | None = None
+    partial: bool = False
+    unequal_depth: bool = False
 
     @property
     def significant(self) -> bool:
@@ -54,6 +71,7 @@ class Comparison:
         """The comparison as JSON values."""
         names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
         names += ["ci95", "p"] if whole_run else []
+        names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
         return {name: getattr(self, name) for name in names}
 
 
@@ -75,6 +93,11 @@ class Figure:
     tie_range: Interval | None
     values: Array
     vs_baseline: Comparison | None = None
+
+    def __repr__(self) -> str:
+        value = "no value" if self.mean is None else f"{self.mean:.4f}"
+        ends = "" if self.ci95 is None else f" [{self.ci95[0]:.4f}, {self.ci95[1]:.4f}]"
+        return f"Figure({self.measure}: {value}{ends}, {counted(self.n, 'query')})"
 
     @property
     def tie_sensitive(self) -> bool:
@@ -101,6 +124,7 @@ class RunAudit:
     """One run's figures, by the measure's text; ``tie_share`` is that of the first 10 ranks.
 
     ``by_depth``: the run's mean signed magnitude and neutrality of the documents down to each rank (for the report).
+    ``absent``: judged queries that the run lacks; ``lacking``: its documents without text, None where all have one.
     """
 
     name: str
@@ -108,6 +132,38 @@ class RunAudit:
     figures: dict[str, Figure]
     tie_share: float
     by_depth: pl.DataFrame = field(repr=False)
+    absent: int = 0
+    lacking: Lacking | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as JSON values."""
+        missing = None
+        if self.lacking is not None:
+            names = ("documents", "total", "share", "depth", "queries")
+            missing = {name: getattr(self.lacking, name) for name in names}
+        return {
+            "queries": self.queries,
+            "absent": self.absent,
+            "missing": missing,
+            "measures": {name: figure.to_dict() for name, figure in self.figures.items()},
+        }
+
+    def __getitem__(self, measure: str | Measure) -> Figure:
+        """A measure's figure. Raises UnknownNameError for one that was not measured."""
+        name = str(measure)
+        if name not in self.figures:
+            # However it is written: its parameters in another order, say.
+            with suppress(EvenrankError):
+                name = str(parse_measure(measure))
+        if name not in self.figures:
+            raise UnknownNameError(f"no measure {shown(measure)} (the measures are {', '.join(self.figures)})")
+        return self.figures[name]
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
+        )
+        return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
 
     @property
     def reference(self) -> bool:
@@ -130,12 +186,34 @@ class Findings:
     lexicon: Lexicon | None = field(repr=False)
     sources: dict[str, Any] = field(repr=False)
     """Where the report finds texts: ``collection`` and ``queries``, as given to the audit."""
+    warnings: tuple[str, ...] = ()
+    """The notes that stand in the first lines: who reads no further must have read them."""
+    unequal_depth: tuple[str, ...] = ()
+    """The measures that the runs' unequal depths decide."""
+    all_neutral: bool = False
+    """Whether no document of the background is other than neutral: then NFaiRR says nothing."""
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+    words: Words | None = field(default=None, repr=False)
+    """Which words drive the figures; None where there are no texts to see them in."""
 
-    def __getitem__(self, name: str) -> RunAudit:
-        for run in self.runs:
-            if run.name == name:
-                return run
-        raise KeyError(name)
+    @overload
+    def __getitem__(self, name: str) -> RunAudit: ...
+
+    @overload
+    def __getitem__(self, name: tuple[str, str | Measure]) -> Figure: ...
+
+    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | Figure:
+        """A run's figures, or one of them: ``result["BM25"]``, ``result["BM25", "nDCG@10"]``.
+
+        Raises UnknownNameError, a KeyError, that names the runs or measures there are.
+        """
+        if isinstance(name, tuple):
+            run, measure = name
+            return self[run][measure]
+        for one in self.runs:
+            if one.name == name:
+                return one
+        raise UnknownNameError(f"no run {shown(name)} (the runs are {', '.join(run.name for run in self.runs)})")
 
     @property
     def measures(self) -> list[Measure]:

@@ -28,7 +28,6 @@ def remains_page(found: Remains, name: str, after: str | None = None) -> PlainPa
         ("dimensions", f"{settings['dimensions']}"),
         ("neutral words", f"{settings['neutral']:,}"),
         ("most biased words a side", f"{settings['most_biased']}"),
-        ("seed", f"{settings['seed']}"),
     )
     title = f"Bias of {name}" if after is None else f"Bias of {name}, and what remains in {after}"
     notes = [
@@ -37,8 +36,8 @@ def remains_page(found: Remains, name: str, after: str | None = None) -> PlainPa
         "Direct bias: the mean of |cos| with that direction. Near 0 it says only that this direction is gone.",
         f"Recovery: the {settings['most_biased']} neutral words on each side with the largest cosine before debiasing. "
         "k-means: the share of them in the cluster of their side. SVMs: trained on "
-        f"{settings['train']} words of each side, tested on the others, mean of {settings['splits']} draws (standard "
-        "deviation). Chance is 0.5; far above it, the bias is still there to be found.",
+        f"{settings['train']} words of each side, tested on the others, mean of {settings['splits']} draws by seed "
+        f"{settings['seed']} (standard deviation). Chance is 0.5; far above it, the bias is still there to be found.",
         "A linear SVM below 0.5 after LEACE that was fitted on these words: where the means of both sides are equal "
         "over all words, what the words trained on lean to, the others lean away from.",
         "Association tests: d is the effect size, p one-sided, that words of the first kind are no nearer to the first "
@@ -118,7 +117,11 @@ def _scatter(found: Remains) -> Drawing:
     import altair as alt
 
     words = [word for side in found.most for word in side]
-    side = ["first group"] * len(found.most[0]) + ["second group"] * len(found.most[1])
+    # Each side by the name of its most biased words: nothing else says which group it is.
+    names = ["like " + ", ".join(side[:3]) for side in found.most]
+    if names[0] == names[1]:
+        names = ["first group", "second group"]
+    side = [names[0]] * len(found.most[0]) + [names[1]] * len(found.most[1])
     rows: list[dict[str, Any]] = []
     for when, points in zip(("before", "after"), found.points, strict=True):
         for word, group, (x, y) in zip(
@@ -131,7 +134,7 @@ def _scatter(found: Remains) -> Drawing:
         .encode(
             x=alt.X("x:Q", title="first component"),
             y=alt.Y("y:Q", title="second component"),
-            color=alt.Color("side:N", title=None, scale=alt.Scale(range=COLOURS[:2])),
+            color=alt.Color("side:N", title=None, scale=alt.Scale(domain=names, range=COLOURS[:2])),
             tooltip=[alt.Tooltip("word:N"), alt.Tooltip("side:N")],
         )
         .properties(width=360, height=320)
@@ -142,5 +145,5 @@ def _scatter(found: Remains) -> Drawing:
         "Clusters",
         "The words that were most biased, on their first two principal components",
         specification(chart),
-        "Two colours that still lie apart after debiasing: the bias can still be found.",
+        "A point a word, a colour a side. Colours that still lie apart after debiasing: the bias can still be found.",
     )

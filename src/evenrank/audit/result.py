@@ -9,14 +9,25 @@ import polars as pl
 
 from evenrank import __version__
 from evenrank.io import atomic_path, write_text
-from evenrank.io.written import json_text
+from evenrank.io.written import for_spreadsheets, json_text
 
 from .findings import Findings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditResult(Findings):
     """What :func:`evenrank.audit` returns: its findings, and the forms to give them in."""
+
+    def __repr__(self) -> str:
+        from .report.notebook import audit_lines
+
+        return audit_lines(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .report.notebook import audit_html
+
+        return audit_html(self)
 
     def table(self, width: int = 120) -> str:
         """The audit as a table of text, ``width`` characters wide."""
@@ -30,14 +41,10 @@ class AuditResult(Findings):
             "evenrank": __version__,
             "settings": self.settings,
             "baseline": self.baseline,
-            "runs": {
-                run.name: {
-                    "queries": run.queries,
-                    "measures": {name: figure.to_dict() for name, figure in run.figures.items()},
-                }
-                for run in self.runs
-            },
+            "runs": {run.name: run.to_dict() for run in self.runs},
             "notes": list(self.notes),
+            "words": None if self.words is None else self.words.to_dict(),
+            **({} if self.provenance is None else {"provenance": self.provenance.to_dict()}),
         }
         text = json_text(data)
         if path is not None:
@@ -51,7 +58,10 @@ class AuditResult(Findings):
         write_text(path, render_page(self))
 
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
-        """Every value: ``query_id``, ``run`` and a column a measure, null where undefined; also as CSV to ``path``."""
+        """Every value: ``query_id``, ``run`` and a column a measure, null where undefined; also as CSV to ``path``.
+
+        In the CSV an apostrophe stands before an id or a name that a spreadsheet would take for a formula.
+        """
         parts = [
             pl.DataFrame(
                 {
@@ -65,5 +75,5 @@ class AuditResult(Findings):
         table = pl.concat(parts)
         if path is not None:
             with atomic_path(path) as part:
-                table.write_csv(part)
+                for_spreadsheets(table).write_csv(part)
         return table

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, scan_collection
+from evenrank.io import Provenance, as_batches
 from evenrank.io.progress import progress
+from evenrank.io.ranges import check_ranges
 from evenrank.measures.similarity import Similarity, term_similarity
 
 from .report._format import NONE, number
@@ -20,7 +22,7 @@ from .report.plain import Drawing, PlainPage, PlainResult, PlainTable, specifica
 _SOURCE = "ATS and MATS as in Hofstätter et al., ECIR 2021 (§5, Fig. 2)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SimilarityResult(PlainResult):
     """What :func:`position_similarity` found; ``vectors`` says which vectors were compared."""
 
@@ -28,6 +30,7 @@ class SimilarityResult(PlainResult):
     vectors: str
     similarity: Similarity
     settings: dict[str, Any]
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -59,13 +62,14 @@ class SimilarityResult(PlainResult):
         notes = [
             f"Vectors: {self.vectors}. A pair is one term in two passages, Δ words apart.",
             f"A term counts at Δ with {settings['min_pairs']} pairs or more, a Δ with {settings['min_terms']} terms or"
-            f" more. Seeded samples: {settings['passages']:,} passages, {settings['cap']:,} places of a term.",
+            f" more. Samples by seed {settings['seed']}: {settings['passages']:,} passages, {settings['cap']:,} places"
+            " of a term.",
             "Band and deviation: over the pairs at each Δ. The terms change with Δ, which bends the curve by itself:"
             " the second line keeps to terms that are there at every Δ.",
         ]
         if found.delta_max < 2:
-            notes.append("MATS is undefined: too few terms. More passages, or a smaller --min-terms, may help.")
-        facts = (("passages at most", f"{settings['passages']:,}"), ("seed", str(settings["seed"])))
+            notes.append("MATS is undefined: too few terms. More passages, or a smaller `min_terms`, may help.")
+        facts = (("passages at most", f"{settings['passages']:,}"),)
         title = f"Position in the word vectors of {self.name}"
         return PlainPage("position similarity", title, _SOURCE, facts, tables, (_drawing(found),), tuple(notes))
 
@@ -102,7 +106,7 @@ def _drawing(found: Similarity) -> Drawing:
 
 def position_similarity(
     model: str,
-    collection: str | os.PathLike[str] | pl.DataFrame,
+    collection: Any,
     *,
     passages: int = 2000,
     max_words: int = 200,
@@ -117,9 +121,9 @@ def position_similarity(
     """ATS and MATS of a model on a seeded sample of a collection's passages (see
     :func:`evenrank.measures.similarity.term_similarity`).
 
-    ``model``: see :func:`evenrank.rankers.contextual.word_encoder`. Memory: ``passages`` × ``max_words`` vectors at
-    most, whatever the collection's size. Raises EvenrankError for a setting below 1 and for a model without contextual
-    vectors.
+    ``model``: see :func:`evenrank.rankers.contextual.word_encoder`. ``collection``: a path, ``{document: text}``, or a
+    frame with ``doc_id`` and ``text``. Memory: ``passages`` × ``max_words`` vectors at most, whatever the collection's
+    size. Raises EvenrankError for a setting out of range and for a model without contextual vectors.
     """
     settings: dict[str, int] = {
         "passages": passages,
@@ -128,16 +132,14 @@ def position_similarity(
         "min_terms": min_terms,
         "cap": cap,
     }
-    for name, value in (settings | {"batch_size": batch_size}).items():
-        if value < 1:
-            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
-    if seed < 0:
-        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
+    check_ranges(**settings, batch_size=batch_size, seed=seed)
     from evenrank.rankers.contextual import sample_passages, word_encoder, word_vectors
 
+    made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
     encoder = word_encoder(model, device=device, max_words=max_words)
-    batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection)
-    texts = sample_passages(batches, passages, seed)["text"].to_list()
+    with progress("documents", quiet=quiet) as advance:
+        batches = _watched(as_batches(collection), advance)
+        texts = sample_passages(batches, passages, seed)["text"].to_list()
     words: list[list[str]] = [[] for _ in texts]
     vectors = np.empty((0, max_words, 0), np.float32)
     with progress("passages", len(texts), quiet=quiet) as advance:
@@ -152,15 +154,23 @@ def position_similarity(
     for row, found in enumerate(words):
         terms[row, : len(found)] = [numbers.setdefault(word, len(numbers)) for word in found]
     owners, places = np.indices(terms.shape)
-    similarity = term_similarity(
-        vectors.reshape(terms.size, -1),
-        terms.ravel(),
-        places.ravel(),
-        owners.ravel(),
-        min_pairs=min_pairs,
-        min_terms=min_terms,
-        cap=cap,
-        seed=seed,
-    )
-    inputs = {"collection": os.fspath(collection)} if not isinstance(collection, pl.DataFrame) else {}
-    return SimilarityResult(model, encoder.what, similarity, {"model": model, **inputs, **settings, "seed": seed})
+    with progress("terms", len(numbers), quiet=quiet) as advance:
+        similarity = term_similarity(
+            vectors.reshape(terms.size, -1),
+            terms.ravel(),
+            places.ravel(),
+            owners.ravel(),
+            min_pairs=min_pairs,
+            min_terms=min_terms,
+            cap=cap,
+            seed=seed,
+            advance=advance,
+        )
+    inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
+    return SimilarityResult(model, encoder.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, made)
+
+
+def _watched(batches: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+    for batch in batches:
+        yield batch
+        advance(batch.height)

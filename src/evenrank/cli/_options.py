@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+from collections.abc import Callable
+from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 
 from evenrank import __version__
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_range(command: Callable[P, T]) -> Callable[P, T]:
+    """A command whose numbers are checked before it does anything: see :mod:`evenrank.io.ranges`."""
+
+    @functools.wraps(command)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        numbers = {name: value for name, value in kwargs.items() if type(value) in (int, float)}
+        if numbers:
+            from evenrank.io.ranges import check_ranges
+
+            check_ranges(**numbers)
+        return command(*args, **kwargs)
+
+    return checked
 
 
 def _print_version(wanted: bool) -> None:
@@ -15,6 +35,10 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+STOP_WORDS = (
+    "none, a file of words, or english, danish, dutch, french, german, italian, norwegian, portuguese, russian, "
+    "spanish, swedish, turkish."
+)
 Version = Annotated[
     bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
 ]
@@ -50,5 +74,7 @@ OwnTokens = Annotated[
 OwnThreshold = Annotated[
     float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
 ]
-Json = Annotated[str | None, typer.Option("--json", help="Also write the figures as JSON.")]
+Json = Annotated[
+    str | None, typer.Option("--json", help="Also write the figures as JSON; -: print them instead of the table.")
+]
 Report = Annotated[str | None, typer.Option("--report", help="Also write a report (one HTML page).")]

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from . import _options
+from . import _options, _output, _words
 
 
+@_options.in_range
 def command(
     out: Annotated[str, typer.Option("--out", help="Folder for the collection, the runs and the report.")] = "demo",
     passages: Annotated[int, typer.Option("--passages", help="Size of the built-in collection.")] = 2000,
@@ -22,22 +23,23 @@ def command(
     from pathlib import Path
 
     from evenrank.audit import audit
-    from evenrank.io import EvenrankError, write_run
+    from evenrank.io import EvenrankError, Provenance, check_apart, write_run
     from evenrank.rankers.rerank import rerank
     from evenrank.retrieval.bm25 import retrieve
     from evenrank.synthetic import Planted, generate
 
     def say(text: str) -> None:
         if not quiet:
-            typer.echo(text, err=True)
+            _output.say(text, err=True)
 
+    check_apart([Path(out) / "report.html"], [model or None])
     planted = Planted(passages=passages, seed=seed, male_share=0.6, relevance_male_share=0.8)
     made = generate(planted)
     folder = made.write(Path(out))
     collection = str(folder / "collection.tsv")
     queries = made.queries.filter(made.queries["split"] == "test").select("query_id", "text")
     qrels = made.qrels.join(queries, on="query_id", how="semi")
-    say(f"{passages} passages, half of them gendered: 60 % male-worded, 80 % among those that answer a question")
+    say(f"{passages} passages, half of them gendered: 60% male-worded, 80% among those that answer a question")
     first = retrieve(collection, queries, 100, quiet=quiet)
     write_run(first, folder / "bm25.run")
     runs = {"BM25": folder / "bm25.run"}
@@ -48,18 +50,25 @@ def command(
         say(f"re-ranked: {folder / 'reranked.run'}")
     except EvenrankError as error:
         # The audit of BM25 alone is still worth seeing.
-        say(f"no re-ranking: {error}")
+        say(f"no re-ranking: {_words.said(str(error))}")
+    provenance = Provenance("evenrank demo").add("collection", collection).add("queries", folder / "queries.test.tsv")
+    provenance.add("qrels", folder / "qrels.txt")
+    for name, run in runs.items():
+        provenance.add(f"run {name}", run)
+    if len(runs) > 1:
+        provenance.add_model("model", model or _minilm())
     result = audit(
         runs,
         collection=collection,
         qrels=qrels,
         queries=queries,
         baseline="BM25",
+        provenance=provenance.name("lexicon", "gender-en", "built in"),
     )
-    typer.echo(result.table())
     result.to_json(folder / "audit.json")
     result.report(folder / "report.html")
-    typer.echo(str(folder / "report.html"))
+    _output.say(result.table())
+    _output.say(str(folder / "report.html"))
 
 
 def _minilm() -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenrank._wording import counted
+
 from . import _options, _output
+
+if TYPE_CHECKING:
+    from evenrank.io import Provenance
 
 app = typer.Typer(help="Word vectors: train, debias, and see what bias remains.", no_args_is_help=True)
 
@@ -29,6 +34,7 @@ Limit = Annotated[int | None, typer.Option("--limit", help="Read the first words
 
 
 @app.command("debias")
+@_options.in_range
 def debias(
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     out: Annotated[str, typer.Option("--out", help=_OUT)],
@@ -64,8 +70,8 @@ def debias(
         specific_words,
         write_vectors,
     )
-    from evenrank.embeddings.files import check_form
-    from evenrank.io import EvenrankError, write_text
+    from evenrank.embeddings.files import vector_files
+    from evenrank.io import EvenrankError, check_apart, write_text
     from evenrank.io.errors import shown
     from evenrank.io.written import json_text
 
@@ -75,9 +81,12 @@ def debias(
         raise EvenrankError("--groups needs --method leace")
     if components != 1 and method != "hard":
         raise EvenrankError("--components needs --method hard")
-    _output.check(json, specific_out, out if check_form(out) != "folder" else None)
+    read = (vectors, definitional, equalize, specific, groups)
+    outputs = (*vector_files(out), *(path for path in (json, specific_out) if path != _output.STANDARD))
+    check_apart(outputs, read)
+    _output.check(_vector_file(out), streams=(json, specific_out))
+    made = _sources(vectors, None, definitional, equalize, specific).add("groups", groups).ahead(json is not None)
     sets = _word_sets(definitional, equalize, specific)
-    _check_limit(limit)
     given = read_vectors(vectors, limit=limit)
     words = _specific(given, sets, learn_specific, seed)
     settings: dict[str, Any] = {
@@ -91,7 +100,7 @@ def debias(
     if method == "hard":
         settings["components"] = components
         done = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
-        typer.echo(done.text())
+        text = done.text()
     else:
         neutral = ~specific_words(given.words, [*words, *(word for of in sets.equalize for word in of)])
         if groups is None:
@@ -103,20 +112,25 @@ def debias(
             settings["groups"] = groups
             chosen, what = [list(of) for of in read_sets(groups)], "the words given"
         done = leace(given, chosen, neutral, in_place=True)
-        typer.echo(done.text(what))
+        text = done.text(what)
     write_vectors(done.vectors, out)
     names = [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
-    if specific_out is not None:
-        write_text(specific_out, json_text(names))
-    if json is not None:
-        whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **done.to_dict()}
-        write_text(json, json_text(whole))
-    typer.echo(
-        f"{len(done.vectors.words)} vectors, {len(names)} of them of words that keep their group: {out}", err=True
+    whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **done.to_dict()}
+    with _output.target(specific_out) as words_file, _output.target(json) as values_file:
+        if words_file:
+            write_text(words_file, json_text(names))
+        if values_file:
+            write_text(values_file, json_text(whole | {"provenance": made.to_dict()}))
+    if _output.STANDARD not in (json, specific_out):
+        _output.say(text)
+    _output.say(
+        f"{counted(len(done.vectors.words), 'vector')}, {len(names)} of them of words that keep their group: {out}",
+        err=True,
     )
 
 
 @app.command("audit")
+@_options.in_range
 def audit(
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     after: Annotated[
@@ -145,6 +159,7 @@ def audit(
     report: _options.Report = None,
 ) -> None:
     """How biased word vectors are, and what of it remains after debiasing."""
+    from dataclasses import replace
     from pathlib import Path
 
     from evenrank import __version__
@@ -152,6 +167,7 @@ def audit(
     from evenrank.embeddings import read_vectors, remains
     from evenrank.io import EvenrankError, write_text
     from evenrank.io.errors import shown
+    from evenrank.io.written import json_text
 
     asked = None
     if analogy:
@@ -162,9 +178,9 @@ def audit(
             if not (a and b and c) or ":" in b + c:
                 raise EvenrankError(f"--analogy: expected A:B::C, found {shown(text)}")
             asked.append((a, b, c))
-    _output.check(json, report)
+    _output.check(report, streams=(json,), inputs=(vectors, after, definitional, equalize, specific))
+    made = _sources(vectors, after, definitional, equalize, specific).ahead(json is not None or report is not None)
     sets = _word_sets(definitional, equalize, specific)
-    _check_limit(limit)
     given = read_vectors(vectors, limit=limit, mmap=True)
     keep = [*_specific(given, sets, learn_specific, seed), *(w for of in sets.equalize for w in of)]
     found = remains(
@@ -182,28 +198,30 @@ def audit(
         seed=seed,
     )
     page = remains_page(found, Path(vectors).name, None if after is None else Path(after).name)
-    typer.echo(page.text())
-    if json is not None:
-        from evenrank.io.written import json_text
-
-        settings: dict[str, Any] = {
-            "vectors": vectors,
-            "after": after,
-            "definitional": definitional,
-            "equalize": equalize,
-        }
-        settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit}
-        values = found.to_dict()
-        values["settings"] = settings | values["settings"]
-        write_text(json, json_text({"evenrank": __version__, **values}))
+    settings: dict[str, Any] = {
+        "vectors": vectors,
+        "after": after,
+        "definitional": definitional,
+        "equalize": equalize,
+    }
+    settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit}
+    values = found.to_dict()
+    values["settings"] = settings | values["settings"]
+    with _output.target(json) as path:
+        if path:
+            write_text(path, json_text({"evenrank": __version__, **values, "provenance": made.to_dict()}))
+        if report is not None:
+            replace(page, provenance=made).write(report)
+    if json != _output.STANDARD:
+        _output.say(page.text())
     if report is not None:
-        page.write(report)
-        typer.echo(f"report: {report}", err=True)
+        _output.say(f"report: {report}", err=True)
 
 
 @app.command("train")
+@_options.in_range
 def train(
-    collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help=_OUT)],
     size: Annotated[int, typer.Option("--size", help="Dimensions.")] = 300,
     window: Annotated[int, typer.Option("--window", help="Words to either side.")] = 5,
@@ -213,26 +231,35 @@ def train(
 ) -> None:
     """Train word vectors on a collection (word2vec, skip-gram); words are case-folded."""
     from evenrank.embeddings import train_vectors, write_vectors
-    from evenrank.embeddings.files import check_form
+    from evenrank.embeddings.files import vector_files
     from evenrank.groups.tokens import tokenize
-    from evenrank.io import EvenrankError
+    from evenrank.io import check_apart
 
-    for name, value in (("size", size), ("window", window), ("epochs", epochs), ("min-count", min_count)):
-        if value < 1:
-            raise EvenrankError(f"--{name}: expected 1 or more, found {value}")
-    _output.check(out if check_form(out) != "folder" else None)
+    check_apart(vector_files(out), [collection])
+    _output.check(_vector_file(out))
     found = train_vectors(
         collection, tokenize, dimensions=size, window=window, epochs=epochs, min_count=min_count, seed=seed
     )
     write_vectors(found, out)
-    typer.echo(f"{len(found.words)} words, {found.dimensions} dimensions: {out}", err=True)
+    _output.say(f"{counted(len(found.words), 'word')}, {counted(found.dimensions, 'dimension')}: {out}", err=True)
 
 
-def _check_limit(limit: int | None) -> None:
-    from evenrank.io import EvenrankError
+def _vector_file(out: str) -> str | None:
+    """The file that vectors are written to; None for a folder."""
+    from evenrank.embeddings.files import check_form
 
-    if limit is not None and limit < 1:
-        raise EvenrankError(f"--limit: expected 1 or more, found {limit}")
+    return out if check_form(out) != "folder" or out == _output.STANDARD else None
+
+
+def _sources(
+    vectors: str, after: str | None, definitional: str | None, equalize: str | None, specific: str | None
+) -> Provenance:
+    """All that these commands read, noted before they do."""
+    from evenrank.io import Provenance
+
+    made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("after", after, tree=True)
+    made.add("definitional", definitional).add("equalize", equalize)
+    return made.add("specific", specific)
 
 
 def _word_sets(definitional: str | None, equalize: str | None, specific: str | None) -> Any:
@@ -259,5 +286,5 @@ def _specific(vectors: Any, sets: Any, learn: bool, seed: int) -> Any:
     given = {word.lower() for word in sets.specific}
     new = [word for word in found if word.lower() not in given]
     few = "" if len(new) > len(given) / 100 else " (the vectors have hardly any such word beyond the given ones)"
-    typer.echo(f"{len(new)} more words learned as specific from {len(found) - len(new)}{few}", err=True)
+    _output.say(f"{len(new)} more words learned as specific from {len(found) - len(new)}{few}", err=True)
     return [*sets.specific, *found]

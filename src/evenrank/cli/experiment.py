@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 
+@_options.in_range
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="ibbr, sampling, position or expansion.")],
     scale: Annotated[
@@ -33,7 +34,7 @@ def command(
     from evenrank.experiments import run_experiment
 
     folder = Path(out or f"experiments/{name}-{scale}")
-    say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+    say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
     page = run_experiment(name, scale=scale, seeds=seeds, folder=folder, jobs=jobs, say=say)
-    typer.echo(page.text())
-    typer.echo(str(folder / "report.html"))
+    _output.say(page.text())
+    _output.say(str(folder / "report.html"))

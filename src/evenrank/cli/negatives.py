@@ -6,11 +6,14 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from . import _options
+from evenrank._wording import counted
+
+from . import _options, _output
 
 
+@_options.in_range
 def command(
-    run: Annotated[str, typer.Argument(help="The first-stage run (TREC), a query's lines together.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The first-stage run (TREC), a query's lines together.")],
     qrels: Annotated[str, typer.Option("--qrels", help="TREC qrels or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help="What to write: .parquet or .jsonl.")],
     collection: _options.Documents = None,
@@ -44,6 +47,7 @@ def command(
     """Sample negatives by their bias, beside random ones; OUT.manifest.json and .parquet count them."""
     from evenrank.mitigation.negatives import write_negatives
 
+    _output.check(out)
     done = write_negatives(
         run,
         out,
@@ -64,7 +68,7 @@ def command(
         threshold=threshold,
         quiet=quiet,
     )
-    said = f"{done['queries']} queries, {done['biased']} biased and {done['random']} random negatives: {out}"
+    said = f"{counted(done['queries'], 'query')}, {done['biased']} biased and {done['random']} random negatives: {out}"
     left, short, gendered = done["left_out"], done["short"], done["short_of_gendered"]
     notes = {
         "left out, without a judged relevant document": left["without_relevant"],
@@ -74,4 +78,4 @@ def command(
         "with fewer biased documents than the share asks for": gendered["queries"],
     }
     for line in (said, *(f"queries {what}: {count}" for what, count in notes.items() if count)):
-        typer.echo(line, err=True)
+        _output.say(line, err=True)

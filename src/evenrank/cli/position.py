@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
-from . import _options, _output
+from . import _options, _output, _words
 
 app = typer.Typer(help="Position bias: where answers stand, and what that does to a ranker.", no_args_is_help=True)
 
@@ -33,15 +33,19 @@ def answers(
     report: _options.Report = None,
 ) -> None:
     """Where in their passages the answers stand: mean, first third, distance to uniform."""
-    _output.check(json, report)
+    _output.check(report, streams=(json,), inputs=(squad, *(collection or ())))
+    _output.will_write(json, report)
     from evenrank.audit.answers import position_answers
 
     _output.give(position_answers(squad, collection or (), annotated=annotated), json, report)
 
 
 @app.command("similarity")
+@_options.in_range
 def similarity(
-    model: Annotated[str, typer.Argument(help="A trained tk, or any transformer: a folder or OWNER/NAME.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A trained tk, or any transformer: a folder or a hub name.")
+    ],
     collection: Annotated[str, typer.Option(help="TSV, JSONL, Parquet or irds:NAME.")],
     passages: Annotated[int, typer.Option(help="Passages to look at, drawn by --seed.")] = 2000,
     max_words: Annotated[int, typer.Option(help="Words of a passage to look at.")] = 200,
@@ -59,7 +63,8 @@ def similarity(
     from evenrank.rankers.models import require_extra
 
     require_extra()
-    _output.check(json, report)
+    _output.check(report, streams=(json,), inputs=(model, collection))
+    _output.will_write(json, report)
     from evenrank.audit.similarity import position_similarity
 
     found = position_similarity(
@@ -75,13 +80,15 @@ def similarity(
         seed=seed,
         quiet=quiet,
     )
-    _output.give(found, json, report)
+    _output.give(found, json, report, shown=_words.said(found.table()))
 
 
 @app.command("sensitivity")
+@_options.in_range
 def sensitivity(
     model: Annotated[
-        str | None, typer.Argument(help="A model as evenrank rerank takes it; without, --run as it is.")
+        str | None,
+        typer.Argument(metavar="MODEL", help="A model as evenrank rerank takes it; without, --run as it is."),
     ] = None,
     squad: Annotated[
         str | None, typer.Option(metavar="SQUAD.json", help="Passages, questions and answers from one SQuAD file.")
@@ -95,8 +102,11 @@ def sensitivity(
     run: Annotated[str | None, typer.Option(help="Candidates (default: BM25).")] = None,
     depth: Annotated[int, typer.Option(help="Candidates of a query.")] = 100,
     places: Annotated[int, typer.Option(help="Places that the answer is moved to.")] = 10,
-    sample: Annotated[int | None, typer.Option(help="Move the answers of so many queries only.")] = None,
+    sample: Annotated[int | None, typer.Option(help="Look at so many queries only, drawn by --seed.")] = None,
     batch_size: Annotated[int, typer.Option(help="Pairs scored at once.")] = 32,
+    kind: Annotated[
+        Literal["cross", "bi"] | None, typer.Option(help="cross or bi, where the model's files do not say it.")
+    ] = None,
     device: _options.Device = None,
     seed: Annotated[int, typer.Option(help="Decides intervals, shuffles and the sample.")] = 0,
     json: _options.Json = None,
@@ -104,41 +114,27 @@ def sensitivity(
     quiet: _options.Quiet = False,
 ) -> None:
     """Effectiveness by where answers stand, and the score of the same passage with its answer at other places."""
-    from evenrank.io import EvenrankError
-
-    given = {"--collection": collection, "--queries": queries, "--qrels": qrels, "--answers": answers}
-    if squad is not None and any(given.values()):
-        raise EvenrankError("--squad stands for --collection, --queries, --qrels and --answers: give it alone")
-    lacking = [name for name, value in given.items() if value is None]
-    if squad is None and lacking:
-        raise EvenrankError(f"expected --squad, or {', '.join(lacking)} too")
     if model is not None:
         from evenrank.rankers.models import require_extra
 
         require_extra()
-    _output.check(json, report)
+    _output.check(report, streams=(json,), inputs=(model, squad, collection, queries, qrels, answers, run))
+    _output.will_write(json, report)
     from evenrank.audit.sensitivity import position_sensitivity
 
-    sources: dict[str, Any] = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
-    if squad is not None:
-        from evenrank.io.squad import answer_table
-        from evenrank.io.squad_collection import squad_collection
-
-        made = squad_collection([squad])
-        sources = {
-            "collection": made.collection,
-            "queries": made.queries.select("query_id", "text"),
-            "qrels": made.qrels,
-            "answers": answer_table(made.squad, squad),
-        }
     found = position_sensitivity(
         model,
-        **sources,
+        squad=squad,
+        collection=collection,
+        queries=queries,
+        qrels=qrels,
+        answers=answers,
         run=run,
         depth=depth,
         places=places,
         sample=sample,
         batch_size=batch_size,
+        kind=kind,
         device=device,
         seed=seed,
         quiet=quiet,

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 
+@_options.in_range
 def command(
-    run: Annotated[str, typer.Argument(help="The TREC run to re-rank.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The TREC run to re-rank.")],
     model: Annotated[str, typer.Option(help="A trained ranker's folder, or a model that sentence-transformers loads.")],
     collection: _options.Collection,
     queries: _options.Queries,
@@ -34,6 +35,9 @@ def command(
         typer.Option(help="auto: bfloat16 with torch on a GPU that computes in it, else float32."),
     ] = "auto",
     device: _options.Device = None,
+    tag: Annotated[
+        str | None, typer.Option(help="The name in the run's last column (default: that of the model's folder).")
+    ] = None,
     blind: Annotated[
         str | None,
         typer.Option(metavar="LEXICON", help="Mask a lexicon's words in queries and passages: gender-en, or a file."),
@@ -45,13 +49,14 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
-    from evenrank.io import EvenrankError, check_writable, read_queries, read_run
+    from evenrank.io import EvenrankError, read_queries, read_run
     from evenrank.io.ray_engine import Cluster, parse_workers
     from evenrank.rankers.rerank import rerank
 
     if engine == "local" and (workers is not None or gpus):
         raise EvenrankError("--workers and --gpus need --engine ray")
-    check_writable(out)
+    cluster = Cluster(parse_workers(workers), cpus, gpus)
+    _output.check(out, inputs=(run, model, collection, queries, blind))
     transform = None
     if blind is not None:
         from evenrank.groups import Scoring, load_lexicon
@@ -70,11 +75,12 @@ def command(
         int8=int8,
         precision=precision,
         device=device,
+        tag=tag,
         transform=transform,
         out=out,
         engine=engine,  # type: ignore[arg-type]
-        cluster=Cluster(parse_workers(workers), cpus, gpus),
+        cluster=cluster,
         quiet=quiet,
     )
     for note in result.notes:
-        typer.echo(note, err=True)
+        _output.say(note, err=True)

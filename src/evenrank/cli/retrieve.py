@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from . import _options
+from . import _options, _output
 
 
+@_options.in_range
 def command(
-    collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
-    out: Annotated[str, typer.Option(help="The run to write.")],
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet or irds:NAME.")],
+    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="TSV, JSONL, Parquet or irds:NAME.")],
+    out: Annotated[str, typer.Option(help="The run to write (-: standard output).")],
     k: Annotated[int, typer.Option(help="Documents for each query.")] = 1000,
     k1: Annotated[float, typer.Option(help="How slowly a repeated word saturates (from 0).")] = 0.9,
     b: Annotated[float, typer.Option(help="How much long documents lose (0 to 1).")] = 0.4,
-    stopwords: Annotated[str, typer.Option(metavar="NAME", help="english or none.")] = "english",
+    stopwords: Annotated[str, typer.Option(metavar="NAME", help=_options.STOP_WORDS)] = "english",
     stemmer: Annotated[
         str, typer.Option(metavar="NAME", help="english, another Snowball stemmer, or none.")
     ] = "english",
@@ -30,11 +31,11 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Rank a collection for each query with BM25 and write a TREC run."""
-    from evenrank.io import check_writable, read_queries, write_run
+    from evenrank.io import read_queries, write_run
     from evenrank.retrieval.bm25 import retrieve
     from evenrank.retrieval.rm3 import RM3
 
-    check_writable(out)
+    _output.check(streams=(out,), inputs=(collection, queries))
     run = retrieve(
         collection,
         read_queries(queries),
@@ -48,6 +49,7 @@ def command(
         name="rm3" if rm3 else "bm25",
         quiet=quiet,
     )
-    write_run(run, out)
+    with _output.target(out) as path:
+        write_run(run, path)
     for note in run.notes:
-        typer.echo(note, err=True)
+        _output.say(note, err=True)

@@ -6,11 +6,14 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from . import _options
+from evenrank._wording import counted
+
+from . import _options, _output
 
 
+@_options.in_range
 def command(
-    collection: Annotated[str, typer.Argument(help="TSV, JSONL, Parquet or irds:NAME.")],
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet or irds:NAME.")],
     out: Annotated[
         str, typer.Option("--out", help="The collection to write: TSV, .jsonl or .parquet (ray: a folder).")
     ],
@@ -28,7 +31,7 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Turn every document's words round at a random place, so that where an answer stands says nothing."""
-    from evenrank.io import EvenrankError, check_writable
+    from evenrank.io import EvenrankError
     from evenrank.io.ray_engine import Cluster, parse_workers
     from evenrank.mitigation.rotation import rotate_collection
 
@@ -39,8 +42,7 @@ def command(
         raise EvenrankError("--answers-out needs --answers")
     if answers is not None and answers_out is None:
         answers_out = f"{out}.answers.json"
-    for target in filter(None, (out if engine == "local" else None, answers_out, f"{out}.manifest.json")):
-        check_writable(target)
+    _output.check(out if engine == "local" else None, answers_out, f"{out}.manifest.json")
     found = rotate_collection(
         collection,
         out,
@@ -53,6 +55,10 @@ def command(
         cluster=cluster,
         quiet=quiet,
     )
-    typer.echo(f"{found.documents} documents rotated ({found.unmoved} stay as they are): {out}", err=True)
+    _output.say(f"{counted(found.documents, 'document')} rotated ({found.unmoved} left as written): {out}", err=True)
     if found.answers is not None:
-        typer.echo(f"{found.answers} answers moved along, {found.split} split and left out: {answers_out}", err=True)
+        _output.say(
+            f"{counted(found.answers, 'answer')} moved along, {found.split} split and left out: {answers_out}", err=True
+        )
+    for note in found.notes:
+        _output.say(note, err=True)

@@ -7,7 +7,8 @@ interpreter lock."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evenrank.io.jit import compiled
 
 # Sums in any order, so that they can be vectorised; no other liberty.
 _SUMS = {"reassoc", "contract", "nsz"}
@@ -15,7 +16,7 @@ _SUMS = {"reassoc", "contract", "nsz"}
 NOTHING_LEFT = 1e-12
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(nogil=True, fastmath=_SUMS)
 def neutralise(source, target, basis, neutral):
     """Writes rows [V, D] float32 of ``source`` into ``target`` (they may be the same), each of length 1; those marked
     in ``neutral`` [V] without their part in the span of ``basis`` [k, D] float64, orthonormal. Computed in float64.

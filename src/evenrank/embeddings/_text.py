@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank.io import InputError
 from evenrank.io.errors import shown
-from evenrank.io.files import Block, line_blocks, open_binary, read_bytes
+from evenrank.io.files import Block, Headed, line_blocks, line_limit, read_bytes
 from evenrank.io.tables import csv_drops
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -45,12 +45,14 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return None
 
 
-def read_lines(path: str | os.PathLike[str], limit: int | None, keep: pl.Series | None) -> tuple[pl.Series, Floats]:
+def read_lines(
+    path: str | os.PathLike[str], stream: Headed, limit: int | None, keep: pl.Series | None
+) -> tuple[pl.Series, Floats]:
     """Words [V] and vectors [V, D] of a text file: a word and its D numbers a line, separated by single spaces."""
     header = None
     dimensions = rows = 0
     parts: list[tuple[pl.Series, Floats, Lines]] = []
-    for block in line_blocks(path, block_bytes=_BLOCK_BYTES):
+    for block in line_blocks(path, block_bytes=_BLOCK_BYTES, stream=stream):
         if not dimensions:
             first, _, rest = block.data.partition(b"\n")
             header = _header(first)
@@ -151,39 +153,44 @@ def _is_number(field: str) -> bool:
         return False
 
 
-def read_binary(path: str | os.PathLike[str], limit: int | None, keep: pl.Series | None) -> tuple[pl.Series, Floats]:
+def read_binary(
+    path: str | os.PathLike[str], stream: Headed, limit: int | None, keep: pl.Series | None
+) -> tuple[pl.Series, Floats]:
     """Words [V] and vectors [V, D] of word2vec's binary form: each word, a space, D little-endian floats."""
     wanted = None if keep is None else frozenset(keep)
     words: list[str] = []
     parts: list[Floats] = []
-    with open_binary(path) as stream:
-        header = _header(stream.readline())
-        assert header is not None
-        total, dimensions = header
-        wanted_total = total if limit is None else min(limit, total)
-        read, rest = 0, b""
+    header = _header(stream.first_line())
+    assert header is not None
+    total, dimensions = header
+    if dimensions > _MOST_DIMENSIONS:
+        raise InputError(path, f"expected at most {_MOST_DIMENSIONS} numbers, found {dimensions}", line=1)
+    wanted_total = total if limit is None else min(limit, total)
+    read, rest = 0, b""
+    while read < wanted_total:
+        block = read_bytes(path, stream, _BLOCK_BYTES)
+        if not block:
+            raise InputError(path, f"expected {total} words, as its first line says, found {read}")
+        rest += block
+        starts: list[int] = []
+        place = 0
         while read < wanted_total:
-            block = read_bytes(path, stream, _BLOCK_BYTES)
-            if not block:
-                raise InputError(path, f"expected {total} words, as its first line says, found {read}")
-            rest += block
-            starts: list[int] = []
-            place = 0
-            while read < wanted_total:
-                space = rest.find(b" ", place)
-                end = space + 1 + 4 * dimensions
-                if space < 0 or end > len(rest):
-                    break
-                read += 1
-                word = _decode(path, rest[place:space].lstrip(b"\n"), read)
-                if wanted is None or word in wanted:
-                    words.append(word)
-                    starts.append(space + 1)
-                place = end
-            if starts:
-                windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(rest, np.uint8), 4 * dimensions)
-                parts.append(windows[starts].view("<f4").astype(np.float32, copy=False))
-            rest = rest[place:]
+            space = rest.find(b" ", place)
+            end = space + 1 + 4 * dimensions
+            if space < 0 or end > len(rest):
+                break
+            read += 1
+            word = _decode(path, rest[place:space].lstrip(b"\n"), read)
+            if wanted is None or word in wanted:
+                words.append(word)
+                starts.append(space + 1)
+            place = end
+        if starts:
+            windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(rest, np.uint8), 4 * dimensions)
+            parts.append(windows[starts].view("<f4").astype(np.float32, copy=False))
+        rest = rest[place:]
+        if read < wanted_total and len(rest) > line_limit() + 4 * dimensions:
+            raise InputError(path, f"word {read + 1}: expected a word and a space, found {_cut(rest)}")
     matrix = np.concatenate(parts) if parts else np.empty((0, dimensions), np.float32)
     series = pl.Series("word", words, dtype=pl.String)
     repeated = ~series.is_first_distinct().to_numpy() if len(series) else np.zeros(0, np.bool_)

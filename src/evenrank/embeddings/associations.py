@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.io import EvenrankError
+from evenrank.io.ranges import check_ranges
 
 from .debias import rows_of, unit
 from .vectors import Vectors
@@ -44,8 +44,7 @@ def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 
     whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). All
     partitions where they are at most 200,000, else ``permutations`` random ones and the observed.
     """
-    if permutations < 1:
-        raise EvenrankError(f"permutations: expected 1 or more, found {permutations}")
+    check_ranges(permutations=permutations, seed=seed)
     of = {"x": test.x, "y": test.y, "a": test.a, "b": test.b}
     row_of = rows_of(vectors.words, (word for words in of.values() for word in words))
     missing = tuple(dict.fromkeys(word for words in of.values() for word in words if word not in row_of))

@@ -17,7 +17,7 @@ brought to length 1 again.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
+from evenrank.io.ranges import check_ranges, seed_32
 
 from .vectors import Vectors
 from .word_sets import Sets
@@ -88,6 +89,9 @@ class Debiased:
     gone: int
     check: EqualityCheck | None
 
+    def __repr__(self) -> str:
+        return f"Debiased({self.vectors!r})\n{self.text()}"
+
     def text(self) -> str:
         """What was done, in lines."""
         held = self.subspace.explained
@@ -143,9 +147,16 @@ def rows_of(words: Sequence[str], wanted: Iterable[str]) -> dict[str, int]:
     return {word: row for row, word in enumerate(words) if word in asked}
 
 
-def case_forms(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """A set in lower, Title and UPPER case, each form once; a form in which two words are one is left out."""
+def case_forms(words: Sequence[str], known: Container[str] = ()) -> list[tuple[str, ...]]:
+    """A set in lower, Title and UPPER case, each form once; a form in which two words are one is left out.
+
+    Where two of the words are ``known`` as they are written, that form comes first, and a form that shares a word with
+    it is left out: "Catholic_priest" and "nun" are a pair, and "nun" then is in no other.
+    """
     forms = [tuple(form(word) for word in words) for form in (str.lower, str.title, str.upper)]
+    written = tuple(words)
+    if sum(word in known for word in written) > 1:
+        forms = [written, *(form for form in forms if form != written and set(form).isdisjoint(written))]
     return [form for form in dict.fromkeys(forms) if len(set(form)) == len(form)]
 
 
@@ -167,7 +178,7 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> 
     """
     if not 1 <= components < vectors.dimensions:
         raise EvenrankError(
-            f"components: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
+            f"`components`: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
             f"found {components}"
         )
     row_of = rows_of(vectors.words, (word for of in definitional for word in of))
@@ -219,9 +230,10 @@ def hard_debias(
 
     Every vector is brought to length 1. Neutralise: a word outside ``specific`` loses its part in the bias subspace B
     (:func:`bias_subspace`) and is brought to length 1 again, w ← (w − w_B) / ‖w − w_B‖. Equalise: the words of each
-    set of ``equalize``, in lower, Title and UPPER case, become ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their
-    mean and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g. Case variants of ``specific`` words are specific too,
-    and what is equalised is not neutralised. A set is equalised as far as its words have vectors, where two have.
+    set of ``equalize``, as written and in lower, Title and UPPER case (:func:`case_forms`), become
+    ν + √(1 − ‖ν‖²) (w_B − μ_B) / ‖w_B − μ_B‖ with μ their mean and ν = μ − μ_B; for a pair and k = 1 that is ν ± z g.
+    Case variants of ``specific`` words are specific too, and what is equalised is not neutralised. A set is equalised
+    as far as its words have vectors, where two have.
 
     ``in_place``: the matrix of ``vectors`` itself is changed and no second one made; without ``check``, nothing is
     measured (which takes longer than the rest). Computed in float64, kept in
@@ -233,9 +245,10 @@ def hard_debias(
     if in_place and not vectors.matrix.flags.writeable:
         raise EvenrankError("vectors: this matrix cannot be written, so it cannot be debiased in place")
     subspace = bias_subspace(vectors, definitional, components)
-    forms = list(dict.fromkeys(form for of in equalize for form in case_forms(of)))
-    row_of = rows_of(vectors.words, _named(tuple(forms)))
-    sets = _sets(forms, row_of)
+    written = [word for of in equalize for word in of]
+    row_of = rows_of(vectors.words, (form(word) for word in written for form in (str, str.lower, str.title, str.upper)))
+    forms = dict.fromkeys(form for of in equalize for form in case_forms(of, row_of))
+    sets = _sets([form for form in forms if sum(word in row_of for word in form) > 1], row_of)
     neutral = ~specific_words(vectors.words, specific)
     neutral[list({row for of in sets for row in of})] = False
     # Before the rows change under it.
@@ -250,7 +263,7 @@ def hard_debias(
     missing = {
         "definitional": subspace.missing,
         "equalize": tuple(
-            word for word in _named(equalize) if present.isdisjoint((word.lower(), word.title(), word.upper()))
+            word for word in _named(equalize) if present.isdisjoint((word, word.lower(), word.title(), word.upper()))
         ),
         "specific": tuple(word for word in dict.fromkeys(specific) if word.lower() not in lower),
     }
@@ -395,6 +408,7 @@ def learn_specific(
     except ModuleNotFoundError:
         raise MissingExtraError("learning gender-specific words", "embeddings") from None
 
+    check_ranges(first=first, seed=seed)
     given = specific_words(vectors.words, seed_words)
     exact = frozenset(seed_words)
     behind = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]
@@ -405,7 +419,9 @@ def learn_specific(
             f"learning specific words: expected 2 seed words or more among the vectors and other words, found "
             f"{int(labels.sum())} of {len(labels)}"
         )
-    machine = LinearSVC(C=1.0, tol=1e-4, random_state=seed, max_iter=10_000).fit(unit(vectors.matrix[rows]), labels)
+    machine = LinearSVC(C=1.0, tol=1e-4, random_state=seed_32(seed), max_iter=10_000).fit(
+        unit(vectors.matrix[rows]), labels
+    )
     specific = given.copy()
     for start in range(0, len(given), _BLOCK):
         part = slice(start, start + _BLOCK)

@@ -11,7 +11,7 @@ import polars as pl
 from evenrank.io import EvenrankError, atomic_path
 from evenrank.io.errors import shown
 
-from .vectors import Vectors
+from .vectors import FILES, Vectors
 
 _BLOCK = 1 << 14
 # What separates words in the forms of word2vec.
@@ -30,6 +30,11 @@ def check_form(path: str | os.PathLike[str]) -> str:
     if forms[suffix] == "folder" and Path(path).exists() and not Path(path).is_dir():
         raise EvenrankError(f"{os.fspath(path)}: expected a folder, found a file")
     return forms[suffix]
+
+
+def vector_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The files that :func:`write_vectors` writes. Raises EvenrankError for another suffix."""
+    return [Path(path) / name for name in FILES] if check_form(path) == "folder" else [Path(path)]
 
 
 def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from evenrank._wording import counted
 from evenrank.io import EvenrankError
 
 from .debias import Flags, rows_of, some, unit
@@ -90,11 +91,15 @@ class Erased:
     gap: tuple[float, float]
     missing: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"Erased({self.vectors!r})\n{self.text('its words')}"
+
     def text(self, what: str) -> str:
         """What was done, in lines; ``what``: which words the groups hold."""
+        groups, erased = len(np.unique(self.groups)), self.eraser.left.shape[1]
         lines = [
-            f"LEACE fitted on {len(self.rows)} words of {len(np.unique(self.groups))} groups ({what}),"
-            f" {self.eraser.left.shape[1]} directions erased",
+            f"LEACE fitted on {counted(len(self.rows), 'word')} of {counted(groups, 'group')} ({what}),"
+            f" {counted(erased, 'direction')} erased",
             f"largest distance between the means of two groups: {self.gap[0]:.1e}, after it {self.gap[1]:.1e}",
             f"neutral words: {int(self.neutral.sum())}",
         ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.errors import shown
+from evenrank.io.ranges import check_ranges, seed_32
 
 from .associations import Association, association
 from .debias import Doubles, Flags, bias_subspace, rows_of, specific_words, unit
@@ -84,6 +85,14 @@ class Remains:
     settings: dict[str, Any]
     notes: tuple[str, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        states = [state for state in (self.before, self.after) if state is not None]
+        parts = [f"direct bias {' → '.join(f'{state.direct_bias:.4f}' for state in states)}"]
+        told_apart = [state.recovery.linear for state in states if state.recovery is not None]
+        if told_apart:
+            parts.append(f"sides told apart {' → '.join(f'{share:.3f}' for share in told_apart)}")
+        return f"Remains({', '.join(parts)})"
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {
@@ -124,6 +133,7 @@ def most_biased(
     As Gonen & Goldberg 2019, among the ``first`` words, those of at most 20 letters, all of them lower-case letters.
     Fewer, as many on each side, where there are not enough words with a positive and a negative cosine.
     """
+    check_ranges(count=count, first=first)
     plain = np.fromiter(
         (len(w) <= 20 and w.isalpha() and w == w.lower() for w in vectors.words[:first]),
         np.bool_,
@@ -146,6 +156,7 @@ def recovery(
     drawn at random, or on two fifths where a side has fewer than 2.5 times ``train``; tested on the others. On vectors
     of length 1. Raises EvenrankError for sides of fewer than five words; MissingExtraError without scikit-learn.
     """
+    check_ranges(train=train, splits=splits, seed=seed)
     try:
         from sklearn.cluster import KMeans
         from sklearn.svm import SVC
@@ -157,7 +168,7 @@ def recovery(
         raise EvenrankError(f"recovery: expected 5 words or more of each side, found {size}")
     rows = unit(vectors.matrix[np.concatenate(sides)])
     labels = np.repeat([0, 1], [len(side) for side in sides])
-    clusters = KMeans(n_clusters=2, n_init=10, random_state=seed).fit_predict(rows)
+    clusters = KMeans(n_clusters=2, n_init=10, random_state=seed_32(seed)).fit_predict(rows)
     agree = float((clusters == labels).mean())
     rng = np.random.default_rng(seed)
     per_side = min(train, size * 2 // 5)
@@ -167,7 +178,9 @@ def recovery(
         test = np.ones(len(rows), np.bool_)
         test[drawn] = False
         for kernel, scores in found.items():
-            machine = SVC(kernel=kernel, C=1.0, gamma="scale", random_state=seed).fit(rows[drawn], labels[drawn])
+            machine = SVC(kernel=kernel, C=1.0, gamma="scale", random_state=seed_32(seed)).fit(
+                rows[drawn], labels[drawn]
+            )
             scores.append(float((machine.predict(rows[test]) == labels[test]).mean()))
     spread = {kernel: float(np.std(scores, ddof=1)) if splits > 1 else 0.0 for kernel, scores in found.items()}
     means = {kernel: float(np.mean(scores)) for kernel, scores in found.items()}
@@ -244,9 +257,7 @@ def remains(
     Raises EvenrankError where the two have different words, or vectors of different sizes, and as
     :func:`bias_subspace` does.
     """
-    for name, value in (("count", count), ("train", train), ("splits", splits), ("first", first)):
-        if value < 1:
-            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
+    check_ranges(count=count, train=train, splits=splits, first=first, permutations=permutations, seed=seed)
     if after is not None and after.words != before.words:
         lacking = sorted(set(before.words) ^ set(after.words))
         what = f"{shown(lacking[0])} stands in one only" if lacking else "they stand in another order"

@@ -15,23 +15,25 @@ import polars as pl
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
 from evenrank.io.errors import shown
-from evenrank.io.files import open_binary, read_bytes
+from evenrank.io.files import Headed, open_binary, read_bytes
+from evenrank.io.ranges import check_ranges, seed_32
 
 from . import _text
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
-_WEIGHTS, _WORDS = "vectors.safetensors", "words.json"
+_WEIGHTS, _WORDS = FILES = "vectors.safetensors", "words.json"
 # A pickle (protocol 2 and later), and the first bytes of fastText's own format.
 _PICKLE, _FASTTEXT = b"\x80", b"\xba\x16\x4f\x2f"
 # gensim leaves out what a text holds beyond this many words.
 _GENSIM_WORDS = 10_000
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
     """Words, all different, and their vectors: ``matrix`` [V, D] float32, finite.
 
-    Raises EvenrankError where the two do not fit together.
+    Raises EvenrankError where the two do not fit together, for an empty word and for a number that is not finite.
     """
 
     words: tuple[str, ...]
@@ -43,6 +45,16 @@ class Vectors:
             raise EvenrankError(f"vectors: expected one for each of {len(self.words)} words, found {shape}")
         if self.matrix.dtype != np.float32:
             raise EvenrankError(f"vectors: expected float32, found {self.matrix.dtype}")
+        if "" in self.words:
+            raise EvenrankError(f"vectors: word {self.words.index('') + 1} is empty")
+        for start in range(0, len(self.matrix), _BLOCK):
+            fine = np.isfinite(self.matrix[start : start + _BLOCK]).all(axis=1)
+            if not fine.all():
+                word = self.words[start + int(fine.argmin())]
+                raise EvenrankError(f"vectors: the vector of the word {shown(word)} holds a number that is not finite")
+
+    def __repr__(self) -> str:
+        return f"Vectors({len(self.words):,} words, {self.dimensions} dimensions)"
 
     @property
     def dimensions(self) -> int:
@@ -58,7 +70,8 @@ class Vectors:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``vectors.safetensors`` and ``words.json`` into a folder, both or neither.
 
-        Raises InputError where they cannot be written; MissingExtraError without safetensors.
+        Raises EvenrankError for an empty word and a number that is not finite, which could not be read again,
+        InputError where they cannot be written; MissingExtraError without safetensors.
         """
         try:
             from safetensors import SafetensorError
@@ -106,7 +119,9 @@ class Vectors:
             return cls(tuple(words), matrix)
         except InputError:
             raise
-        except (OSError, ValueError, KeyError, RecursionError, SafetensorError, EvenrankError) as error:
+        except EvenrankError as error:
+            raise InputError(folder, str(error).removeprefix("vectors: ")) from None
+        except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as error:
             raise InputError(folder, f"the folder holds no word vectors ({str(error).splitlines()[0]})") from None
 
 
@@ -148,24 +163,24 @@ def read_vectors(
         return vectors if keep is None else vectors.keep(keep)
     with open_binary(path) as stream:
         head = read_bytes(path, stream, 1 << 16)
-    if not head:
-        raise InputError(path, "the file is empty")
-    if head.startswith(_PICKLE):
-        raise InputError(
-            path, "this file is a pickle, not opened because that can run code: save it with save_word2vec_format"
-        )
-    if head.startswith(_FASTTEXT):
-        raise InputError(path, "fastText's .bin is not read: give the .vec file that belongs to it")
-    wanted = None if keep is None else pl.Series("word", sorted(keep), dtype=pl.String)
-    read = _text.read_binary if _text.is_binary(head) else _text.read_lines
-    words, matrix = read(path, limit, wanted)
+        if not head:
+            raise InputError(path, "the file is empty")
+        if head.startswith(_PICKLE):
+            raise InputError(
+                path, "this file is a pickle, not opened because that can run code: save it with save_word2vec_format"
+            )
+        if head.startswith(_FASTTEXT):
+            raise InputError(path, "fastText's .bin is not read: give the .vec file that belongs to it")
+        wanted = None if keep is None else pl.Series("word", sorted(keep), dtype=pl.String)
+        read = _text.read_binary if _text.is_binary(head) else _text.read_lines
+        words, matrix = read(path, Headed(head, stream), limit, wanted)
     if not len(words):
         raise InputError(path, "the file holds none of the words asked for" if keep else "the file holds no vector")
     return Vectors(tuple(words.to_list()), matrix)
 
 
 def from_keyed_vectors(vectors: Any) -> Vectors:
-    """The words and vectors of a gensim ``KeyedVectors`` in memory."""
+    """The words and vectors of a gensim ``KeyedVectors`` in memory. Raises EvenrankError for what is not finite."""
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
 
 
@@ -191,11 +206,14 @@ def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
             raise InputError(file, f"the weights cannot be read ({error})") from None
     if len(tables) != 1 or tables[0].ndim != 2:
         raise InputError(folder, f"expected one table of word embeddings in *.safetensors, found {len(tables)}")
-    words = [word for word in ids if not word.startswith("##") and not re.fullmatch(r"\[.+\]", word)]
-    rows = np.array([ids[word] for word in words], dtype=np.int64)
-    if not len(rows) or rows.min() < 0 or rows.max() >= len(tables[0]):
+    words = [word for word in ids if word and not word.startswith("##") and not re.fullmatch(r"\[.+\]", word)]
+    rows = [ids[word] for word in words]
+    if not rows or min(rows) < 0 or max(rows) >= len(tables[0]):
         raise InputError(folder, f"the vocabulary does not fit the {len(tables[0])} word embeddings")
-    return Vectors(tuple(words), np.ascontiguousarray(tables[0][rows], dtype=np.float32))
+    try:
+        return Vectors(tuple(words), np.ascontiguousarray(tables[0][rows], dtype=np.float32))
+    except EvenrankError as error:
+        raise InputError(folder, str(error).removeprefix("vectors: ")) from None
 
 
 def _word_pieces(folder: Path) -> dict[str, int]:
@@ -213,7 +231,7 @@ def _word_pieces(folder: Path) -> dict[str, int]:
         special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
         "".join(model["vocab"]).encode()  # half a surrogate pair is a ValueError
         return {word: int(row) for word, row in model["vocab"].items() if word not in special}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(folder, f"no vocabulary can be read ({type(error).__name__}: {error})") from None
 
 
@@ -238,9 +256,12 @@ def train_vectors(
     except ModuleNotFoundError:
         raise MissingExtraError("training word vectors", "embeddings") from None
 
+    check_ranges(dimensions=dimensions, window=window, min_count=min_count, epochs=epochs, seed=seed)
     texts = _Texts(collection, tokenize)
     # Several threads would add up their steps in an order that changes from run to run.
-    model = Word2Vec(vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed, workers=1)
+    model = Word2Vec(
+        vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed_32(seed), workers=1
+    )
     model.build_vocab(texts)
     if not len(model.wv):
         raise EvenrankError(f"word vectors: no word stands {min_count} times or more in {shown(texts)}")

@@ -15,6 +15,7 @@ from evenrank.io import (
     EvenrankError,
     Run,
     atomic_path,
+    make_folder,
     read_qrels,
     read_queries,
     read_run,
@@ -90,12 +91,12 @@ class Lists:
         self, name: str, queries: pl.DataFrame, qrels: pl.DataFrame, *, depth: int, listed: int | None = None
     ) -> Part:
         """The first ``depth`` documents of each query. ``listed``: keep the clicked ones and the first others, so many
-        in all where one is clicked, as [IBBR §3.1] lists 200 passages a query, one of them clicked."""
+        in all where one is clicked, as [IBBR §4.1] lists 200 passages a query, one of them clicked."""
         paths = {kind: self.folder / f"{name}.{kind}" for kind in ("queries.tsv", "qrels", "run")}
         part = Part(str(paths["queries.tsv"]), str(paths["qrels"]), str(paths["run"]), queries.height)
         if paths["run"].is_file():
             return part
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         judged = qrels.join(queries.select("query_id"), on="query_id", how="semi")
         clicked = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id", pl.lit(True).alias("clicked"))
         with atomic_path(paths["queries.tsv"]) as file:

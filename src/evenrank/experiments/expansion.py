@@ -12,7 +12,7 @@ import polars as pl
 from evenrank.audit import AuditResult, audit
 from evenrank.embeddings import EqualityCheck
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, Run, read_texts, scan_collection
+from evenrank.io import Run, read_texts, scan_collection
 from evenrank.measures.statistics import paired_tests
 from evenrank.mitigation.blind import blind
 from evenrank.retrieval.analysis import Analyzer
@@ -54,8 +54,6 @@ class Measured:
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None) -> Page:
     """The whole experiment."""
-    if not settings.seeds:
-        raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
     found = []
     for collection in collections(settings, folder, say):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from evenrank.io import EvenrankError, Run
+from evenrank._wording import counted
+from evenrank.io import Run
 
 from . import work as steps
 from .ibbr_setup import SOURCE, TERMS, Data, Experiment, Settings
@@ -42,8 +43,6 @@ FIRST = "BM25"
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
-    if len(settings.seeds) < 1:
-        raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
     experiment = Experiment(settings, folder, say)
     if jobs > 1:
@@ -115,7 +114,7 @@ def claims(figures: Figures, weight: float) -> tuple[Claim, ...]:
     assert none.mean is not None
     assert best.mean is not None
     gone = 1 - best.mean / none.mean if none.mean else float("nan")
-    n = f"{none.n} seeds"
+    n = counted(none.n, "seed")
     return (
         Claim(
             "male-skewed clicks give |ΔA-PRF| clearly above 0 without the term",

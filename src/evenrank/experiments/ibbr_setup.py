@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evenrank.io import Run
+from evenrank.io import Run, make_folder
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.synthetic import Planted
 
@@ -162,8 +162,7 @@ class Data:
 def prepare(settings: Settings, folder: Path, seed: int, say: Callable[[str], None]) -> Data:
     """The parts of a seed; published data are the same for every seed, a built-in collection is its own."""
     if settings.planted is None:
-        seed, home = 0, folder / "data"
-        home.mkdir(parents=True, exist_ok=True)
+        seed, home = 0, make_folder(folder / "data")
         source = msmarco(home)
         encoders = dict(settings.encoders)
     else:

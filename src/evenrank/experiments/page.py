@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from evenrank import __version__
-from evenrank.audit.report.plain import COLOURS, Drawing, bars, curve, rendered, specification
+from evenrank.audit.report.plain import COLOURS, Drawing, bars, curve, made, rendered, specification
+from evenrank.io import Provenance
 from evenrank.io.written import json_text
 
 from .tables import Claim, Table, Value
@@ -25,6 +26,8 @@ def plane(
 
     rows = [_point(system, *values) for system, values in points.items()]
     rows = [row for row in rows if row["x"] is not None and row["y"] is not None]
+    middle = (min(row["xLow"] for row in rows) + max(row["xHigh"] for row in rows)) / 2 if rows else 0
+    rows = [{**row, "side": "right" if row["x"] > middle else "left"} for row in rows]
     data = alt.Chart(alt.Data(values=rows))
     across = alt.X("x:Q", title=x, scale=alt.Scale(zero=False, padding=30))
     up = alt.Y("y:Q", title=y, scale=alt.Scale(zero=False, padding=20))
@@ -38,10 +41,16 @@ def plane(
         data.mark_rule(opacity=0.5).encode(x=alt.X("xLow:Q", title=x), x2="xHigh:Q", y=up, color=colour),
         data.mark_rule(opacity=0.5).encode(y=alt.Y("yLow:Q", title=y), y2="yHigh:Q", x=across, color=colour),
         data.mark_point(size=90, filled=True, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips),
-        data.mark_text(dx=8, dy=-9, align="left", fontSize=12).encode(x=across, y=up, text="system:N", color=colour),
+        # Names stand on the side where there is room.
+        *(
+            data.transform_filter(f"datum.side === '{side}'")
+            .mark_text(dx=dx, dy=-9, align=side, fontSize=12)
+            .encode(x=across, y=up, text="system:N", color=colour)
+            for side, dx in (("left", 8), ("right", -8))
+        ),
     ]
     found = {row["system"]: row for row in rows}
-    hint = "Bars are 95 % intervals (over seeds; over queries where there is one seed)."
+    hint = "Bars are 95% intervals (over seeds; over queries where there is one seed)."
     if ends is not None and all(end in found for end in ends):
         line = alt.Chart(alt.Data(values=[{"x": found[end]["x"], "y": found[end]["y"]} for end in ends]))
         layers.insert(0, line.mark_line(strokeDash=[5, 4], color="#8a8f98").encode(x=across, y=up))
@@ -71,6 +80,7 @@ class Page:
     tables: tuple[Table, ...]
     drawings: tuple[Drawing, ...]
     notes: tuple[str, ...]
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def text(self) -> str:
         """All of it for a terminal."""
@@ -91,13 +101,15 @@ class Page:
             "tables": [table.to_dict() for table in self.tables],
             "figures": [{"name": d.name, "title": d.title, "chart": d.specification} for d in self.drawings],
             "notes": list(self.notes),
+            **made(self.provenance),
         }
 
     def html(self) -> str:
         """One self-contained page; a content security policy forbids every request and every script but its own."""
         template = (resources.files(__package__) / "assets" / "experiment.html.j2").read_text(encoding="utf-8")
         rows = [[(row, table.cells(row)) for row in table.rows] for table in self.tables]
-        return rendered(template, self.drawings, page=self, tables=list(zip(self.tables, rows, strict=True)))
+        tables = list(zip(self.tables, rows, strict=True))
+        return rendered(template, self.drawings, self.provenance, page=self, tables=tables)
 
     def write(self, folder: Path) -> Path:
         """``results.json``, a CSV a table and ``report.html``, which is returned."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from evenrank._wording import counted
 from evenrank.audit.report.plain import histogram
-from evenrank.io import EvenrankError, Run, read_qrels, read_run
+from evenrank.io import Run, read_qrels, read_run
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.answers import positions_of
 from evenrank.measures.similarity import Similarity
@@ -53,8 +54,6 @@ class Found:
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
-    if not settings.seeds:
-        raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
     experiment, found = Experiment(settings, folder, say), Found()
     if jobs > 1:
@@ -155,7 +154,7 @@ def claims(found: Found) -> tuple[Claim, ...]:
     mats = {version: np.array([one.mats for one in found.similarity[BIASED, version]]) for version in VERSIONS}
     before, after = float(mats[ORIGINAL].mean()), float(mats[DEBIASED].mean())
     ratio = f"{before / after:.1f} ×" if after > 0 else "nothing left"
-    n = f"{original.n} seeds"
+    n = counted(original.n, "seed")
     return (
         Claim(
             "TK trained on early answers loses nDCG@10 on the rotated test",
@@ -163,7 +162,7 @@ def claims(found: Found) -> tuple[Claim, ...]:
             f"{original.signed()}, {n}",
         ),
         Claim(
-            "TK trained on rotated passages is equivalent on both (margin 2 %)",
+            "TK trained on rotated passages is equivalent on both (margin 2%)",
             None if ends is None else -MARGIN * mean < ends[0] and ends[1] < MARGIN * mean,
             f"{debiased.signed()} on {mean:.3f}, {n}",
         ),
@@ -395,7 +394,7 @@ def _notes(settings: Settings) -> tuple[str, ...]:
     notes = [
         "original, debiased: the collection as it is, and with every passage rotated by word, once. The first-stage"
         " lists are the same for both: BM25 does not see the order of words.",
-        "Claims: TK, paired t intervals over seeds; equivalence: the two one-sided 5 % tests. Nothing was chosen on"
+        "Claims: TK, paired t intervals over seeds; equivalence: the two one-sided 5% tests. Nothing was chosen on"
         " test queries.",
         "Controls: BM25, blind to order by design, and random. Masking words and neutral-first say nothing about"
         " position.",

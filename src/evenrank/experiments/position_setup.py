@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.io import EvenrankError, Run, read_queries
+from evenrank.io import EvenrankError, Run, make_folder, read_queries
 from evenrank.io.squad_collection import squad_collection
 from evenrank.mitigation.rotation import rotate_collection
 from evenrank.synthetic import Planted
@@ -158,8 +158,7 @@ def prepare(
         lists = Lists(source.collection, home)
         parts = {part: lists.part(part, table, qrels, depth=settings.depth) for part, table in drawn.items()}
         return Collection(*made, parts, settings.planted[name].passages, encoder)
-    home = folder / slug
-    home.mkdir(parents=True, exist_ok=True)
+    home = make_folder(folder / slug)
     source, answers_file, tables = _msmarco() if name == BIASED else squad_source(folder, home)
     say(f"rotated collection and first-stage lists: {home}")
     made = rotated(source.collection, home, answers_file)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
+from evenrank._wording import counted
 from evenrank.audit import AuditResult
-from evenrank.io import EvenrankError
 
 from . import work as steps
 from .page import Drawing, Page, bars, curve, plane
@@ -40,8 +40,6 @@ class Found:
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> Page:
     """The whole experiment: trains what is not trained yet, and gives its tables and figures."""
-    if not settings.seeds:
-        raise EvenrankError("--seeds: expected 1 or more")
     steps.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
     experiment = Experiment(settings, folder, say)
     if jobs > 1:
@@ -106,7 +104,7 @@ def claims(fair: Figures, dev: Figures, settings: Settings) -> tuple[Claim, ...]
             pair = [[abs(value) for value in values] for values in pair]
         return paired(*pair)
 
-    n = f"{len(settings.seeds)} seeds, QS1"
+    n = f"{counted(len(settings.seeds), 'seed')}, QS1"
     rises = change(NFAIRR)
     found = [
         Claim(f"NFaiRR@10 rises at share {settings.share:g}", _beyond(rises, up=True), f"{rises.signed()}, {n}"),
@@ -116,8 +114,8 @@ def claims(fair: Figures, dev: Figures, settings: Settings) -> tuple[Claim, ...]
         found.append(Claim(f"|ARaB {kind}@10| falls", _beyond(falls, up=False), f"{falls.signed()}, {n}"))
     aware, original = (steps.per_seed(dev, name, MRR) for name in (AWARE, ORIGINAL))
     loss = paired(aware, original)
-    detail = f"{loss.signed()} on {Value.over_seeds(original).mean:.3f}, {len(settings.seeds)} seeds, dev"
-    return (*found, Claim("MRR@10 is not inferior (margin 5 %)", non_inferior(aware, original), detail))
+    detail = f"{loss.signed()} on {Value.over_seeds(original).mean:.3f}, {counted(len(settings.seeds), 'seed')}, dev"
+    return (*found, Claim("MRR@10 is not inferior (margin 5%)", non_inferior(aware, original), detail))
 
 
 def _beyond(value: Value, *, up: bool) -> bool | None:
@@ -222,12 +220,13 @@ def _drawings(found: Found, settings: Settings, main: str) -> tuple[Drawing, ...
                 value = figures[f"{share:g}"][measure][0]
                 low, high = value.ci95 or (value.mean, value.mean)
                 rows.append({"x": share, "measure": HEADINGS[key], "value": value.mean, "low": low, "high": high})
-        hint = f"{main}, one seed, 95 % intervals over queries. Published: no significant drop of MRR up to 0.6."
+        hint = f"{main}, one seed, 95% intervals over queries. Published: no significant drop of MRR up to 0.6."
         drawings.append(curve(f"Figure 1 ({part})", "Over the share of biased negatives", rows, "share λ", hint))
     for name, (table, share) in found.fairer.items():
         title = f"NFaiRR@10 of bias-aware − AdvBert by query, {name}"
         hint = f"QS2, one seed: {share:.0%} of {table.height} queries are fairer."
-        drawings.append(bars(f"Figure 2 ({name})", title, table, "difference of NFaiRR@10", hint))
+        signs = ("bias-aware is more neutral", "AdvBert is more neutral")
+        drawings.append(bars(f"Figure 2 ({name})", title, table, "difference of NFaiRR@10", hint, signs=signs))
     for name, figures in found.small.items():
         drawings.append(_plane(f"Figure 3 ({name})", f"QS2, {name}, one seed", figures))
     for part in QUERY_SETS:
@@ -263,7 +262,7 @@ def _notes(settings: Settings) -> tuple[str, ...]:
             "Scale tiny: the built-in collection, made anew for each seed. In place of the cross-encoders a two-tower"
             f" ranker (a BERT of {settings.small_bert.layers} layer and {settings.small_bert.hidden} dimensions that"
             " starts from random weights, mean pooling): a cross-encoder from random weights does not learn to match"
-            " words in this time. It stands in the rows BERT-base and BERT-Tiny; the others need --scale full.",
+            " words in this time. It stands in the rows BERT-base and BERT-Tiny; the others need the full scale.",
             "QS1: all queries of dev, which are neutral; QS2: the quarter of them whose BM25 lists lean most to one"
             " group (|RaB@10|).",
         ]

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evenrank.groups import Scoring, load_lexicon, score_texts
-from evenrank.io import Scores, read_queries, read_run, read_texts
+from evenrank.io import Scores, make_folder, read_queries, read_run, read_texts
 from evenrank.io.public_data import fetch
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.mitigation.negatives import write_negatives
@@ -120,8 +120,7 @@ class Data:
 def prepare(settings: Settings, folder: Path, seed: int, say: Callable[[str], None]) -> Data:
     """The parts of a seed; published data are the same for every seed, a built-in collection is its own."""
     if settings.planted is None:
-        home = folder / "data"
-        home.mkdir(parents=True, exist_ok=True)
+        home = make_folder(folder / "data")
         say(f"first-stage lists: {home}")
         return Data("irds:msmarco-passage", _published(settings, home), None)
     home = folder / f"data-{seed}"
@@ -202,7 +201,7 @@ class Experiment(Trainings[Settings, Data]):
         data, part = self.of(seed), self.of(seed).parts["train"]
         file = self.folder / f"seed-{seed}" / f"negatives-{share:g}.parquet"
         if not file.is_file():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             write_negatives(
                 part.run,
                 file,

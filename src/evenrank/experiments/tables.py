@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.audit.report._format import NONE, interval, number, plain
+from evenrank.audit.report._format import NONE, interval, number
+from evenrank.io.errors import plain
 from evenrank.measures.statistics import MARGIN
 
 Interval = tuple[float, float]
@@ -23,7 +24,7 @@ CONTROLS = ("blind", "random", "neutral-first")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A measured figure: the mean of ``n`` ``unit`` (seeds or queries) with its 95 % interval."""
+    """A measured figure: the mean of ``n`` ``unit`` (seeds or queries) with its 95% interval."""
 
     mean: float | None
     n: int = 0
@@ -65,7 +66,7 @@ def paired(values: Sequence[float], baseline: Sequence[float]) -> Value:
 
 def non_inferior(values: Sequence[float], baseline: Sequence[float], margin: float = MARGIN) -> bool | None:
     """Whether the mean is shown to be no more than ``margin`` (relative) below the baseline's: the lower end of the
-    one-sided 95 % t interval of the paired difference over seeds lies above −margin × baseline mean."""
+    one-sided 95% t interval of the paired difference over seeds lies above −margin × baseline mean."""
     difference = np.array(values) - np.array(baseline)
     ends = t_interval(difference, 0.90)
     return None if ends is None else ends[0] > -margin * float(np.mean(baseline))
@@ -89,7 +90,7 @@ class Row:
         parts = []
         for unit in sorted({value.unit for value in known}, reverse=True):
             counts = sorted({value.n for value in known if value.unit == unit})
-            name = unit if counts[-1] > 1 else unit.removesuffix("s").replace("querie", "query")
+            name = unit if counts != [1] else unit.removesuffix("s").replace("querie", "query")
             parts.append(f"{counts[0]}–{counts[-1]} {name}" if len(counts) > 1 else f"{counts[0]} {name}")
         return ", ".join(parts)
 
@@ -126,7 +127,7 @@ class Table:
             cells = self.cells(row)
             lines.append([*map(plain, row.labels), "measured", *(cell[0] for cell in cells), row.n])
             if any(cell[1] for cell in cells):
-                lines.append([*[""] * len(self.labels), "95 %", *(cell[1] for cell in cells), ""])
+                lines.append([*[""] * len(self.labels), "95%", *(cell[1] for cell in cells), ""])
             if row.published:
                 lines.append([*[""] * len(self.labels), "published", *(cell[2] for cell in cells), ""])
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]

@@ -20,6 +20,7 @@ from evenrank.io import (
     EvenrankError,
     Run,
     atomic_path,
+    make_folder,
     read_qrels,
     read_queries,
     read_run,
@@ -188,7 +189,7 @@ def _finished(folder: Path, recipe: Recipe) -> Trained:
     from evenrank.training.recipes import load_recipe
 
     if load_recipe(folder / "recipe.toml") != recipe:
-        raise EvenrankError(f"{folder}: this training had another recipe; --out says where to start anew")
+        raise EvenrankError(f"{folder}: this training had another recipe; `folder` says where to start anew")
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None)
 
@@ -230,12 +231,12 @@ def per_seed(figures: Figures, system: str, measure: str) -> list[float]:
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Keeps what an experiment was started with. Raises EvenrankError where the folder was started with other settings
     (the number of seeds apart)."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     file = folder / "settings.json"
     text = json.dumps(settings, indent=1, sort_keys=True, default=str)
     if file.is_file():
         if file.read_text(encoding="utf-8") != text:
-            raise EvenrankError(f"{folder}: begun with other settings; --out says where to start anew")
+            raise EvenrankError(f"{folder}: begun with other settings; `folder` says where to start anew")
         return
     write_text(file, text)
 

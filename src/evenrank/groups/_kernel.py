@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evenrank.io.jit import compiled
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
@@ -26,7 +27,7 @@ def fnv(codes: list[int]) -> int:
     return value
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _find(hash_value, keys, slots):
     """The slot's content for a hash, or −1. ``keys`` [2^n] uint64, ``slots`` [2^n] int32, −1 where empty."""
     mask = np.uint64(len(keys) - 1)
@@ -38,7 +39,7 @@ def _find(hash_value, keys, slots):
     return np.int32(-1)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _is_clitic(length, first, second):
     # s, d, m / ll, re, ve
     if length == 1:
@@ -48,7 +49,7 @@ def _is_clitic(length, first, second):
     return False
 
 
-@njit(cache=True)
+@compiled()
 def _ascii_codes(kinds, folded):
     """For each byte: BLANK (a separator), SPECIAL (an apostrophe, or no ASCII), or FIRST + the folded code point."""
     codes = np.full(256, SPECIAL, dtype=np.uint16)
@@ -60,7 +61,7 @@ def _ascii_codes(kinds, folded):
     return codes
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def count_entries(
     data,
     starts,
@@ -76,16 +77,18 @@ def count_entries(
     node_entry,
     entry_group,
     groups,
+    by_entry,
 ):
     """Counts the lexicon's entries in each text.
 
     ``data`` uint8: UTF-8 bytes; ``starts``, ``ends`` [N] int64: each text; ``words``: the ``word`` tokens
     rather than ``whitespace``; ``kinds``, ``folded``, ``expansions``: tokens.Alphabet; ``keys``, ``slots``: token hash
     → token number; ``node_keys``, ``node_slots``: (node, token) → node of the entries' trie; ``node_entry``: the entry
-    that ends at a node, or −1; ``entry_group`` [E].
+    that ends at a node, or −1; ``entry_group`` [E]; ``by_entry``: whether to keep the entries' own counts.
 
     Returns tokens [N] int32, count [N, G] int32, tf_words [N, G] and tf_literal [N, G] float64: Σ ln(1 + c_w) and
-    Σ ln c_w over the entries present. Entries are matched from left to right, the longest first, without overlap.
+    Σ ln c_w over the entries present; and where asked for (text, entry, count) [P, 3] int32, text by text. Entries are
+    matched from left to right, the longest first, without overlap.
     """
     texts = len(starts)
     entries = len(entry_group)
@@ -95,6 +98,8 @@ def count_entries(
     tf_literal = np.zeros((texts, groups), dtype=np.float64)
     seen = np.zeros(entries, dtype=np.int32)
     touched = np.zeros(entries, dtype=np.int32)
+    kept = np.empty((max(16, texts) if by_entry else 0, 3), dtype=np.int32)
+    kept_rows = 0
     # A token takes two bytes at least, its separator included.
     longest = (np.max(ends - starts) + 1) // 2 + 1 if texts else 1
     found = np.zeros(longest, dtype=np.int32)
@@ -132,7 +137,11 @@ def count_entries(
                 place += one
             elif not at_end:
                 byte = data[place]
-                if byte < 128:
+                width = np.uint64(1 + (byte >= 128) + (byte >= 224) + (byte >= 240))
+                if place + width > end:
+                    # Cut off in a character, as no text of UTF-8 is: as if it were U+0000.
+                    place = end
+                elif byte < 128:
                     code = np.int64(byte)
                     place += one
                 elif byte < 224:
@@ -221,11 +230,20 @@ def count_entries(
                     distinct += 1
                 seen[best_entry] += 1
             hit += best_length
+        if by_entry and kept_rows + distinct > len(kept):
+            longer = np.empty((2 * (kept_rows + distinct), 3), dtype=np.int32)
+            longer[:kept_rows] = kept[:kept_rows]
+            kept = longer
         for i in range(distinct):
             entry = touched[i]
+            if by_entry:
+                kept[kept_rows, 0] = text
+                kept[kept_rows, 1] = entry
+                kept[kept_rows, 2] = seen[entry]
+                kept_rows += 1
             group = entry_group[entry]
             count[text, group] += seen[entry]
             tf_words[text, group] += np.log(1.0 + seen[entry])
             tf_literal[text, group] += np.log(np.float64(seen[entry]))
             seen[entry] = 0
-    return token_total, count, tf_words, tf_literal
+    return token_total, count, tf_words, tf_literal, kept[:kept_rows].copy()

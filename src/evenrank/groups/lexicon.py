@@ -9,9 +9,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evenrank.io.errors import EvenrankError, InputError, shown
+from evenrank.io.errors import EvenrankError, InputError, readable, shown
 from evenrank.io.files import line_blocks
-from evenrank.io.scores import REST
+from evenrank.io.provenance import Provenance
+from evenrank.io.scores import REST, check_groups
 from evenrank.io.tables import lines_of
 
 from .tokens import Tokens, tokenize
@@ -23,7 +24,9 @@ class Lexicon:
 
     ``groups`` in a fixed order; ``words`` as (entry, group); ``shares`` the target share of each group, summing to 1;
     ``poles`` the two groups whose difference is the signed magnitude, the positive one first, or None. The second
-    pole may be ``"rest"``: the mean of all other groups (our reading).
+    pole may be ``"rest"``: the mean of all other groups (our reading). ``poles_assumed``: nobody named the poles, so
+    they are the two groups in the file's order. Raises EvenrankError for two groups whose score columns would have one
+    name.
     """
 
     name: str
@@ -31,6 +34,14 @@ class Lexicon:
     words: tuple[tuple[str, str], ...]
     shares: tuple[float, ...]
     poles: tuple[str, str] | None
+    poles_assumed: bool = False
+
+    def __post_init__(self) -> None:
+        check_groups(self.groups)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{sum(of == group for _, of in self.words)} {group}" for group in self.groups)
+        return f"Lexicon({self.name}: words {counts})"
 
     def entries(self, tokens: Tokens) -> dict[tuple[str, ...], str]:
         """The group of each entry, keyed by its tokens. Raises EvenrankError for an entry in two groups.
@@ -58,7 +69,7 @@ class Lexicon:
         parts = tuple(part.strip() for part in poles.split(","))
         allowed = [*self.groups, REST]
         if len(parts) != 2 or parts[0] not in self.groups or parts[1] not in allowed or parts[0] == parts[1]:
-            raise EvenrankError(f"--poles: expected two of {', '.join(allowed)} (rest second), found {shown(poles)}")
+            raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {shown(poles)}")
         return Lexicon(self.name, self.groups, self.words, self.shares, (parts[0], parts[1]))
 
 
@@ -74,16 +85,26 @@ def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | N
     Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups,
     fewer than two groups, or shares that do not sum to 1.
     """
+    if not isinstance(source, str | os.PathLike):
+        raise EvenrankError(f"`lexicon`: expected a name, a file or a Lexicon, found a {type(source).__name__}")
     name = os.fspath(source)
     if name in builtin_lexicons():
         with resources.as_file(resources.files(__package__) / "lexicons" / f"{name}.toml") as path:
             return _from_toml(path).with_poles(poles)
     if not os.path.exists(name):
         raise EvenrankError(
-            f"--lexicon: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})"
+            f"`lexicon`: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})"
         )
     lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
     return lexicon.with_poles(poles)
+
+
+def note_lexicon(made: Provenance, lexicon: str | os.PathLike[str] | Lexicon | None) -> None:
+    """Notes a lexicon among what a result is made from: its file, its words in memory, or a built-in one's name."""
+    if isinstance(lexicon, str) and lexicon in builtin_lexicons():
+        made.name("lexicon", lexicon, "built in")
+    else:
+        made.add("lexicon", lexicon)
 
 
 def _from_lines(path: str) -> Lexicon:
@@ -105,8 +126,8 @@ def _from_lines(path: str) -> Lexicon:
                     path, f"{shown(word)} stands in two groups, {other} (line {first}) and {group}", line=line
                 )
             words.append((word, group))
-    groups = tuple(sorted({group for _, group in words}))
-    return _checked(path, Path(path).stem, groups, words, None, None)
+    appearing = tuple(dict.fromkeys(group for _, group in words))
+    return _checked(path, readable(Path(path).stem), tuple(sorted(appearing)), words, None, None, appearing)
 
 
 def _from_toml(path: Path) -> Lexicon:
@@ -122,7 +143,7 @@ def _from_toml(path: Path) -> Lexicon:
         isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
     ):
         raise InputError(path, "expected a table [words] with a list of words for each group")
-    name, shares = data.get("name", path.stem), data.get("shares")
+    name, shares = data.get("name", readable(path.stem)), data.get("shares")
     groups, poles = (
         _texts(path, key, data.get(key, default)) for key, default in (("groups", sorted(table)), ("poles", []))
     )
@@ -133,7 +154,8 @@ def _from_toml(path: Path) -> Lexicon:
     if sorted(groups) != sorted(table):
         raise InputError(path, f"groups names {', '.join(groups)}, [words] holds {', '.join(table)}")
     words = [(word, group) for group in groups for word in table[group]]
-    return _checked(path, name, groups, words, shares, poles or None)
+    appearing = groups if "groups" in data else tuple(table)
+    return _checked(path, name, groups, words, shares, poles or None, appearing)
 
 
 def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
@@ -149,7 +171,9 @@ def _checked(
     words: list[tuple[str, str]],
     shares: dict[str, Any] | None,
     poles: tuple[str, ...] | None,
+    appearing: tuple[str, ...],
 ) -> Lexicon:
+    """``appearing``: the groups in the file's order."""
     if len(groups) < 2:
         raise InputError(path, f"expected at least two groups, found {', '.join(groups) or 'none'}")
     if REST in groups:
@@ -158,11 +182,17 @@ def _checked(
         shares = dict.fromkeys(groups, 1 / len(groups))
     if set(shares) != set(groups):
         raise InputError(path, f"[shares] names {', '.join(shares)}, the groups are {', '.join(groups)}")
-    amounts = tuple(float(shares[group]) for group in groups)
+    try:
+        amounts = tuple(float(shares[group]) for group in groups)
+    except OverflowError:
+        raise InputError(path, "the target shares must sum to 1, one of them is too large for a number") from None
     if not (min(amounts) >= 0 and abs(sum(amounts) - 1) <= 1e-9):
         raise InputError(path, f"the target shares must sum to 1, they sum to {sum(amounts):g}")
-    lexicon = Lexicon(name, groups, tuple(words), amounts, ("m", "f") if {"m", "f"} <= set(groups) else None)
+    usual = ("m", "f") if {"m", "f"} <= set(groups) else None
+    assumed = len(groups) == 2 and not usual and not poles
     try:
+        between = appearing if assumed else usual
+        lexicon = Lexicon(name, groups, tuple(words), amounts, between, assumed)  # type: ignore[arg-type]
         lexicon.entries("word")
         return lexicon.with_poles(",".join(poles) if poles else None)
     except EvenrankError as error:

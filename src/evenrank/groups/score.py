@@ -14,13 +14,14 @@ import polars as pl
 
 from evenrank.io.errors import EvenrankError
 from evenrank.io.progress import progress
+from evenrank.io.ranges import check_ranges
 from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
 from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
 from evenrank.io.shards import Shard, shard_batches, shards_of
 from evenrank.io.streams import TableWriter, in_order
 from evenrank.io.tables import text_bytes
-from evenrank.io.texts import scan_collection
-from evenrank.io.written import atomic_path
+from evenrank.io.texts import as_batches
+from evenrank.io.written import atomic_path, check_apart, check_outputs
 
 from .lexicon import Lexicon
 from .tokens import Tokens, alphabet, tokenize
@@ -41,12 +42,11 @@ class Scoring:
 
     def __post_init__(self) -> None:
         if self.tokens not in ("word", "whitespace"):
-            raise EvenrankError(f"--tokens: expected word or whitespace, found {self.tokens!r}")
+            raise EvenrankError(f"`tokens`: expected word or whitespace, found {self.tokens!r}")
         unknown = [kind for kind in self.magnitudes if kind not in MAGNITUDES]
         if unknown:
-            raise EvenrankError(f"--magnitudes: expected some of {', '.join(MAGNITUDES)}, found {unknown[0]!r}")
-        if not self.threshold >= 0:
-            raise EvenrankError(f"--threshold: expected 0 or more, found {self.threshold!r}")
+            raise EvenrankError(f"`magnitudes`: expected some of {', '.join(MAGNITUDES)}, found {unknown[0]!r}")
+        check_ranges(threshold=self.threshold)
 
     def describe(self) -> dict[str, Any]:
         """The settings as JSON values; stored with every score file."""
@@ -57,6 +57,7 @@ class Scoring:
             "poles": list(self.lexicon.poles) if self.lexicon.poles else None,
             "tokens": self.tokens,
             "threshold": self.threshold,
+            **({"poles_assumed": True} if self.lexicon.poles_assumed else {}),
         }
 
 
@@ -66,7 +67,12 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` (the kinds of ``scoring``) and
     ``neutrality`` (see :func:`neutrality`).
     """
-    total, count, tf_words, tf_literal = _count(table["text"], scoring)
+    return _scored(table, scoring, by_word=False)[0]
+
+
+def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool) -> tuple[pl.DataFrame, Array]:
+    """The score table, and with ``by_word`` the kernel's (row, entry, count) [P, 3]."""
+    total, count, tf_words, tf_literal, pairs = _count(table["text"], scoring, by_word)
     columns: dict[str, Any] = {"doc_id": table["doc_id"], "tokens": total}
     groups = scoring.lexicon.groups
     for g, group in enumerate(groups):
@@ -77,7 +83,7 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
             column = by_group[:, g] if by_group is not None else magnitude_of_count(count[:, g], kind)
             columns[f"magnitude_{kind}_{group}"] = np.ascontiguousarray(column)
     columns["neutrality"] = neutrality(count, scoring.lexicon.shares, scoring.threshold)
-    return pl.DataFrame(columns)
+    return pl.DataFrame(columns), pairs
 
 
 def label_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
@@ -119,8 +125,47 @@ def score_batches(
     return in_order(lambda batch: score_texts(batch, scoring), batches, workers)
 
 
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """How often each word of a lexicon stands in each document.
+
+    ``words`` [E]: the entries as the tokenisation reads them, a phrase being one; ``groups`` [E]: the group of each;
+    ``documents``: how many were read.
+    The others hold a row for each document and entry that stands in it: ``document`` [P] (the document's row in the
+    score table, rising), ``word`` [P] (a place in ``words``) and ``count`` [P].
+    """
+
+    words: tuple[str, ...]
+    groups: tuple[str, ...]
+    documents: int
+    document: Array
+    word: Array
+    count: Array
+
+
+def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple[Scores, WordCounts]:
+    """Scores batches of documents, on all cores, and counts each word of the lexicon in the same pass."""
+    tables, parts, rows = [], [], 0
+    for table, pairs in in_order(lambda batch: _scored(batch, scoring, by_word=True), batches):
+        pairs[:, 0] += rows
+        tables.append(table)
+        parts.append(pairs)
+        rows += table.height
+    entries = scoring.lexicon.entries(scoring.tokens)
+    if not tables:
+        tables, parts = [score_texts(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}), scoring)], []
+    whole = np.concatenate([np.zeros((0, 3), dtype=np.int32), *parts])
+    words = WordCounts(
+        tuple(map(" ".join, entries)),
+        tuple(entries.values()),
+        rows,
+        *(np.ascontiguousarray(whole[:, column]) for column in range(3)),
+    )
+    return Scores.of(pl.concat(tables), scoring.describe()), words
+
+
 def score_collection(
-    collection: str | os.PathLike[str],
+    collection: Any,
     out: str | os.PathLike[str],
     scoring: Scoring,
     *,
@@ -130,12 +175,14 @@ def score_collection(
 ) -> int:
     """Scores a collection in one streaming pass over all cores into a Parquet file; returns the number of documents.
 
+    ``collection``: a path, ``irds:NAME``, ``{document: text}``, or a frame of polars or pandas.
     Memory stays at a few batches, whatever the collection's size (and eight bytes a document to find repeated ids).
     The file appears whole or not at all.
 
     ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it), into a folder of Parquet files whose rows are
     the same; ids are not compared over the whole collection, and a second call goes on where the first was stopped.
     """
+    (check_apart if engine == "ray" else check_outputs)([out], [collection])
     if engine == "ray":
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
@@ -144,7 +191,7 @@ def score_collection(
         return sum(one["rows"] for one in told)
     check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
-        return _write_scores(score_batches(scan_collection(collection), scoring), out, scoring, advance)
+        return _write_scores(score_batches(as_batches(collection), scoring), out, scoring, advance)
 
 
 def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, Any]:
@@ -182,12 +229,13 @@ def scores_as_asked(
     for name, value in {"lexicon": lexicon, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.settings.get(name, value) != value:
             found = scores.settings[name]
-            raise EvenrankError(f"--{name}: {value} was asked for, but the scores were made with {name} {found}")
+            raise EvenrankError(f"`{name}`: {value} was asked for, but the scores were made with {name} {found}")
     if poles is None:
         return scores
     pair = Lexicon("scores", scores.groups, (), (), None).with_poles(poles).poles
     assert pair is not None
-    return replace(scores, poles=pair, settings={**scores.settings, "poles": list(pair)})
+    settings = {name: value for name, value in scores.settings.items() if name != "poles_assumed"}
+    return replace(scores, poles=pair, settings={**settings, "poles": list(pair)})
 
 
 # --- the kernel's inputs -------------------------------------------------------------------------------------------
@@ -239,14 +287,14 @@ def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
     return keys, slots
 
 
-def _count(texts: pl.Series, scoring: Scoring) -> tuple[Array, Array, Array, Array]:
-    """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text."""
+def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
+    """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text, and (text, entry, count) [P, 3]."""
     # The compiler takes half a second to import, which an audit of scored documents need not wait for.
     from . import _kernel
 
     data, offsets = text_bytes(texts)
     keys, slots, node_keys, node_slots, node_entry, entry_group = _matcher(scoring.lexicon, scoring.tokens)
-    result: tuple[Array, Array, Array, Array] = _kernel.count_entries(
+    result: tuple[Array, Array, Array, Array, Array] = _kernel.count_entries(
         data,
         offsets[:-1],
         offsets[1:],
@@ -259,6 +307,7 @@ def _count(texts: pl.Series, scoring: Scoring) -> tuple[Array, Array, Array, Arr
         node_entry,
         entry_group,
         len(scoring.lexicon.groups),
+        by_word,
     )
     return result
 

@@ -13,6 +13,7 @@ import pyterrier as pt
 
 from evenrank.io import EvenrankError
 from evenrank.io.errors import shown
+from evenrank.io.ranges import check_ranges
 from evenrank.rankers.models import Kind, find_model, load, load_kernel
 from evenrank.rankers.protocol import Ranker
 
@@ -21,7 +22,7 @@ class EvenrankReranker(pt.Transformer):
     """Scores query and text of each row, and ranks each query's rows by it.
 
     ``ranker``: a Ranker, or a model as ``evenrank rerank`` takes it: a folder of a trained ranker, or a folder or
-    ``OWNER/NAME`` on the hub that sentence-transformers loads, with ``kind`` where its files do not tell it. Scores are
+    a name on the hub that sentence-transformers loads, with ``kind`` where its files do not tell it. Scores are
     computed in float32, and each depends on its own row alone.
 
     In: ``qid``, ``query``, ``docno`` and ``text_field``. Out: the same rows and columns with ``score`` and ``rank``
@@ -41,8 +42,7 @@ class EvenrankReranker(pt.Transformer):
         device: str | None = None,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise EvenrankError(f"batch size: expected 1 or more, found {batch_size}")
+        check_ranges(batch_size=batch_size)
         self.ranker = ranker if isinstance(ranker, Ranker) else _load(os.fspath(ranker), kind, device)
         self.batch_size = batch_size
         self.text_field = text_field

@@ -56,14 +56,18 @@ def _folded(text: str) -> str:
 
 
 def occurrences(needle: str, text: str) -> Iterator[int]:
-    """Where ``needle`` stands in ``text`` without cutting a word (of letters, digits and underscores) at either end."""
+    """Where ``needle`` stands in ``text`` without cutting a word at either end."""
     place = text.find(needle)
     while place >= 0:
-        end = place + len(needle)
-        begins = place == 0 or not (_in_word(needle[0]) and _in_word(text[place - 1]))
-        if begins and (end == len(text) or not (_in_word(needle[-1]) and _in_word(text[end]))):
+        if not cuts_word(text, place, place + len(needle)):
             yield place
         place = text.find(needle, place + 1)
+
+
+def cuts_word(text: str, start: int, end: int) -> bool:
+    """Whether text[start:end] begins or ends inside a word (of letters, digits and underscores)."""
+    begins = start == 0 or not (_in_word(text[start]) and _in_word(text[start - 1]))
+    return not (begins and (end == len(text) or not (_in_word(text[end - 1]) and _in_word(text[end]))))
 
 
 def _in_word(character: str) -> bool:
@@ -73,7 +77,8 @@ def _in_word(character: str) -> bool:
 def read_question_answers(identifier: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The answers of an ir_datasets data set whose queries carry some, to be matched in the passages judged relevant.
 
-    ``irds:msmarco-qna/dev`` is one. Returns ``query_id``, ``doc_id``, ``answer`` of each pair, and these passages
+    ``irds:msmarco-qna/dev`` is one (ir_datasets makes it of MS MARCO's passages and documents, which it fetches first:
+    tens of gigabytes). Returns ``query_id``, ``doc_id``, ``answer`` of each pair, and these passages
     (``doc_id``, ``text``). Raises EvenrankError for a data set without answers.
     """
     rows = [(query.query_id, answer) for query in irds.queries(identifier) for answer in _answers(identifier, query)]

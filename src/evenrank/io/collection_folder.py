@@ -7,10 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from .errors import InputError
-from .written import atomic_path
+from .written import atomic_path, make_folder
 
 SPLITS = ("train", "valid", "test")
+FILES = ("collection.tsv", "queries.tsv", *(f"queries.{split}.tsv" for split in SPLITS))
+"""What :func:`write_collection` writes, or removes, beside the judgements."""
 
 
 def write_collection(
@@ -22,11 +23,7 @@ def write_collection(
     ``doc_id``, ``relevance``. Texts without tabs and line ends. Each file appears whole or not at all. Returns the
     folder, which is made where it does not exist. Raises InputError where it cannot be written.
     """
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(target, f"cannot be made a folder: {error.strerror or error}") from None
+    target = make_folder(folder)
     _write_lines(collection, target / "collection.tsv", "\t")
     texts = queries.select("query_id", "text")
     _write_lines(texts, target / "queries.tsv", "\t")

@@ -42,6 +42,27 @@ class MissingExtraError(EvenrankError):
         super().__init__(f'{what} needs the extra [{extra}]: pip install "evenrank[{extra}]"')
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """A text without the control characters that would move a terminal's cursor or turn its text around."""
+    return _CONTROL.sub("�", text)
+
+
+def readable(name: str) -> str:
+    """The name of a file with escapes for what is not UTF-8 in it, as texts and tables can hold it."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+class UnknownNameError(EvenrankError, KeyError):
+    """A name that a result does not have; a KeyError too, as it is asked for in brackets."""
+
+    def __str__(self) -> str:
+        # A KeyError would quote it.
+        return str(self.args[0])
+
+
 def shown(value: object, limit: int = 60) -> str:
     """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
     text = str(value)

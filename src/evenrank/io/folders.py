@@ -6,7 +6,7 @@ import glob
 import os
 from pathlib import Path
 
-from .errors import InputError
+from .errors import InputError, reason_of
 from .files import file_system
 
 UNFINISHED = "_unfinished.json"
@@ -23,7 +23,11 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     elsewhere = file_system(name)
     if elsewhere is None:
         if os.path.isdir(name):
-            inside = sorted(entry.path for entry in os.scandir(name) if entry.is_file())
+            try:
+                with os.scandir(name) as entries:
+                    inside = sorted(entry.path for entry in entries if entry.is_file())
+            except OSError as error:
+                raise InputError(error.filename or name, f"cannot be read: {reason_of(error)}") from None
         elif os.path.lexists(name) or not glob.has_magic(name):
             return [name]
         else:

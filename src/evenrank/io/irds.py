@@ -31,11 +31,10 @@ def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
 
 def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
     """The documents that ``ids`` names, looked up rather than scanned; one that does not exist is left out."""
-    store = _load(identifier, "docs").docs_store()
-    rows = [
-        (item.doc_id, item.default_text())
-        for item in _guard(identifier, lambda: store.get_many_iter(ids.unique(maintain_order=True).to_list()))
-    ]
+    documents = _load(identifier, "docs")
+    wanted = ids.unique(maintain_order=True).to_list()
+    found = _guard(identifier, lambda: documents.docs_store().get_many_iter(wanted))
+    rows = [(item.doc_id, item.default_text()) for item in found]
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
 
 
@@ -59,9 +58,12 @@ def _load(identifier: str, kind: str) -> Any:
     name = identifier.removeprefix(_PREFIX)
     try:
         dataset = ir_datasets.load(name)
+        has_kind = getattr(dataset, f"has_{kind}")()
     except KeyError:
         raise EvenrankError(f"{identifier}: ir_datasets knows no data set {name!r}") from None
-    if not getattr(dataset, f"has_{kind}")():
+    except (OSError, RuntimeError) as error:
+        raise _unread(identifier, error) from None
+    if not has_kind:
         raise EvenrankError(f"{identifier}: this data set has no {kind}")
     return dataset
 
@@ -72,9 +74,16 @@ def _iterate(identifier: str, kind: str) -> Iterator[Any]:
 
 
 def _guard(identifier: str, start: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """What ``start()`` yields; a failed download becomes one line."""
+    """What ``start()`` yields; a failed download or a missing package becomes one line."""
     try:
         yield from start()
+    except ImportError as error:
+        # What ir_datasets leaves to be installed for some of its data sets; its words name the package.
+        raise InputError(identifier, " ".join(str(error).split())) from None
     except (OSError, RuntimeError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(identifier, f"cannot be fetched or read: {reason}") from None
+        raise _unread(identifier, error) from None
+
+
+def _unread(identifier: str, error: Exception) -> InputError:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return InputError(identifier, f"cannot be fetched or read: {reason}")

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import http.client
 import os
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from .errors import EvenrankError, InputError, shown
-from .written import atomic_path
+from .written import atomic_path, make_folder
 
 BASE_URL = "https://raw.githubusercontent.com"
 BASE_URL_VARIABLE = "EVENRANK_DATA_URL"
@@ -81,13 +82,20 @@ def public_data() -> dict[str, PublicData]:
     return {name: PublicData(name, tuple(files)) for name, files in sets.items()}
 
 
-def fetch(name: str, to: str | os.PathLike[str], *, base_url: str | None = None, timeout: float = 30) -> list[Path]:
+def fetch(
+    name: str,
+    to: str | os.PathLike[str],
+    *,
+    base_url: str | None = None,
+    timeout: float = 30,
+    total_timeout: float = 600,
+) -> list[Path]:
     """Fetches the files of a data set into the folder ``to`` (made where missing) and returns their paths.
 
     A file that is there already, with the right content, is left alone. ``base_url`` (or the environment variable
-    EVENRANK_DATA_URL) stands for GitHub; ``timeout``: seconds without an answer. Raises EvenrankError for an unknown
-    name, InputError for a file that cannot be fetched or written, that differs from its SHA-256, or that stands in the
-    way; files fetched before it stay.
+    EVENRANK_DATA_URL) stands for GitHub; ``timeout``: seconds without an answer; ``total_timeout``: seconds for
+    a file, however slowly it comes. Raises EvenrankError for an unknown name, InputError for a file that cannot be
+    fetched or written, that differs from its SHA-256, or that stands in the way; files fetched before it stay.
     """
     known = public_data()
     if name not in known:
@@ -95,15 +103,11 @@ def fetch(name: str, to: str | os.PathLike[str], *, base_url: str | None = None,
     base = base_url or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if urllib.parse.urlsplit(base).scheme not in ("http", "https"):
         raise EvenrankError(f"expected an address with http or https, found {shown(base)}")
-    folder = Path(to)
+    folder = make_folder(to)
     targets = [(file, folder / file.file_name) for file in known[name].files]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(folder, f"cannot be written: {error.strerror}") from None
     wanted = [(file, target) for file, target in targets if not _present(file, target)]
     for file, target in wanted:
-        content = _download(file, file.url(base), timeout)
+        content = _download(file, file.url(base), timeout, total_timeout)
         with atomic_path(target) as part:
             part.write_bytes(content)
     return [target for _, target in targets]
@@ -140,12 +144,12 @@ class _HttpOnly(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _download(file: PublicFile, url: str, timeout: float) -> bytes:
+def _download(file: PublicFile, url: str, timeout: float, total_timeout: float) -> bytes:
     """The file's content, checked; in memory, as the largest has a few megabytes."""
     opener = urllib.request.build_opener(_HttpOnly)
     try:
         with opener.open(url, timeout=timeout) as answer:
-            content: bytes = answer.read(file.bytes + 1)
+            content = _content(answer, file.bytes + 1, time.monotonic() + total_timeout)
     except urllib.error.HTTPError as error:
         error.close()
         raise InputError(url, f"cannot be fetched: status {error.code} {error.reason}") from None
@@ -153,6 +157,8 @@ def _download(file: PublicFile, url: str, timeout: float) -> bytes:
         raise InputError(url, f"cannot be fetched: {getattr(error.reason, 'strerror', None) or error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         raise InputError(url, f"cannot be fetched: {error or type(error).__name__}") from None
+    if content is None:
+        raise InputError(url, f"cannot be fetched: not whole after {total_timeout:g} s")
     if len(content) != file.bytes:
         found = "more" if len(content) > file.bytes else str(len(content))
         raise InputError(url, f"expected {file.bytes} bytes, found {found}: not kept")
@@ -160,3 +166,14 @@ def _download(file: PublicFile, url: str, timeout: float) -> bytes:
     if digest != file.sha256:
         raise InputError(url, f"expected the SHA-256 {file.sha256}, found {digest}: not kept")
     return content
+
+
+def _content(answer: http.client.HTTPResponse, size: int, end: float) -> bytes | None:
+    """Up to ``size`` bytes of an answer; None where they have not come at the moment ``end``."""
+    parts: list[bytes] = []
+    while size and (part := answer.read1(min(size, 1 << 20))):
+        if time.monotonic() > end:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import polars as pl
 
 from . import irds
+from .convert import qrels_table
 from .errors import InputError, shown
 from .files import line_blocks
 from .tables import Layout, first_repeat, parse_block
@@ -39,3 +41,11 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
             line=again["line"],
         )
     return table.drop("line")
+
+
+def as_qrels(given: Any, what: str = "`qrels`") -> pl.DataFrame:
+    """Judgements from a path, ``irds:NAME``, ``{query: {document: grade}}``, a frame or records such as Qrel.
+
+    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that holds none.
+    """
+    return read_qrels(given) if isinstance(given, str | os.PathLike) else qrels_table(given, what)

@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from .errors import EvenrankError, MissingExtraError, shown
 from .files import file_system, open_raw
 from .folders import UNFINISHED, joined, part_name
 from .progress import progress
+from .ranges import check_ranges
 from .shards import Shard
 from .written import write_text
 
@@ -35,9 +37,8 @@ class Cluster:
     def __post_init__(self) -> None:
         low, high = (self.workers, self.workers) if not isinstance(self.workers, tuple) else self.workers
         if low is not None and high is not None and not 1 <= low <= high:
-            raise EvenrankError(f"--workers: expected 1 or more, or two rising numbers, found {shown(self.workers)}")
-        if self.cpus < 0 or self.gpus < 0:
-            raise EvenrankError("cpus, gpus: expected 0 or more")
+            raise EvenrankError(f"`workers`: expected 1 or more, or two rising numbers, found {shown(self.workers)}")
+        check_ranges(workers=high, cpus=self.cpus, gpus=self.gpus)
 
 
 def parse_workers(text: str | None) -> int | tuple[int, int] | None:
@@ -49,14 +50,14 @@ def parse_workers(text: str | None) -> int | tuple[int, int] | None:
     except ValueError:
         numbers = []
     if len(numbers) not in (1, 2):
-        raise EvenrankError(f"--workers: expected a number, or two as 2:16, found {shown(text)}")
+        raise EvenrankError(f"`workers`: expected a number, or two as 2:16, found {shown(text)}")
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
 def check_engine(engine: str) -> None:
     """Raises EvenrankError for an unknown engine."""
     if engine not in ("local", "ray"):
-        raise EvenrankError(f"--engine: expected local or ray, found {shown(engine)}")
+        raise EvenrankError(f"`engine`: expected local or ray, found {shown(engine)}")
 
 
 def on_ray(
@@ -95,7 +96,7 @@ def _rows(done: Any) -> Iterator[Mapping[str, Any]]:
         # A fault in our code, which its traceback tells better.
         raise
     except RayError as error:
-        raise EvenrankError(f"--engine ray: {_last_line(error)}") from error
+        raise EvenrankError(f"`engine='ray'`: {_last_line(error)}") from error
 
 
 def _last_line(error: Exception) -> str:
@@ -112,7 +113,7 @@ def _connected() -> Any:
         import ray
         import ray.data
     except ImportError:
-        raise MissingExtraError("--engine ray", "ray") from None
+        raise MissingExtraError("`engine='ray'`", "ray") from None
     if not ray.is_initialized():
         where = os.environ.get("RAY_ADDRESS", "")
         try:
@@ -120,7 +121,7 @@ def _connected() -> Any:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except (OSError, RuntimeError, ValueError) as error:
             to = f" to RAY_ADDRESS={where}" if where else ""
-            raise EvenrankError(f"--engine ray: no connection{to}: {_last_line(error)}") from error
+            raise EvenrankError(f"`engine='ray'`: no connection{to}: {_last_line(error)}") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
@@ -175,11 +176,11 @@ def write_parts(
 
     ``write(shard, path)`` writes a part and tells of it (``rows`` among it). Parts appear whole or not at all; the same
     call, made again after an interruption, only writes those that are missing. Raises EvenrankError for a folder with
-    something else in it.
+    something else in it, and where a part that was written is not there at the end.
     """
     plan = json.dumps({**settings, "shards": [asdict(shard) for shard in shards]}, sort_keys=True)
     folder = os.fspath(out)
-    done = _begun(folder, plan)
+    done = _begun(folder, plan, form, len(shards))
     missing = [number for number in range(len(shards)) if number not in done]
     with progress("parts", len(shards), quiet=quiet) as advance:
         advance(len(done))
@@ -187,7 +188,7 @@ def write_parts(
             for told in on_ray(missing, _PartWork(list(shards), folder, form, write), cluster):
                 done[told["number"]] = told
                 advance(1)
-    _finish(folder, len(shards))
+    _finish(folder, form, done)
     return [done[number] for number in range(len(shards))]
 
 
@@ -209,19 +210,23 @@ class _PartWork:
             # A file without a row may be none of its form.
             _remove(path)
         # Behind the part itself: what is told of it says that it is there.
-        write_text(joined(self.folder, f"_told-{number:06d}.json"), json.dumps(told))
+        write_text(joined(self.folder, _told_name(number)), json.dumps(told))
         return told
 
 
-def _begun(folder: str, plan: str) -> dict[int, Mapping[str, Any]]:
-    """What was told of the parts that a folder holds already; makes it where it is not there."""
+def _begun(folder: str, plan: str, form: str, parts: int) -> dict[int, Mapping[str, Any]]:
+    """What was told of the parts that a folder holds already; makes it where it is not there.
+
+    A part is done where it is there and what was told of it can be read; otherwise it is written again.
+    """
     mark = joined(folder, UNFINISHED)
     names = _names(folder)
     if UNFINISHED in names:
+        _refuse_others(folder, names, form)
         if _read(mark) != plan:
             raise EvenrankError(f"{folder}: holds parts of another call; remove it, or write elsewhere")
-        told = (name for name in names if name.startswith("_told-"))
-        return {int(name[6:12]): json.loads(_read(joined(folder, name))) for name in told}
+        told = {number: _told(folder, number) for number in range(parts) if _told_name(number) in names}
+        return {number: one for number, one in told.items() if one and _is_there(one, number, form, names)}
     if names:
         raise EvenrankError(f"{folder}: expected a new or an empty folder, found files in it")
     elsewhere = file_system(folder)
@@ -233,11 +238,41 @@ def _begun(folder: str, plan: str) -> dict[int, Mapping[str, Any]]:
     return {}
 
 
+def _refuse_others(folder: str, names: list[str], form: str) -> None:
+    """Raises EvenrankError where a folder of parts holds what no call has written: through a link it would be written
+    elsewhere."""
+    known = re.compile(rf"_told-\d{{6}}\.json|part-\d{{6}}\.{form}|{re.escape(UNFINISHED)}|\..*\.part")
+    for name in names:
+        is_link = file_system(folder) is None and os.path.islink(joined(folder, name))
+        if is_link or not known.fullmatch(name):
+            raise EvenrankError(
+                f"{folder}: {'a link' if is_link else 'a file of something else'} is in it: {shown(name)}"
+            )
+
+
+def _told_name(number: int) -> str:
+    return f"_told-{number:06d}.json"
+
+
+def _told(folder: str, number: int) -> Mapping[str, Any] | None:
+    """What was told of a part; None where it cannot be read."""
+    try:
+        told = json.loads(_read(joined(folder, _told_name(number))))
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) and type(told.get("rows")) is int else None
+
+
+def _is_there(told: Mapping[str, Any], number: int, form: str, names: list[str]) -> bool:
+    """Whether the part that was told of is there; without a row there is none."""
+    return told["rows"] == 0 or part_name(number, form) in names
+
+
 def _names(folder: str) -> list[str]:
     elsewhere = file_system(folder)
     if elsewhere is None:
         if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise EvenrankError(f"{folder}: --engine ray writes a folder of parts, and this is a file")
+            raise EvenrankError(f"{folder}: `engine='ray'` writes a folder of parts, and this is a file")
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     system, place = elsewhere
     if not system.exists(place):
@@ -250,8 +285,13 @@ def _read(path: str) -> str:
         return stream.read().decode()
 
 
-def _finish(folder: str, parts: int) -> None:
-    for name in (*(f"_told-{number:06d}.json" for number in range(parts)), UNFINISHED):
+def _finish(folder: str, form: str, done: Mapping[int, Mapping[str, Any]]) -> None:
+    names = _names(folder)
+    for number, told in done.items():
+        if not _is_there(told, number, form, names):
+            # The same call writes it again.
+            raise EvenrankError(f"{joined(folder, part_name(number, form))}: was written, and is gone: run it again")
+    for name in (*map(_told_name, done), UNFINISHED):
         _remove(joined(folder, name))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .errors import EvenrankError, InputError, shown
+from .errors import EvenrankError, InputError, readable, shown
 from .files import line_blocks
 from .runs import RUN_LAYOUT, Run
 from .tables import first_repeat, parse_block
@@ -33,7 +33,7 @@ def run_chunks(run: str | os.PathLike[str] | Run | pl.DataFrame) -> tuple[Iterat
     they do not, for a line that is none of a run, and for a document that stands twice for a query.
     """
     if isinstance(run, str | os.PathLike):
-        return _ranked_chunks(run), os.path.basename(os.fspath(run))
+        return _ranked_chunks(run), readable(os.path.basename(os.fspath(run)))
     if isinstance(run, pl.DataFrame):
         run = Run.from_table(run)
     starts = spell_starts(run.table["query_id"])

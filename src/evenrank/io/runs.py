@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from .errors import EvenrankError, InputError, shown
+from .convert import run_table
+from .errors import InputError, readable, shown
 from .files import line_blocks
 from .tables import Layout, first_repeat, parse_block, pick
 from .written import atomic_path
@@ -45,6 +47,13 @@ class Run:
     name: str
     table: pl.DataFrame
     notes: tuple[str, ...] = field(default=())
+    source: str | None = field(default=None)
+    """The file that it was read from, for messages."""
+
+    @property
+    def described(self) -> str:
+        """The run in a message: its name, and its file where that has another name."""
+        return described(self.name, self.source)
 
     @property
     def queries(self) -> pl.Series:
@@ -52,30 +61,42 @@ class Run:
         return self.table["query_id"].filter(self.table["rank"] == 1)
 
     @classmethod
-    def from_table(
-        cls, table: pl.DataFrame, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()
-    ) -> Run:
-        """A run from a table with ``query_id``, ``doc_id`` and ``score``, in any row order.
+    def from_table(cls, table: Any, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()) -> Run:
+        """A run from ``{query: {document: score}}``, a frame of polars or pandas, or records such as ScoredDoc.
 
+        A frame has ``query_id``, ``doc_id`` and ``score`` (``qid``, ``docno`` too); rows may stand in any order.
         ``order="score"`` ranks by falling score, ties by falling document id, as trec_eval does;
         ``order="file"`` ranks by row order and sets the score to minus the position.
         Raises EvenrankError for a missing column, a repeated document or a score that is not finite.
         """
-        missing = [column for column in _COLUMNS if column not in table.columns]
-        if missing:
-            raise EvenrankError(f"run {name}: the table has no column {', '.join(missing)}")
-        table = table.select(
-            pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False)
-        )
-        if not table.height:
-            raise EvenrankError(f"run {name}: the run is empty")
-        if any(table.null_count().row(0)) or not table["score"].is_finite().all():
-            raise EvenrankError(f"run {name}: an id is missing or a score is not a finite number")
-        repeat = first_repeat(table, ["query_id", "doc_id"])
-        if repeat is not None:
-            query, doc, _ = table.row(repeat[1])
-            raise EvenrankError(f"run {name}: the document {shown(doc)} stands twice for the query {shown(query)}")
+        return cls._of(run_table(table, f"run {name}"), name, order, notes)
+
+    @classmethod
+    def _of(cls, table: pl.DataFrame, name: str, order: Order, notes: tuple[str, ...] = ()) -> Run:
         return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
+
+
+def as_run(given: Any, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
+    """A run from a path, from a :class:`Run`, or from what :meth:`Run.from_table` takes, under ``name``, else its own.
+
+    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that is no run.
+    """
+    if isinstance(given, Run):
+        return given if name is None else replace(given, name=name)
+    if isinstance(given, str | os.PathLike):
+        return read_run(given, name, order=order)
+    return Run._of(run_table(given, what), name or "run", order)
+
+
+def as_runs(given: Any, what: str = "`runs`") -> list[Run]:
+    """Several runs, by name or one after the other, each as :func:`as_run` takes it."""
+    if isinstance(given, Mapping):
+        return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
+    named = (Run, str, os.PathLike)
+    return [
+        as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{what}, number {number}")
+        for number, run in enumerate(given, 1)
+    ]
 
 
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
@@ -96,14 +117,23 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
             f" (first in line {earlier['line']})",
             line=again["line"],
         )
-    name = os.path.basename(os.fspath(path)) if name is None else name
+    name = readable(os.path.basename(os.fspath(path)) if name is None else name)
     notes: tuple[str, ...] = ()
     number = _query_numbers(table["query_id"])
     contradictions = _rank_contradictions(table, number)
     if contradictions:
         used = "scores" if order == "score" else "order of the file"
         notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
-    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes)
+    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes, os.fspath(path))
+
+
+def described(name: str, source: str | None) -> str:
+    """A run in a message.
+
+    >>> described("BM25", "runs/a.run"), described("a.run", "a.run"), described("BM25", None)
+    ('run BM25 (runs/a.run)', 'run a.run', 'run BM25')
+    """
+    return f"run {name}" if source in (None, name) else f"run {name} ({source})"
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
@@ -115,7 +145,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
         bad = run.table[column].filter(run.table[column].str.contains(r"^$|[ \t\r\n]"))
         if len(bad):
             raise InputError(path, f"cannot be written: {shown(bad[0])} as {column} is empty or holds white space")
-    tag = "_".join(run.name.split()) or "run"
+    tag = readable("_".join(run.name.split())) or "run"
     table = run.table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(path) as part:
         table.write_csv(part, include_header=False, separator=" ", quote_style="never")

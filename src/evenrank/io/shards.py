@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from .errors import EvenrankError, InputError
-from .files import is_gzip, open_parquet, open_raw
+from .files import is_gzip, open_parquet, open_raw, refuse_pipe
 from .folders import files_of
 from .texts import file_batches
 
@@ -30,10 +30,12 @@ def shards_of(path: str | os.PathLike[str], size: int = SHARD_BYTES) -> list[Sha
 
     Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
     """
-    if os.fspath(path).startswith("irds:"):
-        raise EvenrankError(f"{os.fspath(path)}: --engine ray reads files: TSV, JSONL or Parquet")
+    if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:"):
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else "`collection`"
+        raise EvenrankError(f"{name}: `engine='ray'` reads files: TSV, JSONL or Parquet")
     found = []
     for file in files_of(path):
+        refuse_pipe(file)
         with open_raw(file) as stream:
             if is_gzip(stream):
                 found.append(Shard(file, 0, -1))
@@ -46,7 +48,8 @@ def shards_of(path: str | os.PathLike[str], size: int = SHARD_BYTES) -> list[Sha
             while start < end or end == 0:
                 # A cut stands behind the end of a line.
                 stream.seek(min(start + size, end))
-                stream.readline()
+                while (part := stream.readline(1 << 20)) and not part.endswith(b"\n"):
+                    pass
                 stop = min(stream.tell(), end)
                 found.append(Shard(file, start, stop))
                 start = stop
@@ -58,13 +61,8 @@ def shards_of(path: str | os.PathLike[str], size: int = SHARD_BYTES) -> list[Sha
 
 
 def _row_groups(file: str, size: int) -> Iterator[Shard]:
-    import pyarrow as pa
-
-    try:
-        with open_parquet(file) as opened:
-            metadata = opened.metadata
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(file, f"damaged Parquet file ({str(error).splitlines()[0]})") from None
+    with open_parquet(file) as opened:
+        metadata = opened.metadata
     start = total = 0
     for group in range(metadata.num_row_groups):
         total += metadata.row_group(group).total_byte_size

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from . import irds
+from .convert import text_table
 from .errors import InputError, shown
-from .files import Block, line_blocks, open_binary, open_parquet, read_bytes
+from .files import Block, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
 from .folders import files_of
 from .tables import IdIndex, csv_drops, first_repeat, lines_of
 
@@ -22,6 +23,8 @@ _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
 _LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
+# White space as polars has it (Unicode's), for lines that are blank.
+_WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -44,6 +47,36 @@ def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
 def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
     return pl.concat(list(scan_texts(path, [ids])))
+
+
+def as_collection(given: Any, what: str = "`collection`") -> str | os.PathLike[str] | pl.DataFrame:
+    """A path as it is; ``{id: text}``, a frame or records as a table with ``doc_id`` and ``text``.
+
+    Raises EvenrankError, which begins with ``what``, for anything else.
+    """
+    return given if isinstance(given, str | os.PathLike) else text_table(given, what)
+
+
+def as_batches(given: Any, what: str = "`collection`") -> Iterator[pl.DataFrame]:
+    """The documents of a collection (see :func:`as_collection`), or of an iterable of frames, in batches."""
+    if isinstance(given, str | os.PathLike):
+        return scan_collection(given)
+    if isinstance(given, Iterable) and not isinstance(given, pl.DataFrame | Mapping):
+        whole = iter(given)
+        first = next(whole, None)
+        if first is None or isinstance(first, pl.DataFrame):
+            return (text_table(frame, what) for frame in ([] if first is None else itertools.chain([first], whole)))
+        # A frame of pandas is iterable too; an iterator has lost its first.
+        given = itertools.chain([first], whole) if whole is given else given
+    return iter([text_table(given, what)])
+
+
+def as_queries(given: Any, what: str = "`queries`") -> pl.DataFrame:
+    """Queries, ``query_id`` and ``text``, from a path, ``{id: text}``, a frame or records.
+
+    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that cannot be used.
+    """
+    return read_queries(given) if isinstance(given, str | os.PathLike) else text_table(given, what, "query_id")
 
 
 def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
@@ -130,8 +163,7 @@ def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: between two places (bytes, of Parquet row groups) only."""
-    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
-        raise InputError(path, "expected a file, found a pipe: texts may be read more than once")
+    refuse_pipe(path)
     if _is_parquet(path):
         yield from _parquet_batches(path, id_column, span)
         return
@@ -140,16 +172,21 @@ def file_batches(
         # A part of a file is of the form that its beginning says.
         parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
     lines = 0
+    first = True
     for block in line_blocks(path, span=span):
-        parse = parse or _parser(block)
         lines += block.lines
-        yield parse(path, block, id_column)
+        if parse is None and not block.data.decode().strip(_WHITE):
+            continue
+        parse = parse or _parser(block)
+        # Names of columns stand in the first line that is not blank.
+        yield parse(path, block, id_column, first and (span is None or span[0] == 0))
+        first = False
     if lines == 1 and parse is _parse_tsv and _LONE_CR.search(block.data):
         raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
 
 
-def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str], pl.DataFrame]:
-    return _parse_jsonl if block.data.lstrip()[:1] == b"{" else _parse_tsv
+def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
+    return _parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
 
 
 def _is_parquet(path: str | os.PathLike[str]) -> bool:
@@ -157,7 +194,7 @@ def _is_parquet(path: str | os.PathLike[str]) -> bool:
         return read_bytes(path, stream, 4) == _PARQUET_MAGIC
 
 
-def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
     schema = {id_column: pl.String, "text": pl.String}
     try:
         table = pl.read_csv(
@@ -165,9 +202,10 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
         )
         # Polars takes a line without a tab for an id with an empty text: count the tabs.
         if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
-            if block.first_line == 1:
+            if first:
                 table = table[_header_rows(table) :]
-            if not (table[id_column] == "").any():
+            # A line of white space alone is no document, whatever stands beside it.
+            if not (table[id_column].str.strip_chars() == "").any():
                 return table
     except pl.exceptions.PolarsError:
         pass
@@ -187,7 +225,7 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str) -> pl
             line=line,
         )
     table = lines.select(id_column, "text")
-    return table[_header_rows(table) :] if block.first_line == 1 else table
+    return table[_header_rows(table) :] if first else table
 
 
 def _header_rows(table: pl.DataFrame) -> int:
@@ -198,7 +236,7 @@ def _header_rows(table: pl.DataFrame) -> int:
     return int(first.lower() in _IDS and text.lower() in _TEXTS)
 
 
-def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
     try:
         rows = [_json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
         return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
@@ -236,40 +274,32 @@ def _json_row(value: Any) -> tuple[str, str]:
 def _parquet_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None
 ) -> Iterator[pl.DataFrame]:
-    import pyarrow as pa
-
-    try:
-        with open_parquet(path) as file:
-            names = file.schema_arrow.names
-            row_id = next((name for name in _IDS if name in names), None)
-            text = next((name for name in _TEXTS if name in names), None)
-            if row_id is None or text is None:
-                raise InputError(
-                    path,
-                    f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)}, found {', '.join(names)}",
-                )
-            columns = [row_id, text] + (["title"] if "title" in names else [])
-            first, end = span or (0, file.num_row_groups)
-            start = sum(file.metadata.row_group(group).num_rows for group in range(first))
-            for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
-                # Parquet says which columns are UTF-8, pyarrow and polars believe it.
-                part.validate(full=True)
-                table = pl.from_arrow(pa.table(part))
-                assert isinstance(table, pl.DataFrame)
-                for name, kind in table.schema.items():
-                    if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
-                        raise InputError(path, f"expected text in the column {name}, found {kind}")
-                table = table.select(
-                    pl.col(row_id).cast(pl.String).alias(id_column),
-                    _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
-                )
-                bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
-                if bad.height:
-                    raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
-                start += table.height
-                yield table
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(path, f"damaged Parquet file ({str(error).splitlines()[0]})") from None
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        row_id = next((name for name in _IDS if name in names), None)
+        text = next((name for name in _TEXTS if name in names), None)
+        if row_id is None or text is None:
+            raise InputError(
+                path,
+                f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)}, found {', '.join(names)}",
+            )
+        columns = [row_id, text] + (["title"] if "title" in names else [])
+        first, end = span or (0, file.num_row_groups)
+        start = sum(file.metadata.row_group(group).num_rows for group in range(first))
+        for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
+            table = polars_table(path, part)
+            for name, kind in table.schema.items():
+                if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
+                    raise InputError(path, f"expected text in the column {name}, found {kind}")
+            table = table.select(
+                pl.col(row_id).cast(pl.String).alias(id_column),
+                _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
+            )
+            bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
+            if bad.height:
+                raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+            start += table.height
+            yield table
 
 
 def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:

@@ -4,7 +4,7 @@ Importing this package makes our measures known to ir_measures.
 """
 
 from .background import BACKGROUND_DEPTH, Background
-from .evaluate import DELTA, Evaluation, Missing
+from .evaluate import DELTA, MISSING_LIMIT, Evaluation, Lacking, Missing
 from .lists import RankedLists
 from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import delta_aprf, nprf, pairwise_wins, prf
@@ -35,6 +35,7 @@ __all__ = [
     "BIAS_MEASURES",
     "CUTOFF",
     "DELTA",
+    "MISSING_LIMIT",
     "ARaB",
     "AbsARaB",
     "AbsoluteDeltaAPRF",
@@ -44,6 +45,7 @@ __all__ = [
     "DeltaAPRF",
     "Evaluation",
     "FaiRR",
+    "Lacking",
     "LinearMeasure",
     "Missing",
     "NFaiRR",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import polars as pl
 from evenrank.io import EvenrankError, InputError, irds, read_texts
 from evenrank.io.answers import match_answers, read_question_answers
 from evenrank.io.errors import shown
-from evenrank.io.squad import load_squad, paragraphs, read_answers
+from evenrank.io.squad import Placed, load_squad
 
 Array = np.ndarray[Any, Any]
 # What str.split() calls white space, as a class of the table engine's regular expressions.
@@ -34,10 +34,11 @@ class AnswerPositions:
     ``token`` (the word that the answer begins in, from 0; words are separated by white space), ``tokens`` (the
     passage's words), ``position`` = token / tokens, in [0, 1). Several matches of a pair are several rows.
     unmatched: ``query_id``, ``doc_id``, ``answer`` without a match, which no figure contains.
+    placed: what was done to the answers of a SQuAD file that do not stand where it says; None for other answers.
 
     When it misleads: it describes the passages, not a ranker: early answers in a collection become a bias only where a
     ranker learns from them. Every match counts, so a short answer ("he", "1990") is found at places that answer
-    nothing; ``--annotated`` takes the annotated place alone. Short passages pull relative starts towards 0: compare
+    nothing; ``annotated`` takes the annotated place alone. Short passages pull relative starts towards 0: compare
     with :meth:`uniform`, not with 1/2.
 
     Worked example: the answer is the third of four words, so its place is 2/4.
@@ -53,6 +54,7 @@ class AnswerPositions:
 
     table: pl.DataFrame
     unmatched: pl.DataFrame
+    placed: Placed | None = None
 
     @property
     def pairs(self) -> int:
@@ -73,6 +75,11 @@ class AnswerPositions:
     def mean_token(self) -> float:
         """The mean absolute start, in words from 0."""
         return _mean(self.table["token"].to_numpy())
+
+    @property
+    def mean_tokens(self) -> float:
+        """The mean length in words of the passages that have an answer in place, each passage once."""
+        return _mean(self.table.unique("doc_id", maintain_order=True)["tokens"].to_numpy())
 
     @property
     def first_third(self) -> float:
@@ -111,16 +118,16 @@ class AnswerPositions:
         """Figures and histograms as JSON values."""
         uniform = self.uniform() if self.table.height else {"mean": None, "first_third": None}
         figures = {"mean": self.mean, "first_third": self.first_third, "ks": self.ks, "mean_token": self.mean_token}
-        lengths = self.table["tokens"].to_numpy()
         return {
             "matches": self.table.height,
             "pairs": self.pairs,
             "queries": self.table["query_id"].n_unique(),
             "passages": self.table["doc_id"].n_unique(),
             "unmatched": self.unmatched.height,
+            "answer_places": None if self.placed is None else self.placed.to_dict(),
             **{name: _known(value) for name, value in figures.items()},
             "median_token": _known(float(np.median(self.table["token"].to_numpy())) if self.table.height else np.nan),
-            "mean_tokens": _known(_mean(lengths)),
+            "mean_tokens": _known(self.mean_tokens),
             "uniform": uniform,
             "relative": self.relative_histogram(),
             "absolute": self.absolute_histogram(),
@@ -173,10 +180,10 @@ def positions_of(
 ) -> AnswerPositions:
     """Answer positions of a SQuAD file, or of an ir_datasets data set with answers (``irds:msmarco-qna/dev``).
 
-    Every match of an answer's text in its passage counts [POS], and the annotated place, whatever it is;
-    ``annotated``: that alone. ``collections``: where the passages' texts come from instead of the file itself (by
-    document id): the answers are matched there, and the annotated places say nothing. Raises EvenrankError where no
-    answer stands in its passage.
+    Every match of an answer's text in its passage counts [POS], and the annotated place, whatever it is (put right
+    where the text is not there, see :func:`evenrank.io.squad.load_squad`); ``annotated``: that alone. ``collections``:
+    where the passages' texts come from instead of the file itself (by document id): the answers are matched there, and
+    the annotated places say nothing. Raises EvenrankError where no answer stands in its passage.
     """
     if annotated and collections:
         raise EvenrankError("annotated places are places in the file's own texts, not in a collection's")
@@ -184,31 +191,26 @@ def positions_of(
         if annotated:
             raise EvenrankError(f"{source}: the answers of a data set have no annotated places")
         wanted, passages = read_question_answers(os.fspath(source))
-        spans = None
+        spans = placed = None
     else:
-        spans = read_answers(source)
-        wanted, passages = spans.select("query_id", "doc_id", "answer"), _own_texts(source)
+        found = load_squad(source)
+        spans, passages, placed = found.answers(), found.passages(), found.placed
+        lost = pl.DataFrame(placed.left_out, dict.fromkeys(("query_id", "doc_id", "answer"), pl.String), orient="row")
+        wanted = pl.concat([spans.select(lost.columns), lost])
     if collections:
-        passages, spans = _texts(collections, wanted["doc_id"]), None
+        passages, spans, placed = _texts(collections, wanted["doc_id"]), None, None
     if annotated and spans is not None:
-        found = answer_positions(spans, passages)
+        positions = answer_positions(spans, passages, lost)
     else:
         matches, unmatched = match_answers(wanted, passages)
         if spans is not None:
             # Nothing annotated is unmatched, though its place may cut a word.
-            matches, unmatched = pl.concat([spans, matches]), unmatched.clear()
-        found = answer_positions(matches, passages, unmatched)
-    if not found.table.height:
+            unmatched = unmatched.join(spans, on=unmatched.columns, how="anti", maintain_order="left")
+            matches = pl.concat([spans, matches])
+        positions = answer_positions(matches, passages, unmatched)
+    if not positions.table.height:
         raise InputError(source, f"no answer stands in its passage ({wanted.height} were looked for)")
-    return found
-
-
-def _own_texts(source: str | os.PathLike[str]) -> pl.DataFrame:
-    texts: dict[str, str] = {}
-    for doc_id, paragraph in paragraphs(load_squad(source)):
-        if texts.setdefault(doc_id, paragraph["context"]) != paragraph["context"]:
-            raise InputError(source, f"two paragraphs have the document id {shown(doc_id)} and different texts")
-    return pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())}, {"doc_id": pl.String, "text": pl.String})
+    return replace(positions, placed=placed)
 
 
 def _texts(collections: Sequence[str | os.PathLike[str]], ids: pl.Series) -> pl.DataFrame:

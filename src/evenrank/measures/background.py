@@ -34,6 +34,12 @@ class Background:
     depth: int
 
     @property
+    def all_neutral(self) -> bool:
+        """Whether every document counts as neutral: then NFaiRR is 1 in any order of them."""
+        documents = np.arange(self.neutrality.shape[1]) < self.lengths[:, None]
+        return bool((self.neutrality[documents] >= 1).all())
+
+    @property
     def table(self) -> pl.DataFrame:
         """The background documents: ``query_id`` and ``doc_id``."""
         return self.run.table.filter(pl.col("rank") <= self.depth).select("query_id", "doc_id")
@@ -45,7 +51,7 @@ class Background:
         if (place < 0).any():
             lacking = queries.gather(np.flatnonzero(place < 0))
             raise EvenrankError(
-                f"the background {self.name} has no documents for the query {shown(lacking[0])}"
+                f"{self.run.described}, the background, has no documents for the query {shown(lacking[0])}"
                 f" ({len(lacking)} of {len(queries)} queries are missing)"
             )
         ordered = self._ordered if cutoff <= _KEPT_DEPTH else self._best(cutoff)

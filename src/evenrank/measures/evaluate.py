@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank._wording import are, counted
 from evenrank.io.errors import EvenrankError, shown
 from evenrank.io.runs import Run
 from evenrank.io.scores import REST, Magnitude, Scores, bias_labels
@@ -22,7 +24,37 @@ from .lists import Array, RankedLists, expand
 from .passed_through import PassedThrough
 
 Missing = Literal["error", "skip", "neutral"]
+MISSING_LIMIT = 0.1
+"""The largest share of documents without text that an audit puts up with, unless it is told otherwise."""
 TIE_DRAWS = 200
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """The documents without scores where a run lacks most of them.
+
+    ``documents`` of the ``total`` in the first ``depth`` ranks of all queries together (None: in the whole lists) have
+    none; ``first``: their first ids, no more than six; ``queries``: so many have no document with scores at all.
+    """
+
+    documents: int
+    total: int
+    depth: int | None
+    queries: int
+    first: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Their share, from 0 to 1."""
+        return self.documents / self.total
+
+    @property
+    def place(self) -> str:
+        """Where they are, in words: ``in the first 10 ranks``."""
+        if self.depth is None:
+            return "in all lists"
+        return f"in the first {self.depth} ranks" if self.depth > 1 else "at the first rank"
 
 
 class Evaluation:
@@ -55,19 +87,24 @@ class Evaluation:
         self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
         # The row of the run's table that stands at each place of the lists; None where they are the same.
         self.rows: Array | None = None
+        # The queries [Q] whose order is not known, and so no utility: a reference ranking's without a known document.
+        self.undecided: Array | None = None
 
     def neutral_first(self) -> Evaluation:
         """The same candidates by falling neutrality, then in the run's own order: a reference ranking."""
-        lists = self.scored_lists
-        # Neutralities as their rank among all, worked out once a document rather than once a row; 1 for one unknown.
-        _, code = np.unique(np.append(self._scores.table["neutrality"].to_numpy(), 1.0), return_inverse=True)
-        order = lists.falling(code.astype(np.int32)[self._kept_documents])
+        lists = self.lists
+        # Neutralities as their rank among all, worked out once a document rather than once a row. The last code is
+        # that of a document without scores: neutral, or behind all others where it is skipped.
+        known = self._scores.table["neutrality"].to_numpy()
+        _, code = np.unique(np.append(known, -1.0 if self._kept is not None else 1.0), return_inverse=True)
+        order = lists.falling(code.astype(np.int32)[self.document])
         other = Evaluation(
             self.run, self.scores, self.qrels, missing=self.missing, background=self.background, seed=self.seed
         )
-        other.rows = order if self._kept is None else self._kept[order].astype(np.int32)
+        other.rows = order
         other.lists = RankedLists(lists.offsets, -lists.places().astype(np.float64))
-        other.document = self.document[other.rows]
+        other.document = self.document[order]
+        other.undecided = self.scored_lists.lengths == 0
         if self.qrels is not None:
             place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
             place_of_row[other.rows] = np.arange(len(order), dtype=np.int32)
@@ -102,20 +139,59 @@ class Evaluation:
     @functools.cached_property
     def _kept(self) -> Array | None:
         """The documents [N'] that bias measures look at: all (None), or with ``missing="skip"`` those with scores."""
+        if self.scores is None:
+            return None
         lost = self.document < 0
         if self.missing == "error" and lost.any():
             absent = self.run.table["doc_id"].filter(pl.Series(lost)).unique(maintain_order=True)
             raise EvenrankError(
-                f"run {self.run.name}: {len(absent)} of its documents are not in the collection:"
-                f" {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''}"
-                " (--missing skip or neutral goes on)"
+                f"{self.run.described}: {len(absent)} of its {self.run.table['doc_id'].n_unique()} documents are not in"
+                f" {self._scores.source}: {', '.join(map(shown, absent[:5]))}{', …' if len(absent) > 5 else ''}"
+                " (`missing='skip'` or `missing='neutral'` goes on)"
             )
         return np.flatnonzero(~lost) if self.missing == "skip" and lost.any() else None
 
-    @functools.cached_property
-    def missing_documents(self) -> int:
-        """How many of the run's rows hold a document without scores."""
-        return int((self.document < 0).sum())
+    def lacking(self, measures: Sequence[Measure] = (), depths: Sequence[int] = ()) -> Lacking | None:
+        """The documents without scores, where their share is largest; None where every document has scores.
+
+        Looked at are the first ranks down to the cutoff of each bias measure and to ``depths``, and the whole lists: a
+        first page without texts is none the better for a well-known tail.
+        """
+        if self.scores is None:
+            return None
+        lost = self.document < 0
+        if not lost.any():
+            return None
+        cutoffs = {m.params["cutoff"] for m in measures if registry.is_bias(m) and "cutoff" in m.params}
+        ids = self.run.table["doc_id"] if self.rows is None else self.run.table["doc_id"].gather(self.rows)
+        found = []
+        for depth in [None, *sorted({*cutoffs, *depths})]:
+            if depth is None:
+                places = np.arange(len(lost))
+            else:
+                places, _ = expand(self.lists.offsets[:-1], np.minimum(self.lists.lengths, depth))
+            found.append((int(lost[places].sum()), len(places), depth, places))
+        count, total, depth, places = max(found, key=lambda one: one[0] / one[1])
+        known = np.add.reduceat(~lost, self.lists.offsets[:-1], dtype=np.int64)
+        first = ids.gather(places[lost[places]]).unique(maintain_order=True)[:6]
+        return Lacking(count, total, depth, int((known == 0).sum()), tuple(first))
+
+    def check_missing(
+        self, limit: float = MISSING_LIMIT, measures: Sequence[Measure] = (), depths: Sequence[int] = ()
+    ) -> Lacking | None:
+        """:meth:`lacking`; raises EvenrankError where their share is above ``limit``."""
+        # Accessed for its error: with missing="error" no document may lack scores.
+        _ = self._kept
+        lacking = self.lacking(measures, depths)
+        if lacking is None or lacking.share <= limit:
+            return lacking
+        lost = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place}"
+        first = f"{', '.join(map(shown, lacking.first[:5]))}{', …' if len(lacking.first) > 5 else ''}"
+        raise EvenrankError(
+            f"{self.run.described}: {lost} ({_percent(lacking.share)}) {are(lacking.documents)} not in"
+            f" {self._scores.source}: {first} (`missing='{self.missing}'` puts up with {_percent(limit)};"
+            " `missing_limit` sets that share)"
+        )
 
     @functools.cached_property
     def scored_lists(self) -> RankedLists:
@@ -146,7 +222,7 @@ class Evaluation:
     @property
     def _scores(self) -> Scores:
         if self.scores is None:
-            raise EvenrankError("bias measures need a score table: give --collection or --scores")
+            raise EvenrankError("bias measures need a score table: give `collection` or `scores`")
         return self.scores
 
     def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
@@ -170,7 +246,7 @@ class Evaluation:
     def judgements(self) -> pl.DataFrame:
         """``query_id``, ``doc_id`` and ``relevance``. Raises EvenrankError where there are none."""
         if self.qrels is None:
-            raise EvenrankError("utility and pairwise measures need --qrels")
+            raise EvenrankError("utility and pairwise measures need `qrels`")
         return self.qrels
 
     @functools.cached_property
@@ -234,7 +310,14 @@ class Evaluation:
             first, second = self.poles_prf(measure)
             return first - second
         exact = native.in_run_order(measure)
-        return exact(self.hits) if exact else self._elsewhere.values(measure)
+        return self._decided(exact(self.hits) if exact else self._elsewhere.values(measure))
+
+    def _decided(self, utility: Array) -> Array:
+        """Values [J] of utility, NaN for the queries whose order is not known."""
+        if self.undecided is None or not self.undecided.any():
+            return utility
+        unknown = self.queries.filter(pl.Series(self.undecided))
+        return np.where(self.judged.is_in(unknown.implode()).to_numpy(), np.nan, utility)
 
     def _linear(self, measure: Measure) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, a factor [Q], and the documents' values [N'], of a measure that adds up."""
@@ -257,6 +340,41 @@ class Evaluation:
             return weights, defined, self.neutrality
         form = exposure.rab_weights if measure.NAME == "RaB" else exposure.arab_weights
         return form(weighed, depth), defined, self.magnitude(measure["magnitude"], measure["poles"])
+
+    def document_weights(self, measure: Measure, *, random: bool = False) -> Array:
+        """What each document [D] of the score table weighs in a measure that adds up: the measure of the whole run is
+        Σ weight × value of the document, over documents with scores.
+
+        ``random``: in the expectation over random orders of the same candidates.
+        """
+        weights, scale, _ = self._linear(measure)
+        defined = ~np.isnan(scale)
+        # An average over the queries that have a value, as the run's figure is.
+        weights = weights * np.where(defined, scale, 0.0)[:, None] / max(1, int(defined.sum()))
+        return self._spread(weights, random=random)
+
+    def appearances(self, cutoff: int, *, random: bool = False) -> Array:
+        """How often each document [D] of the score table stands in the first ``cutoff`` ranks of the scored lists."""
+        lengths = self.scored_lists.lengths
+        depth = max(1, min(cutoff, int(lengths.max(initial=1))))
+        return self._spread((np.arange(depth) < lengths[:, None]).astype(np.float64), random=random)
+
+    def _spread(self, weights: Array, *, random: bool) -> Array:
+        """The sum [D] of the ``weights`` [Q, k] of the ranks that each document of the score table holds."""
+        lists, documents = self.scored_lists, self._kept_documents
+        total = np.zeros(self._scores.table.height)
+        if random:
+            # Every document of a list holds every rank as often. In pieces, as the lists may be millions of rows.
+            of_list = weights.sum(axis=1) / np.maximum(lists.lengths, 1)
+            rows = (np.arange(start, min(start + _PIECE, len(documents))) for start in range(0, len(documents), _PIECE))
+            parts: Iterable[tuple[Array, Array]] = ((places, of_list[lists.query_of(places)]) for places in rows)
+        else:
+            places, query = expand(lists.offsets[:-1], np.minimum(lists.lengths, weights.shape[1]))
+            parts = [(places, weights[query, places - lists.offsets[query]])]
+        for places, of_row in parts:
+            known = documents[places] >= 0
+            total += np.bincount(documents[places][known], of_row[known], minlength=len(total))
+        return total
 
     def group_prf(self, measure: Measure, group: str, *, tie_weight: float = 1.0) -> Array:
         """PRF [Q] of one group's clicked documents."""
@@ -309,8 +427,8 @@ class Evaluation:
             return first if measure.NAME == "APRF" else first - second
         expectation = native.expected(measure)
         if expectation is None:
-            return self._elsewhere.mean(measure, TIE_DRAWS, random=random)
-        return expectation(self._all_tied_hits if random else self.hits)
+            return self._decided(self._elsewhere.mean(measure, TIE_DRAWS, random=random))
+        return self._decided(expectation(self._all_tied_hits if random else self.hits))
 
     @property
     def _all_tied_hits(self) -> utility.Hits:
@@ -365,8 +483,10 @@ class Evaluation:
             return lose[0] - lose[1], win[0] - win[1]
         exact = native.of_order(measure)
         if exact is not None:
-            return exact(self.hits.ties_broken(best=False)), exact(self.hits.ties_broken(best=True))
-        return self._elsewhere.bounds(measure)
+            low, high = (exact(self.hits.ties_broken(best=best)) for best in (False, True))
+        else:
+            low, high = self._elsewhere.bounds(measure)
+        return self._decided(low), self._decided(high)
 
     @property
     def _elsewhere(self) -> PassedThrough:
@@ -384,6 +504,10 @@ class Evaluation:
     def mean_draws(self, measure: Measure, *, random: bool = False) -> Array:
         """The run's mean value in each of 200 random orders of tied documents (of all candidates)."""
         return np.array([np.nanmean(draw) for draw in self._draws(measure, random=random)])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
 
 
 def _sums(weights: Array, values: Array) -> Array:

@@ -76,7 +76,7 @@ def prf(wins: Wins, in_group: Array, queries: int, *, tie_weight: float = 1.0) -
 
 
 def nprf(wins: Wins, in_group: Array, queries: int) -> Array:
-    """nPRF of one group for each query [Q]: sqrt of the mean of R_j² 1[R_j ≥ R_k] over its pairs [IBBR, eq. 4]."""
+    """nPRF of one group for each query [Q]: sqrt of the mean of R_j² 1[R_j ≥ R_k] over its pairs [IBBR, eq. 3]."""
     return np.sqrt(_mean_share(wins, in_group, queries, wins.score**2 * (wins.strict + wins.tied)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from ir_measures.util import QrelsConverter, RunConverter
 
 from evenrank.io.errors import EvenrankError
 from evenrank.io.runs import Run
-from evenrank.io.scores import Scores, read_scores
+from evenrank.io.scores import Scores, as_scores
 
 from .background import BACKGROUND_DEPTH
-from .evaluate import Evaluation, Missing
+from .evaluate import MISSING_LIMIT, Evaluation, Missing
 from .registry import BIAS_MEASURES, BiasMeasure, GroupValue
 
 
@@ -30,32 +29,33 @@ class _Active:
     background: Run | None = None
     background_depth: int = BACKGROUND_DEPTH
     missing: Missing = "error"
+    missing_limit: float = MISSING_LIMIT
 
 
 _active = _Active()
 
 
 def set_scores(
-    scores: Scores | pl.DataFrame | str | os.PathLike[str] | None,
+    scores: Any,
     *,
     background: Run | None = None,
     background_depth: int = BACKGROUND_DEPTH,
     missing: Missing = "error",
+    missing_limit: float = MISSING_LIMIT,
 ) -> None:
     """Says which score table (or score file) the measures use when ir_measures calls them, until the next call.
 
     ``background``: the run against which NFaiRR is normalised; without one, each run is its own background.
+    ``missing_limit``: the largest share of documents without scores that ``missing`` "skip" and "neutral" put up with;
+    above it, EvenrankError.
     """
     global _active
-    if isinstance(scores, pl.DataFrame):
-        scores = Scores.of(scores)
-    elif isinstance(scores, str | os.PathLike):
-        scores = read_scores(scores)
-    _active = _Active(scores, background, background_depth, missing)
+    active = None if scores is None else as_scores(scores)
+    _active = _Active(active, background, background_depth, missing, missing_limit)
 
 
 @contextmanager
-def using_scores(scores: Scores | pl.DataFrame | str | os.PathLike[str], **settings: Any) -> Iterator[None]:
+def using_scores(scores: Any, **settings: Any) -> Iterator[None]:
     """:func:`set_scores` for the length of a ``with`` block."""
     global _active
     before = _active
@@ -82,8 +82,10 @@ class EvenrankEvaluator(Evaluator):  # type: ignore[misc]
         table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
         settings: dict[str, Any] = {"missing": active.missing}
         evaluation = Evaluation(Run.from_table(table), active.scores, self.qrels, **settings)
+        evaluation.check_missing(active.missing_limit, self.measures)
         if any(measure.NAME == "NFaiRR" for measure in self.measures):
             of = Evaluation(active.background, active.scores, **settings) if active.background else evaluation
+            of.check_missing(active.missing_limit, (), [active.background_depth])
             evaluation.background = of.as_background(of.run.name, active.background_depth)
         for measure in self.measures:
             if measure.NAME in ("DeltaAPRF", "|DeltaAPRF|"):

@@ -12,6 +12,7 @@ from ir_measures.measures import ParamInfo, register
 from ir_measures.measures.base import Agg
 
 from evenrank.io.errors import EvenrankError, shown
+from evenrank.io.ranges import LARGEST
 from evenrank.io.scores import MAGNITUDES, Scores
 
 Better = Literal["higher", "nearer zero"]
@@ -106,7 +107,7 @@ class LinearMeasure(BiasMeasure):
     A subclass gives the weights and the values; ties, the reference rankings, intervals and tests follow from them.
     It names the measure (``__name__``, ``NAME``, ``PRETTY_NAME``) and its parameters (``SUPPORTED_PARAMS``, with
     :data:`CUTOFF` for ``@k``); :func:`evenrank.measures.add_measure` makes it known by name.
-    ``unknown``: the value of a document without scores (``--missing neutral``).
+    ``unknown``: the value of a document without scores (``missing="neutral"``).
     """
 
     SUPPORTED_PARAMS = {"cutoff": CUTOFF}
@@ -154,7 +155,7 @@ class _ARaB(BiasMeasure):
 
     Opposite queries cancel in the mean; AbsARaB keeps them.
 
-    When it misleads: as RaB, and it is mostly about the first ranks: with cutoff 10 the first document alone has 29 %
+    When it misleads: as RaB, and it is mostly about the first ranks: with cutoff 10 the first document alone has 29%
     of the weight, so a tie or a single odd passage at the top moves it much. It does not know relevance: if the
     documents that answer speak of one group, a perfect ranking leans towards it.
 
@@ -266,7 +267,7 @@ class _NFaiRR(_FaiRR):
 class _APRF(BiasMeasure):
     """
     Pairwise ranking fairness of one group: the share of pairs of a clicked document of the group and a document that
-    is not clicked in which the clicked one scores at least as high, averaged over queries [BEU19; IBBR, eq. 2–3].
+    is not clicked in which the clicked one scores at least as high, averaged over queries [BEU19; IBBR, eq. 2].
 
     Ties count as wins, so a constant scorer gets 1: look at the tie mean beside it.
 
@@ -295,7 +296,7 @@ class _APRF(BiasMeasure):
 
 class _DeltaAPRF(BiasMeasure):
     """
-    ΔA-PRF: the mean PRF of the first pole minus that of the second, signed [IBBR, §2.2]. 0: clicked documents of both
+    ΔA-PRF: the mean PRF of the first pole minus that of the second, signed [IBBR, §4.3]. 0: clicked documents of both
     groups win equally often.
 
     When it misleads: a ranker that ranks both groups equally badly has 0. The two means are over different queries,
@@ -323,7 +324,7 @@ class _DeltaAPRF(BiasMeasure):
 
 class _AbsoluteDeltaAPRF(_DeltaAPRF):
     """
-    |ΔA-PRF| as published [IBBR, §2.2], written ``|DeltaAPRF|``. Tests are on the signed value.
+    |ΔA-PRF| as published [IBBR, §4.3], written ``|DeltaAPRF|``. Tests are on the signed value.
 
     When it misleads: as DeltaAPRF; and it hides which group loses. A mitigation that turns a lean of 0.1 into one of
     −0.1 shows as no change.
@@ -381,20 +382,23 @@ def parse_measure(text: str | Measure) -> Measure:
     try:
         measure = ir_measures.parse_measure(plain)
         if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
-            raise EvenrankError(f"--measures: {shown(text)} needs a cutoff, such as {text}@10")
+            raise EvenrankError(f"`measures`: {shown(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
-            raise EvenrankError(f"--measures: {shown(text)} needs a group, such as {text}(group='m')")
+            raise EvenrankError(f"`measures`: {shown(text)} needs a group, such as {text}(group='m')")
         measure.validate_params()
     except NameError:
         ours = ", ".join(measure.NAME for measure in BIAS_MEASURES)
-        raise EvenrankError(f"--measures: no measure {shown(text)} (bias: {ours}; utility: nDCG, RR, AP, …)") from None
+        raise EvenrankError(f"`measures`: no measure {shown(text)} (bias: {ours}; utility: nDCG, RR, AP, …)") from None
     except (ValueError, AssertionError) as error:
-        raise EvenrankError(f"--measures: {shown(text)} is no measure: {error}") from None
+        raise EvenrankError(f"`measures`: {shown(text)} is no measure: {error}") from None
     cutoff = measure.params.get("cutoff")
-    if cutoff is not None and (isinstance(cutoff, bool) or cutoff < 1):
-        raise EvenrankError(f"--measures: {shown(text)}: the cutoff must be 1 or more")
+    if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= LARGEST):
+        raise EvenrankError(f"`measures`: {shown(text)}: the cutoff must be 1 or more, and {LARGEST} at most")
+    absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > LARGEST]
+    if absurd:
+        raise EvenrankError(f"`measures`: {shown(text)}: {absurd[0]} must be {LARGEST} at most")
     if measure.params.get("poles", "a,b").count(",") != 1:
-        raise EvenrankError(f"--measures: {shown(text)}: poles are written 'A,B'")
+        raise EvenrankError(f"`measures`: {shown(text)}: poles are written 'A,B'")
     return measure
 
 
@@ -403,10 +407,10 @@ def parse_measures(text: str) -> list[Measure]:
     joined = re.sub(r"\s*@\s*", "@", text)
     parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", joined)
     if re.sub(r"\s", "", "".join(parts)) != re.sub(r"\s", "", joined):
-        raise EvenrankError(f"--measures: {shown(text)}: a bracket is not closed")
+        raise EvenrankError(f"`measures`: {shown(text)}: a bracket is not closed")
     measures = [parse_measure(part) for part in parts]
     if not measures:
-        raise EvenrankError("--measures: expected at least one measure")
+        raise EvenrankError("`measures`: expected at least one measure")
     return list(dict.fromkeys(measures))
 
 

@@ -6,12 +6,13 @@ Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer mode
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evenrank.io import EvenrankError
+from evenrank.io.ranges import check_ranges
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -109,6 +110,7 @@ def term_similarity(
     min_terms: int = 100,
     cap: int = 1000,
     seed: int = 0,
+    advance: Callable[[int], None] = lambda _: None,
 ) -> Similarity:
     """ATS and MATS of words in passages [POS §5].
 
@@ -116,11 +118,10 @@ def term_similarity(
     none, the row is left out), at which place (in words) of which passage. A pair is two places of one term in
     different passages; T(Δ), the terms that count at Δ, have at least ``min_pairs`` pairs there; Δmax is the largest Δ
     with ``min_terms`` of them. Of a term that stands in more than ``cap`` places a seeded sample of so many is
-    compared, which bounds the pairs of a term by cap²/2. Raises EvenrankError for a setting below 1.
+    compared, which bounds the pairs of a term by cap²/2. ``advance`` is called with each number of terms done. Raises
+    EvenrankError for a setting out of range.
     """
-    for name, value in (("min_pairs", min_pairs), ("min_terms", min_terms), ("cap", cap)):
-        if value < 1:
-            raise EvenrankError(f"{name}: expected 1 or more, found {value}")
+    check_ranges(min_pairs=min_pairs, min_terms=min_terms, cap=cap, seed=seed)
     rng = np.random.default_rng(seed)
     order = np.argsort(terms, kind="stable")
     order = order[np.searchsorted(terms[order], 0) :]
@@ -132,6 +133,7 @@ def term_similarity(
     kept_means, kept_there = [], []
     for start, end in itertools.pairwise(edges):
         rows = order[start:end]
+        advance(1)
         if len(rows) < 2:
             continue
         if len(rows) > cap:

@@ -48,7 +48,7 @@ def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS, *, c
 
 
 def interval(draws: Array) -> tuple[float, float] | None:
-    """The 95 % percentile interval of bootstrap draws [D]; None where no draw is defined."""
+    """The 95% percentile interval of bootstrap draws [D]; None where no draw is defined."""
     defined = draws[~np.isnan(draws)]
     if not len(defined):
         return None
@@ -108,7 +108,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 def non_inferior(values: Array, baseline: Array, seed: int, margin: float = MARGIN) -> bool | None:
     """Whether the mean of values [Q] is shown to be no more than ``margin`` (relative) below the baseline's.
 
-    True where the lower end of the one-sided 95 % bootstrap interval of the difference lies above −margin × baseline
+    True where the lower end of the one-sided 95% bootstrap interval of the difference lies above −margin × baseline
     mean; None without a query where both are defined or where the baseline's mean is not above 0.
     """
     both = ~np.isnan(values - baseline)

@@ -136,13 +136,15 @@ class AdversarialRanker(Ranker):
         return {**self.ranker.encode(groups), "gendered": torch.from_numpy(shown)}
 
     def forward(self, **inputs: Tensor) -> Any:
-        """Scores [B, K]; while training, scores and the adversary's loss."""
+        """Scores [B, K]; while training, scores and the adversary's loss (−1 in ``gendered``: a pair not counted)."""
         shown = inputs.pop("gendered", None)
         if not self.training or shown is None:
             return self.ranker(**inputs)
         scores, vectors = scores_and_vectors(self.ranker, inputs)
         logits = self.adversary(reverse_gradient(vectors, self.factor))
-        return scores, functional.cross_entropy(logits, shown.long())
+        # A batch may hold pairs that do not count alone, whose mean is no number.
+        total = functional.cross_entropy(logits, shown.long(), ignore_index=-1, reduction="sum")
+        return scores, total / (shown.long() >= 0).sum().clamp(min=1)
 
     def save(self, folder: Any) -> None:
         """Writes the ranker alone."""
@@ -184,7 +186,7 @@ def _vector_size(ranker: Ranker) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """How well an adversary tells gendered pairs: balanced accuracy (½ is chance) with its 95 % interval."""
+    """How well an adversary tells gendered pairs: balanced accuracy (½ is chance) with its 95% interval."""
 
     balanced_accuracy: float
     ci95: tuple[float, float]

@@ -42,7 +42,7 @@ class Pairwise:
     def of(cls, scores: Tensor, labels: Tensor, groups: Tensor, mask: Tensor, score: Score = "softmax") -> Pairwise:
         """nPRF_a(q) = sqrt(1/(n1,a n0) Σ_j Σ_k R_j² 1[R_j ≥ R_k]) over clicked j of pole a and k not clicked.
 
-        [IBBR, eq. 4]; the indicator counts as a constant. R is ``score`` of the scores: ``softmax`` over the list's
+        [IBBR, eq. 3]; the indicator counts as a constant. R is ``score`` of the scores: ``softmax`` over the list's
         passages, ``sigmoid``, or ``identity``. The indicator compares the scores themselves, in whose order R is, so
         that no two become equal by rounding.
         """
@@ -80,7 +80,7 @@ def _values(scores: Tensor, mask: Tensor, score: Score) -> Tensor:
 def pairwise_difference(first: Tensor, second: Tensor) -> Tensor:
     """PD: 1/(n_m n_f) Σ_c Σ_d (v_c − v_d)² over nPRF values of the two groups, ``first`` [n_m] and ``second`` [n_f].
 
-    [IBBR, eq. 5], which prints nPRF_m in both terms while its text compares the groups. Computed in O(n) as
+    [IBBR, eq. 4], which prints nPRF_m in both terms while its text compares the groups. Computed in O(n) as
     (μ_m − μ_f)² + var_m + var_f with biased variances, to which it is equal. 0 where a group is empty.
 
     When it misleads: it is not 0 for equal groups: the variances stay, so it also pulls all values together, within a
@@ -101,8 +101,9 @@ def pairwise_difference(first: Tensor, second: Tensor) -> Tensor:
 def t_statistics(first: Tensor, second: Tensor, form: Form = "squared") -> Tensor:
     """TS: (μ_m − μ_f)² / (var_m/n_m + var_f/n_f + ε), the squared T statistic of nPRF values [n_m] and [n_f].
 
-    [IBBR, eq. 6 as its text describes it], biased variances, ε = 1e-8 (μ_m + μ_f)² + 1e-12. ``form="printed"``:
-    { (μ_m − μ_f)² / sqrt(var_m/n_m + var_f/n_f + ε) }², as the equation is printed. 0 where a group has fewer than two.
+    [IBBR, an equation without a number, as its text describes it], biased variances,
+    ε = 1e-8 (μ_m + μ_f)² + 1e-12. ``form="printed"``: { (μ_m − μ_f)² / sqrt(var_m/n_m + var_f/n_f + ε) }², as the
+    equation is printed. 0 where a group has fewer than two.
 
     When it misleads: it grows with the batch for the same difference, and can be lowered by spreading the values of a
     group as well as by bringing the means together; a value of one batch size says nothing beside that of another.
@@ -220,7 +221,7 @@ def stacked(pairwise: Sequence[Pairwise]) -> Tensor:
 
 @dataclass
 class FixedWeight:
-    """L_rank + weight · L_fair, the weight a number [IBBR, eq. 7]."""
+    """L_rank + weight · L_fair, the weight a number [IBBR, an equation without a number]."""
 
     weight: float
 

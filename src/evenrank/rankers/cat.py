@@ -44,7 +44,7 @@ class CatRanker(EncoderRanker):
     def from_pretrained(
         cls, model: str, *, layers: int | None = None, max_length: int = 512, seed: int = 0
     ) -> CatRanker:
-        """A ranker that starts from a checkpoint: a folder, or ``OWNER/NAME`` on the hub.
+        """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
         ``layers``: only so many of the encoder's first layers; ``max_length``: tokens of a pair; ``seed``: of the
         weights that the checkpoint lacks, usually those of the head.

@@ -13,7 +13,7 @@ import torch
 
 from evenrank.io import EvenrankError
 
-from .models import ModelFolder, chosen_device, find_folder, hushed, loading_problem
+from .models import ModelFolder, check_tokeniser, chosen_device, find_folder, hushed, loading_problem
 from .protocol import config_file
 
 Words = tuple[list[str], np.ndarray[Any, np.dtype[np.float32]]]
@@ -30,7 +30,7 @@ class WordEncoder:
 
 
 def word_encoder(model: str, *, device: str | None = None, max_words: int = 200) -> WordEncoder:
-    """The word encoder of a model: a folder, or ``OWNER/NAME`` on the hub.
+    """The word encoder of a model: a folder, or a name on the hub.
 
     tk: its gated vectors [POS eq. 4]. Any transformer (a plain encoder, a cross-encoder, a bi-encoder: that of its
     passages): its last hidden states, word pieces averaged to words, of the passage alone. Words are those between
@@ -80,6 +80,7 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
             model = AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **local)
     except Exception as error:  # as in models.load
         raise loading_problem(folder, error) from None
+    check_tokeniser(folder, tokenizer)
     if not tokenizer.is_fast:
         raise EvenrankError(f"{folder}: its tokeniser does not tell which pieces make up a word")
     device = chosen_device(device)

@@ -80,7 +80,7 @@ class DotRanker(EncoderRanker):
         passage_length: int = 100,
         seed: int = 0,
     ) -> DotRanker:
-        """A ranker that starts from a checkpoint: a folder, or ``OWNER/NAME`` on the hub.
+        """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
         One encoder for both, unless ``shared`` is off (two that start alike) or the passages have a ``passage_model``.
         ``projection``: size d of a linear layer after pooling, one an encoder; ``layers``: only so many of an encoder's

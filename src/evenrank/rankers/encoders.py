@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.written import folder_within, remove_unlocked
+from evenrank.io.written import folder_within, remove_unlocked, usual_mode
 
-from .models import find_folder, hushed, loading_problem
+from .models import check_tokeniser, find_folder, hushed, loading_problem
 from .protocol import Ranker
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Task = Literal["sequence-classification", "feature-extraction"]
 
 
 def start_encoder(model: str, task: Task, layers: int | None, max_length: int, **settings: Any) -> Transformer:
-    """A transformer and its tokeniser from a checkpoint: a folder, or ``OWNER/NAME`` on the hub.
+    """A transformer and its tokeniser from a checkpoint: a folder, or a name on the hub.
 
     Weights that the checkpoint lacks (a head, a pooler) come from the current random state. ``layers``: only so many
     of the first layers; ``max_length``: tokens of a text or pair, or fewer where the model has fewer positions.
@@ -63,6 +63,7 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
             raise loading_problem(path, error) from None
     if encoder.tokenizer is None:
         raise InputError(path, "the model has no tokeniser")
+    check_tokeniser(path, encoder.tokenizer)
     encoder.tokenizer.model_max_length = min(max_length, encoder.tokenizer.model_max_length)
     return encoder
 
@@ -197,6 +198,8 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
             for file in sorted(path for path in part.rglob("*") if path.is_file()):
                 place = target / file.relative_to(part)
                 place.parent.mkdir(parents=True, exist_ok=True)
+                # safetensors makes private files.
+                file.chmod(usual_mode(place))
                 file.replace(place)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0]

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import shown
-from evenrank.io.written import folder_within
+from evenrank.io.written import folder_within, usual_mode
 
 from .models import CACHE, ModelFolder, Precision, require
 
@@ -129,6 +129,8 @@ def _built(
                     # Files for other weights, or by other versions, in the same folder: nobody asks for them again.
                     for old in home.glob(f"{prefix}{'[0-9a-f]' * len(fingerprint)}"):
                         shutil.rmtree(old, ignore_errors=True)
+                for made in (part, *part.rglob("*")):
+                    made.chmod(usual_mode(place, 0o777 if made.is_dir() else 0o666))
                 part.rename(place)
             except OSError as error:
                 # Another process may have been faster.

@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError
-from evenrank.io.errors import shown
+from evenrank.io.errors import readable, shown
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 
 Kind = Literal["cross", "bi", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
+# Some of the oldest models have no owner (bert-base-uncased).
+_HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _KINDS: dict[str, Kind] = {"CrossEncoder": "cross", "SentenceTransformer": "bi"}
 _READ = ["*.json", "*.txt", "*.model", "*.safetensors"]
 # The same weights again, for programs that this one does not use.
 _NOT_READ = ["onnx/*", "openvino/*"]
 # The name that protocol.config_file gives; that module brings PyTorch along.
 _KERNEL = "evenrank.json"
+_STRANGE = "\u16b1\u16a2\u16be \u2603"
+"""Words that few vocabularies hold."""
 CACHE = ".evenrank"
 """Where, beside a model, what this program derives from it is kept: no part of the model."""
 
@@ -80,7 +84,7 @@ def require(what: str, extra: str, *names: str) -> None:
 
 
 def find_model(model: str, kind: Kind | None = None) -> ModelFolder:
-    """The folder of ``model`` (a local folder, else ``OWNER/NAME`` on the hub, fetched) and its kind.
+    """The folder of ``model`` (a local folder, else a name on the hub, fetched) and its kind.
 
     Raises InputError for a folder without weights, with weights only in a form that has to be unpickled, or of a kind
     that cannot score pairs; EvenrankError for a name that is neither a folder nor a model that can be fetched.
@@ -88,7 +92,14 @@ def find_model(model: str, kind: Kind | None = None) -> ModelFolder:
     if kind not in (None, "cross", "bi"):
         raise EvenrankError(f"kind: expected cross or bi, found {shown(kind)}")
     path = find_folder(model)
-    return ModelFolder(os.path.basename(os.path.abspath(model)), path, _kind(path, kind))
+    return ModelFolder(readable(_model_name(model)), path, _kind(path, kind))
+
+
+def _model_name(model: str) -> str:
+    """A model's own name: of ``runs/my-dot/model``, where trainings leave theirs, that of the folder above."""
+    path = os.path.abspath(model)
+    above, name = os.path.split(path)
+    return os.path.basename(above) or name if name == "model" else name
 
 
 def find_folder(model: str) -> Path:
@@ -101,9 +112,8 @@ def find_folder(model: str) -> Path:
 
 
 def _fetch(model: str) -> Path:
-    owner, slash, name = model.partition("/")
-    if not (owner and slash and name) or "/" in name or owner.startswith((".", "~")):
-        raise EvenrankError(f"{model}: no such folder (and a model on the hub is written OWNER/NAME)")
+    if not _HUB_NAME.fullmatch(model):
+        raise EvenrankError(f"{model}: no such folder (and a model on the hub is written OWNER/NAME or NAME)")
     from huggingface_hub import snapshot_download
 
     try:
@@ -130,8 +140,10 @@ def _json(path: Path) -> dict[str, Any]:
     """The JSON object in a file, empty where there is no such file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
     if not isinstance(content, dict):
         raise InputError(path, "expected a JSON object")
     return content
@@ -144,12 +156,15 @@ def _kind(path: Path, wanted: Kind | None) -> Kind:
         return "kernel"
     if (path / "modules.json").is_file():
         saved = _json(path / "config_sentence_transformers.json").get("model_type", "SentenceTransformer")
-        if saved not in _KINDS:
-            raise InputError(path, f"expected a cross-encoder or a bi-encoder, found a {saved}")
+        if not isinstance(saved, str) or saved not in _KINDS:
+            raise InputError(path, f"expected a cross-encoder or a bi-encoder, found a {str(saved)[:60]}")
         if wanted == "cross" and _KINDS[saved] == "bi":
             raise InputError(path, "this is a bi-encoder: it has no head that scores a pair")
         return wanted or _KINDS[saved]
-    architecture = str(next(iter(_json(path / "config.json").get("architectures") or ()), "none"))
+    architectures = _json(path / "config.json").get("architectures") or []
+    if not isinstance(architectures, list):
+        raise InputError(path / "config.json", f"expected a list of architectures, found {shown(architectures)}")
+    architecture = str(next(iter(architectures), "none"))
     if architecture.endswith("ForSequenceClassification"):
         return wanted or "cross"
     if wanted == "cross" and not architecture.endswith("ForCausalLM"):
@@ -157,7 +172,7 @@ def _kind(path: Path, wanted: Kind | None) -> Kind:
     if wanted is None:
         raise InputError(
             path,
-            f"cannot tell a cross-encoder from a bi-encoder (architecture {architecture}): name the kind",
+            f"cannot tell a cross-encoder from a bi-encoder (architecture {architecture}): set `kind` to bi or cross",
         )
     return wanted
 
@@ -170,10 +185,19 @@ def chosen_device(device: str | None) -> str:
     if device is None:
         return str(get_device_name())
     try:
-        torch.empty(0, device=device)
-    except Exception as error:  # each kind of device has errors of its own
-        raise EvenrankError(f"device: {shown(device)} cannot be used ({str(error).splitlines()[0]})") from None
+        # Not only made there, but computed with and brought back: "meta" cannot.
+        torch.ones(1, device=device).sum().item()
+    except Exception:  # each kind of device has errors of its own
+        there = ", ".join(("cpu", *_accelerators()))
+        raise EvenrankError(f"`device`: {shown(device)} cannot be used; this machine has {there}") from None
     return device
+
+
+def _accelerators() -> list[str]:
+    import torch
+
+    kind = torch.accelerator.current_accelerator(check_available=True)
+    return [f"{kind.type}:{number}" for number in range(torch.accelerator.device_count())] if kind else []
 
 
 def load(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Any:
@@ -198,6 +222,7 @@ def load(folder: ModelFolder, precision: Precision = "auto", device: str | None 
         raise loading_problem(folder.path, error) from None
     if folder.kind == "cross":
         _check_head(folder.path, model)
+    check_tokeniser(folder.path, model.preprocess, ["a", _STRANGE] if folder.kind == "cross" else _STRANGE)
     return model.eval()
 
 
@@ -206,9 +231,18 @@ def load_kernel(folder: ModelFolder, device: str | None = None) -> Ranker:
     from .protocol import RANKERS, config_file, ranker_class
 
     kind = _json(config_file(folder.path)).get("kind")
-    if kind not in RANKERS or kind in ("cat", "dot"):
+    if not isinstance(kind, str) or kind not in RANKERS or kind in ("cat", "dot"):
         raise InputError(config_file(folder.path), f"expected the kind of a kernel ranker, found {shown(kind)}")
     return ranker_class(kind).load(folder.path).to(chosen_device(device)).eval()
+
+
+def check_tokeniser(path: Path, tokenise: Callable[[list[Any]], object], text: Any = _STRANGE) -> None:
+    """Raises InputError where a tokeniser cannot read a word that it does not know: its vocabulary is damaged."""
+    try:
+        tokenise([text])
+    except Exception as error:  # the tokenisers' own kinds
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(path, f"its tokeniser cannot read a word that it does not know ({reason})") from None
 
 
 def loading_problem(path: Path, error: Exception) -> InputError:

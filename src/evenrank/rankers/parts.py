@@ -41,8 +41,8 @@ class Parts:
     def load(self, window: int, size: int) -> Scores | None:
         """The scores [size] of a window, or None where they are missing or damaged."""
         try:
-            scores = pl.read_parquet(self._file(window))["score"].to_numpy()
-        except (OSError, pl.exceptions.PolarsError):
+            scores = pl.read_parquet(self._file(window).read_bytes())["score"].to_numpy()
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return None
         return scores if len(scores) == size else None
 

@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from evenrank import __version__
-from evenrank.io import EvenrankError, Run, read_texts, write_run
+from evenrank.io import EvenrankError, Run, as_collection, as_queries, as_run, check_outputs, read_texts, write_run
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
+from evenrank.io.ranges import check_ranges
 from evenrank.io.ray_engine import Cluster, Engine, check_engine, on_ray
 
 from .models import Kind, ModelFolder, Precision, find_model, load, load_kernel, require_extra
@@ -33,10 +34,10 @@ _SIMILARITIES = 1 << 14
 
 
 def rerank(
-    run: Run,
+    run: Any,
     model: str,
-    collection: str | os.PathLike[str] | pl.DataFrame,
-    queries: pl.DataFrame,
+    collection: Any,
+    queries: Any,
     depth: int = 1000,
     *,
     batch_size: int = 32,
@@ -46,6 +47,7 @@ def rerank(
     int8: bool = False,
     device: str | None = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
+    tag: str | None = None,
     out: str | os.PathLike[str] | None = None,
     engine: Engine = "local",
     cluster: Cluster | None = None,
@@ -53,13 +55,14 @@ def rerank(
 ) -> Run:
     """The first ``depth`` documents of each query, ranked by the scores of ``model``; the others are left out.
 
-    ``model``: a folder of a trained ranker, or a folder or ``OWNER/NAME`` on the hub that sentence-transformers loads
-    (``models.py`` says how its kind is told); the new run has its base name. ``collection``: a path that ``read_texts``
-    reads, of which only the needed texts are kept, or a table with ``doc_id`` and ``text``. ``queries``: ``query_id``
-    and ``text``. Scores are a cross-encoder's logit, a bi-encoder's own similarity of query and document, each encoded
-    once (with the model's prompts, if it has them), or a kernel ranker's score. In float32 a score depends on its own
-    pair alone, to 1e-5; in bf16 (on a GPU that computes in it, unless ``precision="float32"``) the last of about three
-    digits can differ from batch to batch.
+    ``model``: a folder of a trained ranker, or a folder or a name on the hub that sentence-transformers loads
+    (``models.py`` says how its kind is told); the new run is named ``tag``, or as the model's folder is (of
+    ``runs/my-dot/model``: my-dot). ``run``, ``collection``, ``queries``: paths, dicts (``{query: {document: score}}``,
+    ``{id: text}``) or frames of polars or pandas; ``run`` a :class:`Run` too. Of a collection's file only the needed
+    texts are kept. Scores are a cross-encoder's logit, a bi-encoder's own similarity of query and document, each
+    encoded once (with the model's prompts, if it has them), or a kernel ranker's score. In float32 a score depends on
+    its own pair alone, to 1e-5; in bf16 (on a GPU that computes in it, unless ``precision="float32"``) the last of
+    about three digits can differ from batch to batch.
 
     ``backend``: "onnx" or "openvino" computes the encoders of sentence-transformers on the CPU, in float32 unless
     ``precision="bfloat16"`` (OpenVINO) or ``int8`` is asked; ``export.py`` says what is exported and kept where.
@@ -76,20 +79,19 @@ def rerank(
     InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural], or
     [export] for another back end.
     """
-    if depth < 1:
-        raise EvenrankError(f"depth: expected 1 or more, found {depth}")
-    if batch_size < 1:
-        raise EvenrankError(f"batch size: expected 1 or more, found {batch_size}")
+    check_ranges(depth=depth, batch_size=batch_size)
     if precision not in ("auto", "float32", "bfloat16"):
-        raise EvenrankError(f"precision: expected auto, float32 or bfloat16, found {shown(precision)}")
+        raise EvenrankError(f"`precision`: expected auto, float32 or bfloat16, found {shown(precision)}")
+    check_outputs([out], [collection, model])
     require_extra()
     if backend != "torch" or int8:
         _check_backend(backend, int8, precision, device)
     folder = find_model(model, kind)
     if folder.kind == "kernel" and (backend != "torch" or precision == "bfloat16"):
         raise EvenrankError(f"{model}: a kernel ranker computes with the backend torch, in float32")
+    run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
     table = run.table.filter(pl.col("rank") <= depth)
-    pairs = _Pairs.build(run.name, table, collection, queries)
+    pairs = _Pairs.build(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
     scoring = _Scoring(folder, precision, device, backend, int8, pairs, batch_size)
@@ -105,7 +107,7 @@ def rerank(
     if not np.isfinite(scores).all():
         raise EvenrankError(f"{model}: the model gives {int((~np.isfinite(scores)).sum())} scores that are not finite")
     notes = (*run.notes, *([f"{folder.name}: {resumed} of {pairs.size} scores were there already"] if resumed else []))
-    result = Run.from_table(table.with_columns(pl.Series("score", scores)), folder.name, notes=notes)
+    result = Run.from_table(table.with_columns(pl.Series("score", scores)), tag or folder.name, notes=notes)
     if out is not None:
         write_run(result, out)
     if parts is not None:
@@ -136,12 +138,15 @@ class _Pairs:
 
     @classmethod
     def build(
-        cls, name: str, table: pl.DataFrame, collection: str | os.PathLike[str] | pl.DataFrame, queries: pl.DataFrame
+        cls, run: str, table: pl.DataFrame, collection: str | os.PathLike[str] | pl.DataFrame, queries: pl.DataFrame
     ) -> _Pairs:
-        query_texts = _texts(table["query_id"], queries, f"run {name}: {{}} of its queries without a text")
+        """``run``: its name and file, for messages."""
+        query_texts = _texts(table["query_id"], queries, f"{run}: ", " of its queries without a text")
+        place = "the collection"
         if not isinstance(collection, pl.DataFrame):
+            place = f"the collection {os.fspath(collection)}"
             collection = read_texts(collection, table["doc_id"])
-        document_texts = _texts(table["doc_id"], collection, f"run {name}: {{}} of its documents not in the collection")
+        document_texts = _texts(table["doc_id"], collection, f"{run}: ", f" of its documents are not in {place}")
         return cls(_numbers(table, query_texts), _numbers(table, document_texts), query_texts, document_texts)
 
     def transformed(self, transform: Callable[[pl.Series], pl.Series]) -> _Pairs:
@@ -157,8 +162,11 @@ class _Pairs:
         return np.split(rows, np.flatnonzero(np.diff(self.document[rows] // size)) + 1)
 
 
-def _texts(ids: pl.Series, texts: pl.DataFrame, problem: str) -> pl.DataFrame:
-    """The distinct ``ids`` in order of first appearance, with their ``text``."""
+def _texts(ids: pl.Series, texts: pl.DataFrame, before: str, problem: str) -> pl.DataFrame:
+    """The distinct ``ids`` in order of first appearance, with their ``text``.
+
+    Raises EvenrankError where some have none: ``before``, how many, ``problem``, the first five.
+    """
     found = (
         ids.unique(maintain_order=True)
         .to_frame()
@@ -172,7 +180,7 @@ def _texts(ids: pl.Series, texts: pl.DataFrame, problem: str) -> pl.DataFrame:
     missing = found.filter(pl.col("text").is_null())[ids.name]
     if len(missing):
         first = ", ".join(shown(value) for value in missing.head(5))
-        raise EvenrankError(f"{problem.format(len(missing))}: {first}{', …' if len(missing) > 5 else ''}")
+        raise EvenrankError(f"{before}{len(missing)}{problem}: {first}{', …' if len(missing) > 5 else ''}")
     return found
 
 

@@ -6,25 +6,29 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evenrank.io.jit import compiled
 
 # The sixteen upper bits of a positive float32: so many buckets, in the order of the numbers.
 _BUCKETS = 1 << 15
-# A word that weighs less changes no score; and a score of 0 says that a document was not seen.
+# A word that weighs less changes no score.
 NO_WEIGHT = np.float32(1e-20)
+# −0, which no sum of absolute values can be: it marks a document that was not met. 0 would not do: scores underflow.
+_NOT_MET = np.float32(-0.0)
+_NOT_MET_BITS = np.uint32(1 << 31)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def first(data, indices, indptr, turn, by_turn, terms, weights, starts, k, documents, scores):
     """The first ``k`` documents of each query by falling score Σ weight · data, equal ones by rising ``turn``.
 
-    Postings by term: ``data`` [P] float32 above 0, ``indices`` [P] int32 (documents), ``indptr`` [T + 1]. ``turn`` [N]:
+    Postings by term: ``data`` [P] float32 from 0, ``indices`` [P] int32 (documents), ``indptr`` [T + 1]. ``turn`` [N]:
     each document's place among all, from 0, and ``by_turn`` [N] the document at each. Queries: ``terms`` [·] and
     ``weights`` [·] float32, those of query q from ``starts``[q] to ``starts``[q + 1]. Fills ``documents`` [Q, k] int32
     and ``scores`` [Q, k] float32, and gives how many each query has [Q] int64: documents without one of its terms are
-    none.
+    none. Whatever numbers ``data`` and ``weights`` hold, every write stays within its array.
     """
-    total = np.zeros(len(turn), np.float32)
+    total = np.full(len(turn), _NOT_MET, np.float32)
     bits = total.view(np.uint32)
     seen = np.empty(len(turn), np.int32)
     bucket = np.empty(_BUCKETS, np.int64)
@@ -37,10 +41,11 @@ def first(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docum
                 continue
             for posting in range(indptr[term], indptr[term + 1]):
                 document = indices[posting]
-                if total[document] == 0:
+                if bits[document] == _NOT_MET_BITS:
                     seen[count] = document
                     count += 1
-                total[document] += weight * data[posting]
+                # Without its sign, which also keeps the upper bits within the buckets.
+                total[document] += abs(weight * data[posting])
         # The bucket that the k-th score lies in: only what is not below it needs sorting.
         least = 0
         if count > k:
@@ -66,5 +71,5 @@ def first(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docum
             documents[query, i] = document
             scores[query, i] = total[document]
         for i in range(count):
-            total[seen[i]] = 0
+            total[seen[i]] = _NOT_MET
     return found

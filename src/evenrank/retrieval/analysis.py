@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,18 +11,31 @@ import polars as pl
 
 from evenrank.io import EvenrankError
 from evenrank.io.errors import shown
+from evenrank.io.files import line_blocks
 
 STOP_WORD = -1
 UNKNOWN = -2
 # Words of two characters or more, as bm25s finds them: "don't" gives "don".
 _WORD = r"\b\w\w+\b"
+STOP_WORD_LISTS = {
+    "english": "STOPWORDS_EN",
+    **{
+        language: f"STOPWORDS_{language.upper()}"
+        for language in (
+            "danish", "dutch", "french", "german", "italian", "norwegian", "portuguese", "russian", "spanish",
+            "swedish", "turkish",
+        )
+    },
+}  # fmt: skip
+"""Languages with a list of stop words, and what bm25s calls it; each has a Snowball stemmer of the same name."""
 
 
 class Analyzer:
     """Turns texts into term numbers and remembers the terms that it has met.
 
-    ``stopwords``: ``"english"`` (the 33 words of Lucene), None, or the words themselves. ``stemmer``: the name of a
-    Snowball stemmer (``"english"`` is Porter 2, ``"porter"`` the original), or None. Raises EvenrankError for another.
+    ``stopwords``: a language of STOP_WORD_LISTS (``"english"``: the 33 words of Lucene; else bm25s's lists), a file
+    with a word a line, None, or the words themselves. ``stemmer``: the name of a Snowball stemmer (``"english"`` is
+    Porter 2, ``"porter"`` the original), or None. Raises EvenrankError for another.
     """
 
     def __init__(self, stopwords: str | Sequence[str] | None = "english", stemmer: str | None = "english") -> None:
@@ -77,12 +91,25 @@ def _stopword_set(stopwords: str | Sequence[str] | None) -> frozenset[str]:
     if stopwords is None:
         return frozenset()
     if isinstance(stopwords, str):
-        if stopwords != "english":
-            raise EvenrankError(f'stop words: expected "english", none or a list of words, found {shown(stopwords)}')
-        from bm25s.stopwords import STOPWORDS_EN
-
-        return frozenset(STOPWORDS_EN)
+        return named_stop_words(stopwords)
     return frozenset(word.lower() for word in stopwords)
+
+
+def named_stop_words(source: str, *more: str) -> frozenset[str]:
+    """The stop words of a language of STOP_WORD_LISTS, or of a file with a word a line, in lower case.
+
+    Raises EvenrankError, which says what there is (``more`` too), where there is neither; InputError for a file that
+    cannot be read.
+    """
+    if source in STOP_WORD_LISTS:
+        from bm25s import stopwords
+
+        return frozenset(getattr(stopwords, STOP_WORD_LISTS[source]))
+    if not os.path.exists(source):
+        names = ", ".join((*more, *STOP_WORD_LISTS))
+        raise EvenrankError(f"`stopwords`: no such file and no list {shown(source)} (there are {names} and none)")
+    lines = (line for block in line_blocks(source) for line in block.data.decode().split("\n"))
+    return frozenset(line.strip().lower() for line in lines if line.strip())
 
 
 def _stem_words(stemmer: str | None) -> Callable[[list[str]], list[str]]:
@@ -93,7 +120,7 @@ def _stem_words(stemmer: str | None) -> Callable[[list[str]], list[str]]:
 
     if stemmer not in Stemmer.algorithms():
         raise EvenrankError(
-            f"stemmer: expected one of {', '.join(Stemmer.algorithms())} or none, found {shown(stemmer)}"
+            f"`stemmer`: expected one of {', '.join(Stemmer.algorithms())} or none, found {shown(stemmer)}"
         )
     stem_words: Callable[[list[str]], list[str]] = Stemmer.Stemmer(stemmer).stemWords
     return stem_words

@@ -7,9 +7,8 @@ a term that stands twice in the query counting twice. |d| counts the terms left 
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,21 +16,28 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, Run, scan_collection
+from evenrank._wording import counted
+from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
+from evenrank.io.ranges import check_ranges
 
 from .analysis import STOP_WORD, Analyzer
 from .rm3 import RM3, Forward, relevance_model
 
 _Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _Counts = tuple[_Ints, _Ints, _Ints]
-_CHUNK = 256
+_CHUNK, _CELLS = 256, 1 << 23
+"""Queries searched at once, and places for found documents of all of them together (64 MB)."""
+_HEAVIEST = 1e9
+# As in the kernel, which brings the compiler along.
+_LIGHTEST = 1e-20
+"""What a word of a query may weigh: sums of scores stay finite in float32."""
 
 
 def retrieve(
-    collection: str | os.PathLike[str] | pl.DataFrame | Iterable[pl.DataFrame],
-    queries: pl.DataFrame,
+    collection: Any,
+    queries: Any,
     k: int = 1000,
     *,
     k1: float = 0.9,
@@ -45,7 +51,8 @@ def retrieve(
 ) -> Run:
     """The first ``k`` documents of each query by BM25, as a run.
 
-    ``collection``: a path that ``scan_collection`` reads, or tables with ``doc_id`` and ``text``. ``queries``: a table
+    ``collection``: a path that ``scan_collection`` reads, ``{document: text}``, a frame of polars or pandas with
+    ``doc_id`` and ``text``, or an iterable of such frames of polars. ``queries``: a path, ``{query: text}``, or a frame
     with ``query_id`` and ``text``. ``rm3``: enrich each query with words of its first documents, and rank again.
     ``weighted``: a query's words carry weights, ``word^0.3`` (without: 1); score = Σ_t weight_t · BM25(t, d).
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Equal scores stand by
@@ -53,18 +60,9 @@ def retrieve(
     queries that give no row. Raises EvenrankError for a setting or a weight out of range, and where no query gives a
     row; InputError for a collection that cannot be read.
     """
-    _check(k, k1, b)
+    check_ranges(k=k, k1=k1, b=b)
     index = Index.build(collection, Analyzer(stopwords, stemmer), k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
     return index.search(queries, k, rm3=rm3, weighted=weighted, name=name, quiet=quiet)
-
-
-def _check(k: int, k1: float, b: float) -> None:
-    if k < 1:
-        raise EvenrankError(f"k: expected 1 or more, found {k}")
-    if not (math.isfinite(k1) and k1 >= 0):
-        raise EvenrankError(f"k1: expected a number from 0, found {k1}")
-    if not 0 <= b <= 1:
-        raise EvenrankError(f"b: expected a number from 0 to 1, found {b}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        collection: str | os.PathLike[str] | pl.DataFrame | Iterable[pl.DataFrame],
+        collection: Any,
         analyzer: Analyzer,
         *,
         k1: float = 0.9,
@@ -99,15 +97,13 @@ class Index:
 
         ``forward``: keep every document's terms too (8 bytes each), for searches with RM3.
         """
-        if isinstance(collection, str | os.PathLike):
-            collection = scan_collection(collection)
-        batches = [collection] if isinstance(collection, pl.DataFrame) else collection
+        check_ranges(k1=k1, b=b)
         ids: list[pl.Series] = []
         counts: list[_Counts] = []
         lengths: list[_Ints] = []
         documents = 0
         with progress("indexing", quiet=quiet) as advance:
-            for batch in batches:
+            for batch in as_batches(collection):
                 terms = analyzer.terms(batch["text"], grow=True)
                 counts.append(_count(terms, documents))
                 lengths.append(np.bincount(terms["text"].to_numpy(), minlength=batch.height))
@@ -126,7 +122,7 @@ class Index:
 
     def search(
         self,
-        queries: pl.DataFrame,
+        queries: Any,
         k: int = 1000,
         *,
         rm3: RM3 | None = None,
@@ -135,6 +131,8 @@ class Index:
         quiet: bool = False,
     ) -> Run:
         """The first ``k`` documents of each query; see :func:`retrieve`. ``rm3`` needs an index with ``forward``."""
+        check_ranges(k=k)
+        queries = as_queries(queries)
         words = _weighted_words(queries) if weighted else queries.select("text")
         terms = self.analyzer.terms(words["text"], grow=False)
         if weighted:
@@ -159,6 +157,7 @@ class Index:
             grouped = grouped.with_columns(pl.col("term").list.eval(pl.lit(1.0)).alias("weight"))
         with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
             size = min(_CHUNK, -(-grouped.height // (os.cpu_count() or 1)))
+            size = max(1, min(size, _CELLS // min(k, len(self.doc_ids))))
             waiting = [pool.submit(self._found, part, k, rm3) for part in grouped.iter_slices(size)]
             parts = []
             for future in waiting:
@@ -212,6 +211,8 @@ class Index:
         )
         rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
         there = rank <= count[:, None]
+        if not np.isfinite(scores[there]).all():
+            raise EvenrankError("the scores of a query are not finite: its words weigh too much")
         return pl.DataFrame(
             {
                 "query": np.repeat(queries["text"].to_numpy(), count),
@@ -234,17 +235,18 @@ def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
         pl.col("text").str.replace(r"\^[^^]*$", ""),
         pl.col("number").cast(pl.Float64, strict=False).alias("weight"),
     )
-    bad = parts.filter(
-        pl.col("number").is_not_null() & ~(pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(False)
-    )
+    bad = parts.filter(pl.col("number").is_not_null() & ~pl.col("weight").is_between(0, _HEAVIEST).fill_null(False))
     if bad.height:
         query, number = bad["query_id"][0], bad["number"][0]
-        raise EvenrankError(f"query {query}: expected a weight from 0 after ^, found {shown(number)}")
-    return parts.select("query", "text", pl.col("weight").fill_null(1.0)).filter(pl.col("weight") > 0)
+        raise EvenrankError(
+            f"query {query}: expected a weight from 0 to {_HEAVIEST:.0f} after ^, found {shown(number)}"
+        )
+    # Below the least weight that the search takes, a word is as good as not there.
+    return parts.select("query", "text", pl.col("weight").fill_null(1.0)).filter(pl.col("weight") >= _LIGHTEST)
 
 
 def _queries(count: int) -> str:
-    return "1 query has" if count == 1 else f"{count} queries have"
+    return f"{counted(count, 'query')} {'has' if count == 1 else 'have'}"
 
 
 def _count(terms: pl.DataFrame, first: int) -> _Counts:

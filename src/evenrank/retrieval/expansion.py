@@ -19,7 +19,9 @@ import polars as pl
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
 from evenrank.io.errors import shown
-from evenrank.io.files import line_blocks
+from evenrank.io.ranges import check_ranges
+
+from .analysis import named_stop_words
 
 Form = Literal["cosine", "dot"]
 Array = np.ndarray[Any, Any]
@@ -37,11 +39,13 @@ def stop_words() -> frozenset[str]:
 
 
 def read_stop_words(source: str) -> frozenset[str]:
-    """``nltk``, ``none``, or a file with a word a line. Raises InputError for a file that cannot be read."""
+    """``nltk`` (English), ``none``, a language as for BM25, or a file with a word a line.
+
+    Raises EvenrankError for none of these; InputError for a file that cannot be read.
+    """
     if source in ("nltk", "none"):
         return stop_words() if source == "nltk" else frozenset()
-    lines = (line for block in line_blocks(source) for line in block.data.decode().split("\n"))
-    return frozenset(line.strip().lower() for line in lines if line.strip())
+    return named_stop_words(source, "nltk")
 
 
 def query_words(text: str, stopwords: Container[str] | None = None) -> list[str]:
@@ -89,8 +93,7 @@ class Expansion:
         to sum to 1 (equal where none is above 0). The parts of a word with an underscore share its weight. Raises
         EvenrankError for a weight outside 0 to 1.
         """
-        if not 0 <= weight <= 1:
-            raise EvenrankError(f"language model: expected a weight from 0 to 1, found {weight}")
+        check_ranges(language_model=weight)
         expanded = self.words.with_columns(pl.col("score").clip(0).alias("p"))
         total = pl.col("p").sum().over("query_id")
         share = pl.when(total > 0).then(pl.col("p") / total).otherwise(1 / pl.len().over("query_id"))
@@ -133,10 +136,9 @@ def expand(
     (None: NLTK's English list). All queries at once, in blocks of queries and of the vocabulary. Raises EvenrankError
     for a setting out of range, and where no word of any query has a vector.
     """
-    if k < 1:
-        raise EvenrankError(f"k: expected 1 or more, found {k}")
+    check_ranges(k=k)
     if form not in ("cosine", "dot"):
-        raise EvenrankError(f"form: expected cosine or dot, found {shown(form)}")
+        raise EvenrankError(f"`form`: expected cosine or dot, found {shown(form)}")
     words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, Run
+from evenrank.io import EvenrankError, Run, as_qrels, as_runs
+from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, is_bias, parse_measure
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -40,8 +41,9 @@ class Candidates:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, runs: Sequence[Run]) -> Candidates:
-        """Raises EvenrankError for fewer than two runs, and for two of the same name."""
+    def of(cls, runs: Any) -> Candidates:
+        """Raises EvenrankError for fewer than two runs."""
+        runs = as_runs(runs)
         names = tuple(run.name for run in runs)
         if len(runs) < 2:
             raise EvenrankError(f"fusion: expected two runs or more, found {len(runs)}")
@@ -68,16 +70,25 @@ def min_max(run: Run) -> pl.DataFrame:
     return run.table.select("query_id", "doc_id", scaled.alias("scaled"))
 
 
-def interpolate(runs: Sequence[Run], weights: Sequence[float], name: str = "fused") -> Run:
+def interpolate(runs: Any, weights: Sequence[float], name: str = "fused") -> Run:
     """The runs fused with ``weights`` [runs], which are scaled to sum to 1.
+
+    ``runs``: by name or as a list, each as :func:`evenrank.io.as_run` takes it.
 
     Raises EvenrankError for weights that are negative, not finite, all 0, or not one a run.
     """
-    if len(weights) != len(runs):
-        raise EvenrankError(f"weights: expected one for each of the {len(runs)} runs, found {len(weights)}")
-    if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not sum(weights):
-        raise EvenrankError(f"weights: expected numbers from 0, not all 0, found {', '.join(map(str, weights))}")
-    return Candidates.of(runs).fused([weight / sum(weights) for weight in weights], name)
+    check_weights(weights, len(runs))
+    # By the largest first, whatever their size: a sum of large weights would be infinite.
+    shares = [weight / max(weights) for weight in weights]
+    return Candidates.of(runs).fused([share / sum(shares) for share in shares], name)
+
+
+def check_weights(weights: Sequence[float], runs: int) -> None:
+    """Raises EvenrankError as :func:`interpolate` does for ``weights`` of so many runs."""
+    if len(weights) != runs:
+        raise EvenrankError(f"`weights`: expected one for each of the {runs} runs, found {len(weights)}")
+    if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
+        raise EvenrankError(f"`weights`: expected numbers from 0, not all 0, found {', '.join(map(str, weights))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +165,8 @@ class _Objective:
 
 
 def tune(
-    runs: Sequence[Run],
-    qrels: pl.DataFrame,
+    runs: Any,
+    qrels: Any,
     measure: str = "nDCG@10",
     *,
     folds: int = 5,
@@ -171,12 +182,13 @@ def tune(
     ranked too, and count nowhere. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
     measure of bias (which a ranking of nonsense would win).
     """
-    parsed = _parse(measure)
+    check_ranges(folds=folds, restarts=restarts, seed=seed)
+    parsed = effectiveness_measure(measure)
     candidates = Candidates.of(runs)
-    objective = _Objective(candidates, qrels, parsed)
+    objective = _Objective(candidates, as_qrels(qrels), parsed)
     judged = objective.judged
-    if folds < 2 or folds > len(judged):
-        raise EvenrankError(f"folds: expected 2 to {len(judged)}, the number of judged queries, found {folds}")
+    if folds > len(judged):
+        raise EvenrankError(f"`folds`: expected 2 to {len(judged)}, the number of judged queries, found {folds}")
     rng = np.random.default_rng([seed, folds])
     fold_of_judged = rng.permutation(np.arange(len(judged)) % folds)
     others = candidates.table["query_id"].unique().sort()
@@ -208,10 +220,11 @@ def tune(
     )
 
 
-def _parse(measure: str) -> Any:
+def effectiveness_measure(measure: str) -> Any:
+    """The measure that a text names. Raises EvenrankError for one of bias, and where there is none of that name."""
     parsed = parse_measure(measure)
     if is_bias(parsed):
-        raise EvenrankError(f"measure: expected one of effectiveness, found {measure}")
+        raise EvenrankError(f"`measure`: expected one of effectiveness, found {measure}")
     return parsed
 
 

@@ -6,14 +6,13 @@ the query's own words).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError
+from evenrank.io.ranges import check_ranges
 
 _Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
@@ -30,11 +29,7 @@ class RM3:
     original_weight: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("fb_docs", "fb_terms"):
-            if getattr(self, name) < 1:
-                raise EvenrankError(f"{name}: expected 1 or more, found {getattr(self, name)}")
-        if not (math.isfinite(self.original_weight) and 0 <= self.original_weight <= 1):
-            raise EvenrankError(f"original_weight: expected a number from 0 to 1, found {self.original_weight}")
+        check_ranges(fb_docs=self.fb_docs, fb_terms=self.fb_terms, original_weight=self.original_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,8 @@ def relevance_model(
     row, term, share = forward.rows(first["document"].to_numpy())
     weight = share * first["score"].to_numpy().astype(np.float64)[row]
     found = _summed(first["query"].to_numpy()[row], term, weight)
+    # Where a query's first documents score 0, they say nothing of its words.
+    found = found.filter(pl.col("weight") > 0)
     found = found.with_columns(pl.Series("order", order[found["term"].to_numpy()]))
     found = found.sort(["query", "weight", "order"], descending=[False, True, False])
     found = found.filter(pl.int_range(pl.len()).over("query") < settings.fb_terms)

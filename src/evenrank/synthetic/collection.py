@@ -28,7 +28,7 @@ class Synthetic:
     """A built-in collection. Ids are texts of whole numbers from "0"; characters are counted from 0, ends excluded.
 
     collection: ``doc_id``, ``text``.
-    queries: ``query_id``, ``text``, ``split`` ("train" 70 %, "valid" 10 %, "test" 20 %; an entity is in one split).
+    queries: ``query_id``, ``text``, ``split`` ("train" 70%, "valid" 10%, "test" 20%; an entity is in one split).
     qrels: ``query_id``, ``doc_id``, ``relevance`` (1), every passage that answers the question.
     clicks: the same for the one clicked passage of each question; a click depends on the wording as planted.
     answers: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end``: one row per row of ``qrels``.

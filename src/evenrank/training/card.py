@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evenrank import __version__
 from evenrank.audit.compute import audit
-from evenrank.io import Run, write_text
+from evenrank.io import Provenance, Run, write_text
+from evenrank.io.errors import plain
 
 from .recipes import Recipe, to_toml
 from .validation import Validation
@@ -15,29 +19,71 @@ from .validation import Validation
 _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer"}
 
 
-def write_card(recipe: Recipe, folder: Path, result: dict[str, Any], validation: Validation, run: Run) -> None:
+def write_card(
+    recipe: Recipe, folder: Path, result: dict[str, Any], validation: Validation, run: Run, made: Provenance
+) -> None:
     """Writes ``model/README.md`` and ``audit.json``: the validation run against its first stage."""
-    texts = validation.pairs.select("doc_id", "text").unique("doc_id", maintain_order=True)
     runs = {"first stage": validation.run, recipe.name: run}
     found = audit(
         runs,
-        collection=texts,
+        collection=recipe.validated_collection,
         qrels=validation.qrels.join(validation.run.queries.to_frame(), on="query_id", how="semi"),
         baseline="first stage",
-        # Below the re-ranking depth the first stage's passages have no text at hand.
-        missing="neutral",
+        provenance=made,
     )
     found.to_json(folder / "audit.json")
-    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(100)))
+    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(100), made.to_dict()))
 
 
-def _card(recipe: Recipe, result: dict[str, Any], table: str) -> str:
+def summary(folder: Path) -> list[str]:
+    """What a finished run came to, in lines: effectiveness and bias of the validation run, before and after."""
+    lines = summary_of(json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    runs = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]
+    first, trained = list(runs.values())[:2]
+    for measure in ("NFaiRR@10", "ARaB@10"):
+        values = [run["measures"].get(measure, {}).get("mean") for run in (trained, first)]
+        if None not in values:
+            better = "higher is better" if measure.startswith("N") else "nearer 0 is better"
+            lines.append(f"{measure}: {values[0]:.4f}, of the first stage {values[1]:.4f} ({better})")
+    return lines
+
+
+def summary_of(result: Mapping[str, Any]) -> list[str]:
+    """The lines of :func:`summary` from the figures of a ``result.json``."""
+    measure, value, before = result["measure"], result["value"], result["first_stage"]
+    lines = [
+        f"{measure} on the validation queries: {value:.4f} with the first {result['depth']} passages re-ranked,"
+        f" {before:.4f} as the first stage ranks them"
+    ]
+    for name, bias in result.get("delta_aprf", {}).items():
+        first = result["delta_aprf_first_stage"][name]
+        lines.append(f"DeltaAPRF of {name}: {_figure(bias)}, of the first stage {_figure(first)} (nearer 0 is better)")
+    leakage = result.get("leakage", {})
+    if "after" in leakage:
+        first, last = (leakage[when]["balanced_accuracy"] for when in ("before", "after"))
+        lines.append(
+            f"balanced accuracy of an attack: {_figure(last)}, before training {_figure(first)} (0.5 finds nothing)"
+        )
+    if value < before:
+        lines.insert(0, f"This model ranks worse than the first stage: {measure} {value:.4f} against {before:.4f}.")
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, Any]) -> str:
     library = _LIBRARY.get(recipe.ranker.kind)
     origin, loaded = "sentence_transformers", f"{library}("
     if not library:
         origin, library = "evenrank.rankers.protocol", "ranker_class"
         loaded = f'ranker_class("{recipe.ranker.kind}").load('
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
+    told = summary_of(result)
+    # What is worse than doing nothing says so first.
+    warning = f"**{told.pop(0)}**\n\n" if result["value"] < result["first_stage"] else ""
+    figures = "\n".join(f"- {line}" for line in told)
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
@@ -45,7 +91,7 @@ tags: [evenrank, ranking, {recipe.ranker.kind}]
 
 # {recipe.name}
 
-A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
+{warning}A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
 
 ```python
 {usage}
@@ -53,10 +99,13 @@ A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
 
 ## Effectiveness
 
-{result["measure"]} of the validation run: {result["value"]:.4f} when its first {result["depth"]} passages are
-re-ranked, {result["first_stage"]:.4f} as the first stage ranks them. {result["steps"]} steps.
+{figures}
+- {result["steps"]} steps
 
 ## Audit of the validation run
+
+All passages of the run, those that were not re-ranked included. `evenrank audit` gives these figures for the first
+stage and `validation.run` with the validation queries and `--only-queries`.
 
 ```
 {table}
@@ -66,4 +115,20 @@ re-ranked, {result["first_stage"]:.4f} as the first stage ranks them. {result["s
 
 ```toml
 {to_toml(recipe)}```
+
+## Provenance
+
+```
+{_provenance(made)}
+```
 """
+
+
+def _provenance(made: dict[str, Any]) -> str:
+    """How the model was made, in lines that nothing in them can end."""
+    lines = [f"command: {made['command']}", f"date: {made['date']}", f"platform: {made['platform']}"]
+    lines.append("versions: " + ", ".join(f"{name} {version}" for name, version in made["versions"].items()))
+    for file in made["files"]:
+        digest = f"sha256 {file['sha256']}" if file.get("sha256") else file.get("note", "changed since it was read")
+        lines.append(f"{file['role']}: {file['path']} ({digest})")
+    return "\n".join(plain(line).replace("`", "'") for line in lines)

@@ -11,12 +11,13 @@ from torch import Tensor
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.mitigation.ibbr import IBBR, AutoWeight, DualWeight, FixedWeight, Pairwise, Whole, stacked
 
-from .recipes import AttributeRecipe, FairnessRecipe
+from .recipes import AttributeRecipe, FairnessRecipe, named_as
 
 
 def scoring(attribute: AttributeRecipe) -> Scoring:
     """How an attribute's passages are labelled. Raises EvenrankError for a lexicon without poles."""
-    lexicon = load_lexicon(attribute.lexicon, poles=attribute.poles)
+    with named_as(lexicon="fairness.attributes.lexicon", poles="fairness.attributes.poles"):
+        lexicon = load_lexicon(attribute.lexicon, poles=attribute.poles)
     if lexicon.poles is None:
         from evenrank.io import EvenrankError
 
@@ -55,7 +56,7 @@ class FairTerm:
 
     def pairwise(self, scores: Tensor, inputs: dict[str, Any]) -> list[Pairwise]:
         """nPRF and PRF of each attribute over the lists of a piece."""
-        labels, mask = inputs["labels"], inputs["mask"]
+        labels, mask = inputs["labels"], inputs["counted"]
         return [self.ibbr.pairwise(scores.float(), labels, groups, mask) for groups in inputs["groups"]]
 
     def begin(self, pieces: list[list[Pairwise]]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evenrank.io import InputError
 from evenrank.io.errors import shown
-from evenrank.io.files import line_blocks, open_binary, open_parquet, read_bytes
+from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
 from evenrank.io.tables import lines_of
 
 
@@ -21,6 +21,7 @@ def read_group_file(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises InputError, with the row, for a group without a positive (label ≥ 1), one whose labels are all equal, and
     one whose lists differ in length.
     """
+    refuse_pipe(path)
     with open_binary(path) as stream:
         is_parquet = read_bytes(path, stream, 4) == b"PAR1"
     table = _parquet_groups(path) if is_parquet else _json_groups(path)
@@ -47,18 +48,14 @@ _GROUP: dict[str, Any] = {"query_id": pl.String, "doc_id": pl.List(pl.String), "
 
 
 def _parquet_groups(path: str | os.PathLike[str]) -> pl.DataFrame:
-    try:
-        with open_parquet(path) as file:
-            if not {*_GROUP} <= {*file.schema_arrow.names}:
-                raise InputError(path, "expected query_id, and lists under doc_id and label")
-            arrow = file.read(columns=[*_GROUP])
-            arrow.validate(full=True)
-        table = pl.DataFrame(arrow)
+    with open_parquet(path) as file:
+        if not {*_GROUP} <= {*file.schema_arrow.names}:
+            raise InputError(path, "expected query_id, and lists under doc_id and label")
+        arrow = file.read(columns=[*_GROUP])
+        table = polars_table(path, arrow)
         if not all(isinstance(table.schema[name], pl.List) for name in ("doc_id", "label")):
             raise InputError(path, "expected query_id, and lists under doc_id and label")
         return table.select(pl.col(name).cast(kind) for name, kind in _GROUP.items()).with_row_index("line", offset=1)
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(path, f"damaged Parquet file ({str(error).splitlines()[0]})") from None
 
 
 def _json_groups(path: str | os.PathLike[str]) -> pl.DataFrame:

@@ -19,8 +19,9 @@ import polars as pl
 import pyarrow as pa
 import torch
 
+from evenrank._wording import are, counted
 from evenrank.groups import Scoring, label_texts
-from evenrank.io import EvenrankError, Run, atomic_path, read_texts, write_text
+from evenrank.io import EvenrankError, Run, atomic_path, make_folder, read_texts, write_text
 from evenrank.io.errors import shown
 from evenrank.mitigation.blind import blind, mask_texts
 from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
@@ -111,11 +112,14 @@ def _write(
         texts = read_texts(collection, wanted)
     absent = wanted.filter(~wanted.is_in(texts["doc_id"].implode()))
     if len(absent):
-        raise EvenrankError(f"{len(absent)} passages are not in the collection: {', '.join(map(shown, absent[:5]))}")
+        where = "the collection" if isinstance(collection, pl.DataFrame) else f"the collection {os.fspath(collection)}"
+        listed = ", ".join(map(shown, absent[:5])) + (", …" if len(absent) > 5 else "")
+        raise EvenrankError(f"{counted(len(absent), 'training passage')} {are(len(absent))} not in {where}: {listed}")
     table = table.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left")
     lacking = table.filter(pl.col("query").is_null())["query_id"]
     if len(lacking):
-        raise EvenrankError(f"{len(lacking)} queries have no text: {', '.join(map(shown, lacking[:5]))}")
+        listed = ", ".join(map(shown, lacking[:5])) + (", …" if len(lacking) > 5 else "")
+        raise EvenrankError(f"{counted(len(lacking), 'training query')} without a text: {listed}")
     row = texts.select("doc_id").with_row_index("row")
     for name in ("positives", "negatives"):
         rows = (
@@ -127,7 +131,7 @@ def _write(
             .agg("row")
         )
         table = table.with_columns(rows["row"].alias(name))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     columns = ["query_id", "query", "positives", "grades", "negatives"]
     signs = _signs(texts, attributes)
     if masked is not None:
@@ -171,7 +175,8 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
     """Query groups read from the folder that :func:`build_groups` made: one item per pair of a query and a positive.
 
     ``negatives`` passages of the query's list join the positive: drawn anew each epoch (``random``), or the first of
-    the run (``first``); fewer where there are fewer. The draw depends on seed, epoch and item alone.
+    the run (``first``); fewer where there are fewer. The draw depends on seed, epoch and item alone. Item −1 − i is
+    item i to fill up a batch with: its ``index`` is −1.
 
     ``rotate``: every passage, positive or negative, is turned round at a word, or at the start of a sentence [POS
     eq. 7]; where, depends on seed, epoch and the passage's id alone.
@@ -219,6 +224,9 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
         self.epoch = epoch
 
     def __getitem__(self, index: int) -> Group:
+        shown_index = index
+        if index < 0:
+            index, shown_index = -1 - index, -1
         query = int(self._query[index])
         batch, row = self._groups[query // _ROWS], query % _ROWS
         positives, negatives = _list(batch, "positives", row), _list(batch, "negatives", row)
@@ -231,7 +239,7 @@ class QueryGroupSet(torch.utils.data.Dataset[Group]):
         rows = [int(number) for number in (positives[place], *chosen)]
         texts = [self._text(number) for number in rows]
         signs = [self._value("signs", number) for number in rows] if self._signed else None
-        return Group(index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen), signs)
+        return Group(shown_index, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen), signs)
 
     def query_id(self, index: int) -> str:
         """The query of an item, for messages."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evenrank.io import EvenrankError, InputError
@@ -63,7 +66,7 @@ class DataRecipe(_Part):
     @model_validator(mode="after")
     def _one_source(self) -> DataRecipe:
         if (self.groups is None) == (self.run is None or self.qrels is None):
-            raise ValueError("either groups, or run and qrels")
+            raise ValueError("either groups, or run and qrels (a setting data.run= takes a key away)")
         return self
 
 
@@ -180,6 +183,11 @@ class Recipe(_Part):
         return self
 
     @property
+    def validated_collection(self) -> str:
+        """The collection of the validation run."""
+        return self.validation.collection or self.data.collection
+
+    @property
     def folder(self) -> Path:
         """Where the run is kept."""
         return Path(self.out or Path("runs") / self.name)
@@ -194,8 +202,8 @@ def shipped_recipes() -> list[str]:
 def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) -> Recipe:
     """A recipe from a TOML file, or a shipped one by name, with ``key=value`` settings over it.
 
-    A key is written with dots (``training.batch=16``); a value as in TOML, or a bare text. Raises InputError that names
-    the key and what is allowed.
+    A key is written with dots (``training.batch=16``); a value as in TOML, or a bare text; none (``data.run=``) takes
+    the key away. Raises InputError that names the key and what is allowed.
     """
     name = os.fspath(source)
     try:
@@ -224,7 +232,7 @@ def parse_recipe(data: dict[str, Any], name: str) -> Recipe:
 def _set(data: dict[str, Any], setting: str) -> None:
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
-        raise EvenrankError(f"--set: expected key=value, found {shown(setting)}")
+        raise EvenrankError(f"`settings`: expected key=value, found {shown(setting)}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
@@ -234,8 +242,26 @@ def _set(data: dict[str, Any], setting: str) -> None:
     for parent in parents:
         place = place.setdefault(parent, {})
         if not isinstance(place, dict):
-            raise EvenrankError(f"--set: {shown(key)}: {parent} is no table")
-    place[last] = parsed
+            raise EvenrankError(f"`settings`: {shown(key)}: {parent} is no table")
+    if value.strip():
+        place[last] = parsed
+    else:
+        place.pop(last, None)
+
+
+@contextmanager
+def named_as(**keys: str) -> Iterator[None]:
+    """Errors about an argument name the recipe's key for it instead: ``named_as(lexicon="data.blind")``."""
+    try:
+        yield
+    except InputError:
+        raise
+    except EvenrankError as error:
+
+        def key(found: re.Match[str]) -> str:
+            return keys.get(found[1], found[0])
+
+        raise EvenrankError(re.sub(r"`(\w+)`", key, str(error))) from None
 
 
 def _explain(error: ValidationError) -> str:
@@ -268,28 +294,4 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
 
 def to_toml(recipe: Recipe) -> str:
     """The recipe with every default written out, as TOML that :func:`load_recipe` reads."""
-    lines: list[str] = []
-    tables: list[tuple[str, dict[str, Any]]] = []
-    for key, value in recipe.model_dump().items():
-        if isinstance(value, dict):
-            tables.append((key, value))
-        elif value is not None:
-            lines.append(f"{key} = {_toml(value)}")
-    for key, table in tables:
-        lines += ["", f"[{key}]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in table.items() if value is not None]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    import json
-
-    if isinstance(value, dict):
-        return (
-            "{"
-            + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
-            + "}"
-        )
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)
+    return tomli_w.dumps(recipe.model_dump(exclude_none=True))

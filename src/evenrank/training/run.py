@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import platform
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 from accelerate import PartialState
 
-from evenrank import __version__
-from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, read_qrels, read_queries, read_run, read_texts, write_run, write_text
+from evenrank._wording import counted
+from evenrank.groups import Scoring, load_lexicon, note_lexicon
+from evenrank.io import Provenance, check_apart, read_qrels, read_queries, read_run, write_run, write_text
+from evenrank.io.texts import scan_texts
 from evenrank.io.written import json_text
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
@@ -28,11 +26,14 @@ from evenrank.rankers.protocol import Ranker
 from .build import build_ranker
 from .fairness import scoring
 from .groups import QueryGroupSet, build_from_file, build_groups
-from .recipes import Recipe, load_recipe, to_toml
-from .trainer import RankingTrainer
+from .recipes import Recipe, named_as
+from .run_folder import check_folder, is_finished, last_checkpoint, run_folder
+from .trainer import RankingTrainer, cut_log
 from .validation import Validation
 
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
+_FILES = ("recipe.toml", "versions.json", "log.jsonl", "validation.run", "audit.json", "result.json", "grid.json")
+_MODEL = "model/README.md"
+"""Of the model's folder, for what lies in it."""
 
 
 def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = lambda _: None) -> Path:
@@ -40,13 +41,21 @@ def train(recipe: Recipe, *, resume: bool = False, say: Callable[[str], None] = 
 
     The folder holds ``recipe.toml`` (every default written out), ``versions.json``, ``log.jsonl``, ``checkpoints/``,
     ``model/`` (the best one by validation), ``validation.run``, ``result.json`` and ``model/README.md``, the model card
-    with an audit of the validation run. ``resume`` goes on from the last checkpoint of an interrupted run.
-    Raises EvenrankError for a run that is there already, or that another recipe made.
+    with an audit of the validation run. ``resume`` goes on from the last checkpoint of an interrupted run, to the same
+    end; a finished one stays as it is. A run that fails before its first checkpoint leaves nothing.
+    Raises EvenrankError for a run that is there already, or that another recipe made, and InputError for a checkpoint
+    that is damaged.
 
     With several numbers as ``fairness.weight``, each is trained in a folder of its own, beside one ``without``, and the
     best by :func:`best_weight` (on the validation measure and the largest |ΔA-PRF|) becomes the run's model;
     ``grid.json`` holds the figures of all.
     """
+    if not resume:
+        data, validation = recipe.data, recipe.validation
+        read = (data.collection, data.queries, data.qrels, data.run, data.groups)
+        judged = (validation.collection, validation.queries, validation.qrels, validation.run, validation.answers)
+        began = (recipe.ranker.model, recipe.ranker.vectors)
+        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), (*read, *judged, *began))
     if recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
         return _train_grid(recipe, recipe.fairness.weight, resume=resume, say=say)
     return _train_one(recipe, resume=resume, say=say)
@@ -59,21 +68,30 @@ def largest_bias(result: Mapping[str, Any]) -> float:
 
 
 def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
-    assert recipe.fairness is not None
     folder = recipe.folder
     state = PartialState(cpu=not torch.cuda.is_available())
-    _check_folder(recipe, folder, resume)
+    check_folder(recipe, resume)
+    if resume and is_finished(folder):
+        return folder
     # No process makes the folder before all have looked.
     state.wait_for_everyone()
-    if state.is_main_process:
-        _prepare(recipe, folder)
+    with run_folder(recipe, resume=resume, main=state.is_main_process):
+        _train_weights(recipe, weights, resume=resume, say=say)
+    # No process says that it is done before the model is there.
+    state.wait_for_everyone()
+    return folder
+
+
+def _train_weights(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> None:
+    assert recipe.fairness is not None
+    folder = recipe.folder
     rows: list[dict[str, Any]] = []
     for weight in (0.0, *weights):
         name = f"weight-{weight:g}" if weight else "without"
         fairness = recipe.fairness.model_copy(update={"weight": weight})
         one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": fairness})
         say(f"{recipe.name}: {name}")
-        if not (one.folder / "result.json").is_file():
+        if not is_finished(one.folder):
             _train_one(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
         result = json.loads((one.folder / "result.json").read_text(encoding="utf-8"))
         bias = largest_bias(result)
@@ -82,15 +100,13 @@ def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say
         [row["value"] for row in rows[1:]], [row["abs_delta_aprf"] for row in rows[1:]], rows[0]["value"]
     )
     chosen = rows[0] if best is None else rows[best + 1]
-    say(f"{recipe.name}: best is {chosen['name']} of {', '.join(row['name'] for row in rows)}")
-    if state.is_main_process:
+    say(f"{recipe.name}: validation chose {chosen['name']} ({', '.join(row['name'] for row in rows)} were trained)")
+    if PartialState().is_main_process:
         for file in ("model", "validation.run", "audit.json"):
             _copy(folder / chosen["name"] / file, folder / file)
         result = json.loads((folder / chosen["name"] / "result.json").read_text(encoding="utf-8"))
         write_text(folder / "grid.json", json_text({"best": chosen["name"], "weights": rows}))
         write_text(folder / "result.json", json_text(result | {"best": chosen["name"]}))
-    state.wait_for_everyone()
-    return folder
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -103,19 +119,42 @@ def _copy(source: Path, target: Path) -> None:
 def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> Path:
     folder = recipe.folder
     state = PartialState(cpu=not torch.cuda.is_available())
-    _check_folder(recipe, folder, resume)
-    # The ranker before the folder: a model that cannot be used leaves none behind.
+    check_folder(recipe, resume)
+    if resume and is_finished(folder):
+        return folder
+    made = _sources(recipe).ahead(state.is_main_process)
+    # What needs no folder first: most mistakes are found before there is one.
     ranker = build_ranker(recipe)
+    validation = _validation(recipe)
     # No process makes the folder before all have looked.
     state.wait_for_everyone()
-    if state.is_main_process:
-        _prepare(recipe, folder)
-        _groups(recipe, folder / "groups")
-    # With several processes one makes the folder, and the others read it.
+    with run_folder(recipe, resume=resume, main=state.is_main_process):
+        if state.is_main_process:
+            _groups(recipe, folder / "groups")
+        # With several processes one makes the groups, and the others read them.
+        state.wait_for_everyone()
+        counts = _groups(recipe, folder / "groups")
+        _train_in(recipe, ranker, validation, counts, made, resume=resume, say=say)
+    # No process says that it is done before the model is there.
     state.wait_for_everyone()
-    counts = _groups(recipe, folder / "groups")
-    if state.is_main_process:
-        say(f"{counts['queries']} queries ({counts['without_positive']} without a relevant passage left out)")
+    return folder
+
+
+def _train_in(
+    recipe: Recipe,
+    ranker: Ranker,
+    validation: Validation,
+    counts: dict[str, int],
+    made: Provenance,
+    *,
+    resume: bool,
+    say: Callable[[str], None],
+) -> None:
+    folder, main = recipe.folder, PartialState().is_main_process
+    if main:
+        left = counts["without_positive"]
+        without = f" ({left} without a relevant passage left out)" if left else ""
+        say(counted(counts["queries"], "query") + without)
     groups = QueryGroupSet(
         folder / "groups",
         negatives=recipe.data.negatives,
@@ -123,40 +162,36 @@ def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> P
         seed=recipe.training.seed,
         rotate=recipe.data.rotate,
     )
-    validation = _validation(recipe)
-    ranker, leakage = _with_adversary(recipe, ranker, validation, state.is_main_process)
+    ranker, leakage = _with_adversary(recipe, ranker, validation, main)
     trainer = RankingTrainer(ranker, recipe, groups, validation)
-    last = _last_checkpoint(folder) if resume else None
-    if last is not None:
-        trainer.restore(last)
+    last = last_checkpoint(folder) if resume else None
     # The progress bar writes the log beside itself, on standard output.
     with contextlib.redirect_stdout(sys.stderr):
-        trainer.train(resume_from_checkpoint=str(last) if last else None)
+        if last is not None:
+            trainer.resume(last)
+        else:
+            if main:
+                cut_log(folder / "log.jsonl", 0)
+            trainer.train()
     if trainer.is_world_process_zero():
-        _finish(recipe, folder, ranker, validation, trainer, {"groups": counts} | leakage)
-    # No process says that it is done before the model is there.
-    state.wait_for_everyone()
-    return folder
+        _finish(recipe, folder, ranker, validation, trainer, {"groups": counts} | leakage, made)
 
 
-def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
-    kept = folder / "recipe.toml"
-    if resume:
-        if not kept.is_file():
-            raise EvenrankError(f"{folder}: there is no run to resume")
-        if load_recipe(kept) != recipe:
-            raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
-        return
-    if kept.is_file():
-        raise EvenrankError(f"{folder}: there is a run already (--resume goes on with it; --set out=… starts another)")
-
-
-def _prepare(recipe: Recipe, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "recipe.toml", to_toml(recipe))
-    versions = {"evenrank": __version__, "python": platform.python_version()}
-    versions |= {name: version(name) for name in _LIBRARIES}
-    write_text(folder / "versions.json", json_text(versions))
+def _sources(recipe: Recipe) -> Provenance:
+    """All that a training reads, noted before it does."""
+    made = Provenance("evenrank.training.run.train").add_model("model", recipe.ranker.model)
+    data, validation = recipe.data, recipe.validation
+    for role in ("collection", "queries", "qrels", "run", "groups"):
+        made.add(role, getattr(data, role))
+    for role in ("collection", "queries", "qrels", "run", "answers"):
+        made.add(f"validation {role}", getattr(validation, role))
+    if recipe.ranker.vectors != "train":
+        made.add("vectors", recipe.ranker.vectors, tree=True)
+    lexicons = [attribute.lexicon for attribute in recipe.fairness.attributes] if recipe.fairness else []
+    lexicons += [recipe.adversary.lexicon] if recipe.adversary else []
+    for lexicon in dict.fromkeys([*lexicons, *([data.blind] if data.blind else [])]):
+        note_lexicon(made, lexicon)
+    return made
 
 
 def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -188,23 +223,24 @@ def _groups(recipe: Recipe, folder: Path) -> dict[str, int]:
 def _validation(recipe: Recipe) -> Validation:
     wanted = recipe.validation
     run = read_run(wanted.run, "validation")
-    depth = max((wanted.depth, *wanted.depths))
-    shown = run.table.filter(pl.col("rank") <= depth)["doc_id"]
-    texts = read_texts(wanted.collection or recipe.data.collection, shown)
     return Validation.of(
         run,
         read_qrels(wanted.qrels),
         read_queries(wanted.queries),
-        texts,
+        scan_texts(recipe.validated_collection, [run.table["doc_id"]]),
         measure=wanted.measure,
-        depth=depth,
+        depth=max((wanted.depth, *wanted.depths)),
         attributes=_attributes(recipe),
         masked=_masked(recipe),
+        sources=(f"the queries {wanted.queries}", f"the collection {recipe.validated_collection}"),
     )
 
 
 def _masked(recipe: Recipe) -> Scoring | None:
-    return None if recipe.data.blind is None else Scoring(load_lexicon(recipe.data.blind))
+    if recipe.data.blind is None:
+        return None
+    with named_as(lexicon="data.blind"):
+        return Scoring(load_lexicon(recipe.data.blind))
 
 
 def _attributes(recipe: Recipe) -> dict[str, Scoring]:
@@ -212,22 +248,14 @@ def _attributes(recipe: Recipe) -> dict[str, Scoring]:
     return {attribute.name: scoring(attribute) for attribute in fairness.attributes} if fairness else {}
 
 
-def _last_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint (the trainer's state is written last)."""
-    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / "trainer_state.json")]
-    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-
-
-def _is_whole(state: Path) -> bool:
-    try:
-        json.loads(state.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
 def _finish(
-    recipe: Recipe, folder: Path, ranker: Ranker, validation: Validation, trainer: Any, known: dict[str, Any]
+    recipe: Recipe,
+    folder: Path,
+    ranker: Ranker,
+    validation: Validation,
+    trainer: Any,
+    known: dict[str, Any],
+    made: Provenance,
 ) -> None:
     from .card import write_card
 
@@ -253,8 +281,9 @@ def _finish(
     if "leakage" in result:
         result["leakage"]["after"] = _leakage(recipe, ranker, validation)
     result["cut"] = _cut(recipe, ranker, validation)
-    write_text(folder / "result.json", json_text(result))
-    write_card(recipe, folder, result, validation, run)
+    write_card(recipe, folder, result, validation, run, made)
+    # Last: it says that the run is finished.
+    write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
 
 
 def _with_adversary(
@@ -266,7 +295,8 @@ def _with_adversary(
         return ranker, {}
     from evenrank.mitigation.adversarial import AdversarialRanker
 
-    scoring = Scoring(load_lexicon(wanted.lexicon))
+    with named_as(lexicon="adversary.lexicon"):
+        scoring = Scoring(load_lexicon(wanted.lexicon))
     both = AdversarialRanker(ranker, scoring, label=wanted.label, factor=wanted.factor, seed=recipe.training.seed)
     return both, {"leakage": {"before": _leakage(recipe, both, validation)}} if wanted.attack and main else {}
 
@@ -285,10 +315,13 @@ def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, in
     read = ranker.reads_to(queries, passages)
     counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
     if recipe.validation.answers is not None:
-        from evenrank.io.squad import read_answers
+        from evenrank.io.squad import load_squad
 
-        spans = validation.pairs.join(read_answers(recipe.validation.answers), on=["query_id", "doc_id"], how="inner")
+        found = load_squad(recipe.validation.answers)
+        spans = validation.pairs.join(found.answers(), on=["query_id", "doc_id"], how="inner")
         counts["answers"] = spans.height
+        counts["answers_realigned"] = found.placed.moved + found.placed.unplaced
+        counts["answers_left_out"] = len(found.placed.left_out)
         counts["answers_lost"] = ranker.lost_spans(
             spans["query"].to_list(), spans["text"].to_list(), spans["answer_end"].to_list()
         )

@@ -7,8 +7,9 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,35 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_callback import TrainerState
 
 from evenrank.io import EvenrankError, InputError, write_text
+from evenrank.io.progress import ProgressLines
 from evenrank.io.written import json_text, why_unwritten
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.protocol import Ranker
 
 from .fairness import FairTerm
 from .groups import Group, QueryGroupSet, collate
-from .losses import LOSSES
+from .losses import LOSSES, TERMS
 from .recipes import Recipe
 from .validation import Validation
 
 METRIC = "eval_validation"
 _WEIGHT = "fair_weight.json"
-_OWN = ("labels", "groups", "index")
+_WEIGHTS, _STATE = "model.safetensors", "trainer_state.json"
+_OWN = ("labels", "groups", "index", "counted")
 
 
 class TrainingError(EvenrankError):
-    """Training that cannot go on: a loss that is no number. The last checkpoint is good."""
+    """Training that cannot go on: a loss that is no number. A checkpoint that is there is good."""
 
 
 class Collator:
-    """Items → the ranker's tensors, with ``labels`` [B, K], ``groups`` [A, B, K] and each item's ``index`` [B]."""
+    """Items → the ranker's tensors, with ``labels`` [B, K], ``groups`` [A, B, K] and each item's ``index`` [B].
+
+    ``counted`` [B, K] bool: the passages that the loss is about; those of items that only fill a batch are not.
+    """
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
@@ -49,7 +56,11 @@ class Collator:
         inputs = {**self.ranker.encode(groups), "labels": groups.labels}
         if groups.groups is not None:
             inputs["groups"] = groups.groups
-        return {**inputs, "index": torch.tensor([item.index for item in items])}
+        index = torch.tensor([item.index for item in items])
+        counted = groups.mask & (index >= 0)[:, None]
+        if "gendered" in inputs:
+            inputs["gendered"] = inputs["gendered"].to(torch.int8).masked_fill(~counted[groups.mask], -1)
+        return {**inputs, "index": index, "counted": counted}
 
 
 class RankingTrainer(Trainer):
@@ -63,6 +74,7 @@ class RankingTrainer(Trainer):
         self.groups = groups
         self.validation = validation
         self.loss = LOSSES[recipe.loss.name]
+        self._stopping = EarlyStoppingCallback(recipe.training.patience) if recipe.training.keep == "best" else None
         _freeze(ranker, recipe.training.learning_rates)
         ranker.keep_tokens()
         super().__init__(
@@ -72,8 +84,9 @@ class RankingTrainer(Trainer):
             train_dataset=groups,
             eval_dataset=[],
             callbacks=[
-                *([EarlyStoppingCallback(recipe.training.patience)] if recipe.training.keep == "best" else []),
+                *([] if self._stopping is None else [self._stopping]),
                 Log(recipe.folder / "log.jsonl"),
+                *([] if sys.stderr.isatty() else [Progress()]),
             ],
             **kwargs,
         )
@@ -85,10 +98,12 @@ class RankingTrainer(Trainer):
         self._adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
         self._parts: list[tuple[float, float]] = []
         self._pieces: list[dict[str, Any]] = []
+        self._shares: list[tuple[float, float]] = []
         self._states: list[RandomState] = []
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
-        return EpochSampler(self.groups, self.recipe.training.seed)
+        world = self.args.world_size
+        return EpochSampler(self.groups, self.recipe.training.seed, self._train_batch_size * world if world > 1 else 1)
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -98,7 +113,8 @@ class RankingTrainer(Trainer):
         if isinstance(scores, tuple):
             # An AdversarialRanker adds its adversary's loss.
             scores, adversary = scores
-            rank = self._loss(scores, inputs)
+            share = self._shares[0][1] if self._shares else 1.0
+            rank, adversary = self._loss(scores, inputs), share * adversary
             loss = rank + self._adversary_weight * adversary
             self._parts.append((float(rank.detach()), float(adversary.detach())))
         else:
@@ -108,14 +124,37 @@ class RankingTrainer(Trainer):
 
     def _loss(self, scores: Tensor, inputs: dict[str, Any]) -> Tensor:
         """The ranking loss, and the fair term of the whole step where the recipe has one."""
-        rank = self.loss(scores.float(), inputs["labels"], inputs["mask"])
+        rank = self.loss(scores.float(), inputs["labels"], inputs["counted"])
+        if self._shares:
+            rank = self._shares.pop(0)[0] * rank
         return rank if self.fair is None else self.fair.total(rank, scores, inputs)
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> Any:
         """The pieces of a step's batch; the fair term needs all of them before the first is learnt from."""
         found = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._pieces = list(found[0]) if self.fair is not None and len(found[0]) > 1 else []
+        self._shares = self._weighed(found[0])
         return found
+
+    def _weighed(self, pieces: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
+        """What the ranking loss and the adversary's of each piece count, for the mean over the whole step's batch.
+
+        The trainer gives all pieces of all processes the same weight, but they differ in what their losses are means
+        of: the last are short, and lists ragged.
+        """
+        world = self.accelerator.num_processes
+        if not pieces or len(pieces) * world == 1:
+            return []
+        terms = TERMS[self.recipe.loss.name]
+        counts = torch.stack(
+            [torch.stack([terms(one["labels"], one["counted"]).sum(), one["counted"].sum()]) for one in pieces]
+        ).to(self.args.device)
+        total = counts.sum(0)
+        if world > 1:
+            total = self.accelerator.reduce(total, reduction="sum")
+        # Not on the device, which may have no numbers as exact.
+        shares = (len(pieces) * world * counts.cpu().double() / total.cpu().clamp(min=1)).tolist()
+        return [(rank, adversary) for rank, adversary in shares]
 
     def _begin_step(self) -> None:
         """Scores all pieces without a graph for the fair term, and keeps the random states to score them so again."""
@@ -190,18 +229,74 @@ class RankingTrainer(Trainer):
             shutil.rmtree(folder, ignore_errors=True)
             raise InputError(folder, f"cannot be written: {reason}") from None
 
-    def restore(self, checkpoint: Path) -> None:
-        """What the fair term needs to go on from a checkpoint; the rest is the trainer's own."""
+    def resume(self, checkpoint: Path) -> None:
+        """Goes on from a checkpoint to the end of the training, as if it had never been stopped.
+
+        Raises InputError, naming the file, where a part of the checkpoint is missing or damaged.
+        """
+        state = _state_of(checkpoint)
+        best = checkpoint.parent / f"checkpoint-{state.best_global_step}"
+        if state.best_global_step and not (best / _WEIGHTS).is_file():
+            raise InputError(best / _WEIGHTS, "the best checkpoint so far is missing")
         if self.fair is not None:
-            self.fair.weight.restore(json.loads((checkpoint / _WEIGHT).read_text(encoding="utf-8")))
+            with _readable(checkpoint, _WEIGHT):
+                self.fair.weight.restore(json.loads((checkpoint / _WEIGHT).read_text(encoding="utf-8")))
+        over = state.global_step >= state.max_steps
+        if self._stopping is not None:
+            with _readable(checkpoint, _STATE):
+                kept = state.stateful_callbacks[type(self._stopping).__name__]["attributes"]  # type: ignore[call-overload,index]
+                self._stopping.early_stopping_patience_counter = int(kept["early_stopping_patience_counter"])
+            over |= self._stopping.early_stopping_patience_counter >= self._stopping.early_stopping_patience
+        if self.is_world_process_zero():
+            cut_log(self.recipe.folder / "log.jsonl", state.global_step)
+        if over:
+            # The trainer would make a further step.
+            self.state = state
+            chosen = best if self._stopping is not None and state.best_global_step else checkpoint
+            self.state.best_model_checkpoint = str(best) if state.best_global_step else None
+            self._load_from_checkpoint(str(chosen))
+            return
+        # The folder may have another place, or another way to it, than when it was saved.
+        self.add_callback(_BestCheckpoint(best if state.best_global_step else None))
+        self.train(resume_from_checkpoint=str(checkpoint))
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        with _readable(Path(resume_from_checkpoint), _WEIGHTS):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        # The trainer would begin anew where one is missing.
+        folder = Path(checkpoint)
+        assert self.optimizer is not None
+        with _readable(folder, "scheduler.pt"):
+            planned = int(torch.load(folder / "scheduler.pt", weights_only=True)["last_epoch"])
+        with _readable(folder, "optimizer.pt"):
+            super()._load_optimizer_and_scheduler(checkpoint)
+            steps = [int(one["step"]) for one in self.optimizer.state_dict()["state"].values()]
+        _check_step(folder / "scheduler.pt", planned, self.state.global_step)
+        _check_step(folder / "optimizer.pt", max(steps, default=0), self.state.global_step)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        folder, world = Path(checkpoint), self.args.world_size
+        processes = len(list(folder.glob("rng_state_*.pth"))) or 1
+        if processes != world:
+            raise InputError(folder, f"saved by {processes} processes, and cannot be gone on with by {world}")
+        name = f"rng_state_{self.args.process_index}.pth" if world > 1 else "rng_state.pth"
+        with _readable(folder, name):
+            super()._load_rng_state(checkpoint)
 
     def _check(self, loss: Tensor, inputs: dict[str, Any]) -> None:
         if torch.isfinite(loss):
             return
-        queries = ", ".join(self.groups.query_id(int(index)) for index in inputs["index"][:5])
+        queries = ", ".join(self.groups.query_id(int(index)) for index in inputs["index"][:5] if index >= 0)
+        kept = any(Path(self.args.output_dir or ".").glob("checkpoint-*"))
         raise TrainingError(
             f"step {self.state.global_step + 1}: the loss is {loss.item()} (batch of the queries {queries}, …);"
-            f" the last checkpoint in {self.args.output_dir} is kept"
+            + (f" the last checkpoint in {self.args.output_dir} is kept" if kept else " there is no checkpoint yet")
         )
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -252,12 +347,14 @@ def _texts(inputs: dict[str, Any]) -> dict[str, Any]:
 class EpochSampler(torch.utils.data.Sampler[int]):
     """A new order of the items each epoch, from seed and epoch alone: the same for any number of processes.
 
-    Passes the epoch on to the data set, whose negatives depend on it.
+    Passes the epoch on to the data set, whose negatives depend on it. ``multiple``: what the number of items is filled
+    up to, with items −1 − i, so that several processes have as many and none counts twice.
     """
 
-    def __init__(self, groups: QueryGroupSet, seed: int) -> None:
+    def __init__(self, groups: QueryGroupSet, seed: int, multiple: int = 1) -> None:
         self.groups = groups
         self.seed = seed
+        self.multiple = multiple
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -266,10 +363,11 @@ class EpochSampler(torch.utils.data.Sampler[int]):
         self.groups.set_epoch(epoch)
 
     def __len__(self) -> int:
-        return len(self.groups)
+        return -(-len(self.groups) // self.multiple) * self.multiple
 
     def __iter__(self) -> Iterator[int]:
-        return iter(np.random.default_rng([self.seed, self.epoch]).permutation(len(self.groups)).tolist())
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.groups))
+        return iter([*order.tolist(), *(-1 - np.resize(order, len(self) - len(order))).tolist()])
 
 
 class Log(TrainerCallback):
@@ -280,13 +378,99 @@ class Log(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
         """One line: the step, the epoch and what was logged."""
-        if not state.is_world_process_zero or not logs:
+        # How long a call took is no part of what the training did.
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         try:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json_text({"step": state.global_step, "epoch": state.epoch, **logs}, lines=False) + "\n")
         except OSError as error:
             raise InputError(self.path, f"cannot be written: {why_unwritten(error)}") from None
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A line before each checkpoint: no mean goes over steps of which a resumed training makes a part."""
+        control.should_log |= control.should_evaluate or control.should_save
+
+
+def cut_log(path: Path, step: int) -> None:
+    """Takes away what was logged after ``step``: a training that goes on from there logs it again."""
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["step"] > step:
+                break
+        except (ValueError, LookupError, TypeError):
+            # The last line of a process that was killed.
+            break
+        kept.append(line + "\n")
+    write_text(path, "".join(kept))
+
+
+class Progress(TrainerCallback):
+    """Lines of progress now and then, where nobody watches a bar. ``clock`` gives seconds; ``write`` is told a line."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] | None = None) -> None:
+        self._clock, self._write = clock, write
+        self._loss = ""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The time counts from here."""
+        done = state.global_step
+        what = f"training steps after step {done:,}" if done else "training steps"
+        self._lines = ProgressLines(what, state.max_steps - done, clock=self._clock, write=self._write)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+        """The newest loss is shown."""
+        if logs and "loss" in logs:
+            self._loss = f"loss {logs['loss']:.4g}"
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """One more step, in one line for all processes."""
+        if state.is_world_process_zero:
+            self._lines.advance(1, self._loss)
+
+
+class _BestCheckpoint(TrainerCallback):
+    """Tells a resumed trainer where the best checkpoint so far is."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        state.best_model_checkpoint = None if self.path is None else str(self.path)
+
+
+def _state_of(checkpoint: Path) -> TrainerState:
+    """A checkpoint's state. Raises InputError for one that is not that of its step."""
+    step = int(checkpoint.name.rpartition("-")[2])
+    with _readable(checkpoint, _STATE):
+        state: TrainerState = TrainerState.load_from_json(str(checkpoint / _STATE))
+        numbers = state.global_step, state.max_steps, state.best_global_step or 0
+        if any(type(number) is not int for number in numbers):
+            raise TypeError("no number of steps")
+    _check_step(checkpoint / _STATE, state.global_step, step)
+    return state
+
+
+def _check_step(path: Path, found: int, step: int) -> None:
+    if found != step:
+        raise InputError(path, f"expected the state after step {step}, found that after step {found}")
+
+
+@contextmanager
+def _readable(folder: Path, name: str) -> Iterator[None]:
+    """Raises InputError where a checkpoint's file is missing, or cannot be read or used inside the block."""
+    if not (folder / name).is_file():
+        raise InputError(folder / name, "the file is missing: the training cannot go on from this checkpoint")
+    try:
+        yield
+    except (EvenrankError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        message = f"the file is damaged: the training cannot go on from this checkpoint ({type(error).__name__})"
+        raise InputError(folder / name, message) from None
 
 
 def _arguments(recipe: Recipe, items: int) -> TrainingArguments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import polars as pl
 from evenrank.groups import Scoring, score_texts
 from evenrank.io import EvenrankError, Run, Scores
 from evenrank.io.errors import shown
+from evenrank.io.streams import in_order
 from evenrank.measures import Evaluation, delta_aprf, parse_measure
 from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker
@@ -18,7 +19,10 @@ from evenrank.rankers.protocol import Ranker
 
 @dataclass(frozen=True)
 class Validation:
-    """A run to re-rank with its texts at hand: the first ``depth`` passages of every judged query."""
+    """A run to re-rank with the texts at hand that a ranker reads: the first ``depth`` passages of every judged query.
+
+    The bias of its rankings is that of all their passages, which are scored as they are read.
+    """
 
     run: Run
     qrels: pl.DataFrame
@@ -26,7 +30,7 @@ class Validation:
     """``query_id``, ``doc_id``, ``rank``, ``query`` and ``text`` of each pair to score."""
     measure: str
     attributes: Mapping[str, Scores] = field(default_factory=dict)
-    """The score table of the passages for each attribute whose ΔA-PRF is watched."""
+    """The score table of the run's passages for each attribute whose ΔA-PRF is watched."""
     masked: Scoring | None = None
     """Whose words the ranker does not see."""
 
@@ -36,32 +40,43 @@ class Validation:
         run: Run,
         qrels: pl.DataFrame,
         queries: pl.DataFrame,
-        texts: pl.DataFrame,
+        texts: pl.DataFrame | Iterable[pl.DataFrame],
         *,
         measure: str,
         depth: int,
         attributes: Mapping[str, Scoring] | None = None,
         masked: Scoring | None = None,
+        sources: tuple[str, str] = ("the validation queries", "the collection"),
     ) -> Validation:
-        """Raises EvenrankError where a query or a passage has no text, or no query of the run is judged."""
+        """``texts``: a table or its batches, of which those that a ranker reads are kept. ``sources``: what messages
+        call the queries and the texts.
+
+        Raises EvenrankError where a query or a passage has no text, those below ``depth`` included, or no query of the
+        run is judged.
+        """
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
         if not judged.height:
             raise EvenrankError("validation: no query of the run is judged")
-        pairs = (
-            judged.filter(pl.col("rank") <= depth)
-            .join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left")
-            .join(texts, on="doc_id", how="left", maintain_order="left")
-        )
-        for column, noun in (("query", "query_id"), ("text", "doc_id")):
-            lacking = pairs.filter(pl.col(column).is_null())[noun].unique(maintain_order=True)
-            if len(lacking):
-                raise EvenrankError(
-                    f"validation: no text for {len(lacking)} of {noun}: {', '.join(map(shown, lacking[:5]))}"
-                )
-        scored = {
-            name: Scores.of(score_texts(texts, scoring), scoring.describe())
-            for name, scoring in (attributes or {}).items()
+        scorings = dict(attributes or {})
+        ids = judged.select("doc_id").unique(maintain_order=True)
+        pairs = judged.filter(pl.col("rank") <= depth)
+        kept, found, tables = _taken(texts, ids, pairs["doc_id"].unique(), list(scorings.values()))
+        lacking = {
+            ("queries are", sources[0]): pairs.join(queries, on="query_id", how="anti", maintain_order="left")[
+                "query_id"
+            ].unique(),
+            ("documents are", sources[1]): ids.join(found, on="doc_id", how="anti", maintain_order="left")["doc_id"],
         }
+        for (noun, where), missing in lacking.items():
+            if len(missing):
+                names = ", ".join(map(shown, missing[:5])) + (", …" if len(missing) > 5 else "")
+                raise EvenrankError(
+                    f"validation: {run.described}: {len(missing)} of its {noun} not in {where}: {names}"
+                )
+        pairs = pairs.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left").join(
+            kept, on="doc_id", how="left", maintain_order="left"
+        )
+        scored = dict(zip(scorings, tables, strict=True))
         return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored, masked)
 
     @property
@@ -99,7 +114,7 @@ class Validation:
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         found = {}
         for name, scores in self.attributes.items():
-            evaluation = Evaluation(run, scores, judged, missing="neutral")
+            evaluation = Evaluation(run, scores, judged)
             found[name] = delta_aprf(*evaluation.poles_prf(parse_measure("DeltaAPRF")))
         return found
 
@@ -108,3 +123,20 @@ class Validation:
         values = [(self.value(self.reranked(scores, depth, "validation")), -depth) for depth in depths]
         value, depth = max(values)
         return -depth, value
+
+
+def _taken(
+    texts: pl.DataFrame | Iterable[pl.DataFrame], ids: pl.DataFrame, wanted: pl.Series, scorings: Sequence[Scoring]
+) -> tuple[pl.DataFrame, pl.DataFrame, list[Scores]]:
+    """In one pass: the texts of the ``wanted`` documents, and of all in ``ids`` the ids found and their scores."""
+    marked = ids.with_columns(wanted=ids["doc_id"].is_in(wanted.implode()))
+
+    def take(batch: pl.DataFrame) -> list[pl.DataFrame]:
+        found = batch.join(marked, on="doc_id", how="inner", maintain_order="left")
+        kept = found.filter("wanted").select("doc_id", "text")
+        return [kept, found.select("doc_id"), *(score_texts(found, one) for one in scorings)]
+
+    batches = texts.iter_slices(1 << 15) if isinstance(texts, pl.DataFrame) else texts
+    parts = list(in_order(take, batches)) or [take(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))]
+    kept, found, *tables = (pl.concat(part) for part in zip(*parts, strict=True))
+    return kept, found, [Scores.of(table, one.describe()) for table, one in zip(tables, scorings, strict=True)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ir_measures import Measure
 
-from evenrank.audit.findings import Findings, Interval
+from evenrank._wording import counted
+from evenrank.audit.findings import Figure, Findings, Interval
 from evenrank.measures import is_bias
 
 NONE = "–"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -52,14 +50,14 @@ def equation(name: str, p: float | None) -> str:
     return f"{name} {p_value(p).replace('<', '< ') if p < 0.0005 else '= ' + p_value(p)}"
 
 
-def plain(text: str) -> str:
-    """A name without the control characters that would move a terminal's cursor or turn its text around."""
-    return _CONTROL.sub("�", text)
-
-
 def direction(measure: Measure) -> str:
     """Which way a measure's values are good."""
     return "nearer 0 is better" if getattr(measure, "better", "higher") == "nearer zero" else "higher is better"
+
+
+def has_scores(result: Findings) -> bool:
+    """Whether anything is known of the documents: an audit of effectiveness alone needs no texts."""
+    return bool(groups(result))
 
 
 def groups(result: Findings) -> list[str]:
@@ -101,6 +99,28 @@ def positive(pair: tuple[str, str] | None) -> str:
     if pair is None:
         return ""
     return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
+
+
+def on_common(result: Findings, figure: Figure) -> str:
+    """A comparison's means and their queries, where these are not all that the figures are over; else nothing."""
+    compared = figure.vs_baseline
+    if compared is None or not compared.partial:
+        return ""
+    if compared.mean is None:
+        return "no difference: drawn over other queries" if compared.n else "no common queries"
+    means = f"{number(compared.mean, 4)} against {number(compared.baseline_mean, 4)}"
+    return f"{common_queries(result, figure)}: {means}"
+
+
+def common_queries(result: Findings, figure: Figure) -> str:
+    """How many queries a comparison is over: ``19 common queries``, with those of each pole for ΔA-PRF."""
+    compared = figure.vs_baseline
+    assert compared is not None
+    of_both = counted(compared.n or 0, "common query")
+    if compared.n_poles is None:
+        return of_both
+    pair = poles(result, figure.measure) or ("the first pole", "the second")
+    return f"{of_both} ({', '.join(f'{n:,} of {pole}' for n, pole in zip(compared.n_poles, pair, strict=True))})"
 
 
 def pick(result: Findings, *names: str) -> Measure | None:

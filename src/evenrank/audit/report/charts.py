@@ -47,8 +47,8 @@ def _plane() -> dict[str, Any]:
     base = alt.Chart(alt.NamedData("points"))
     tooltip = [
         alt.Tooltip("run:N", title="run"),
-        alt.Tooltip("xText:N", title="@x"),
-        alt.Tooltip("yText:N", title="@y"),
+        alt.Tooltip("xText:N", title="@xName"),
+        alt.Tooltip("yText:N", title="@yName"),
     ]
     zero = _zero(alt, "y")
     across = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
@@ -63,7 +63,7 @@ def _plane() -> dict[str, Any]:
     labels = [
         base.transform_filter(f"datum.corner === '{corner}'")
         .mark_text(dx=dx, dy=dy, align=align, fontSize=13, fontWeight=600)
-        .encode(x=x, y=y, text="run:N", color=runs["color"])
+        .encode(x=x, y=y, text="label:N", color=runs["color"])
         .properties(name=corner)
         for corner, (dx, dy, align) in _CORNERS.items()
     ]
@@ -129,7 +129,7 @@ def _ties() -> dict[str, Any]:
     tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("meanText:N", title="mean"),
-        alt.Tooltip("intervalText:N", title="95 % interval"),
+        alt.Tooltip("intervalText:N", title="95% interval"),
         alt.Tooltip("tieMeanText:N", title="tie mean"),
         alt.Tooltip("tieText:N", title="tie range"),
     ]

@@ -14,7 +14,7 @@ from evenrank.groups import Lexicon, gendered_spans
 from evenrank.io import read_queries, read_texts
 from evenrank.measures import is_bias
 
-from ._format import direction, group_label, pick
+from ._format import direction, group_label, passages, pick, poles
 from ._format import groups as group_names
 
 QUERY_CAP = 500
@@ -24,6 +24,8 @@ VALUE_CAP = 10_000
 TEXT_BUDGET = 16_000_000
 """Characters of passages that the page holds in all."""
 TEXT_LEAST, TEXT_MOST = 300, 4000
+LEAD = 80
+"""Characters before the first marked word, where a passage does not begin at its beginning."""
 
 Array = np.ndarray[Any, Any]
 
@@ -52,8 +54,34 @@ def _measure(result: Findings, measure: Measure) -> dict[str, Any]:
         "bias": is_bias(measure),
         "better": direction(measure),
         "nearerZero": getattr(measure, "better", "higher") == "nearer zero",
+        "signs": _signs(result, measure),
         "perQuery": not whole,
     }
+
+
+def _signs(result: Findings, measure: Measure) -> tuple[str, str]:
+    """What a difference above 0 and one below 0 say of the first of two runs."""
+    pair = poles(result, measure)
+    if measure.NAME in ("RaB", "ARaB") and pair is not None:
+        return f"leans more towards {passages(pair[0], pair)}", f"leans more towards {passages(pair[1], pair)}"
+    if measure.NAME in ("FaiRR", "NFaiRR"):
+        return "is more neutral", "is less neutral"
+    if getattr(measure, "better", "higher") == "nearer zero":
+        return "leans further", "leans less"
+    return "is better", "is worse"
+
+
+def compared(result: Findings) -> tuple[int, int]:
+    """The places of the two runs whose difference is shown at first: run minus baseline, or run minus random.
+
+    Without a baseline the second given run minus the first. A single given run is set against the random order.
+    """
+    given = [place for place, run in enumerate(result.runs) if not run.reference]
+    if len(given) == 1:
+        random = next((place for place, run in enumerate(result.runs) if run.name == RANDOM), given[0])
+        return given[0], random
+    base = next((place for place in given if result.runs[place].name == result.baseline), given[0])
+    return next(place for place in given if place != base), base
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
@@ -146,6 +174,10 @@ def browser(result: Findings, shown: Array) -> dict[str, Any]:
         rankings.setdefault((row["query_id"], row["run"]), []).append(entry)
     query_texts = _query_texts(result.sources.get("queries"), ids)
     passages, available = _passages(result, documents, groups)
+    if result.words is not None:
+        held = dict(result.words.of_document.iter_rows())
+        for passage in passages:
+            passage["words"] = held.get(passage["id"], [])
     return {
         "runs": runs,
         "groups": _group_labels(groups),
@@ -153,6 +185,7 @@ def browser(result: Findings, shown: Array) -> dict[str, Any]:
         "texts": available,
         "queryTexts": query_texts is not None,
         "marked": available and result.lexicon is not None,
+        "words": list(result.words.names) if result.words is not None else [],
         "documents": passages,
         "queries": [
             {
@@ -188,7 +221,7 @@ def _passages(result: Findings, documents: pl.DataFrame, groups: list[str]) -> t
     """Each document's id, neutrality, counts and marked text, and whether there is a collection to take texts from."""
     texts = _document_texts(result.sources.get("collection"), documents["doc_id"])
     most = int(np.clip(TEXT_BUDGET / max(1, documents.height), TEXT_LEAST, TEXT_MOST))
-    passages = []
+    found = []
     for row in documents.iter_rows(named=True):
         counts = [row.get(f"count_{group}") for group in groups]
         passage: dict[str, Any] = {"id": row["doc_id"], "neutrality": rounded(row["neutrality"]), "counts": counts}
@@ -197,11 +230,14 @@ def _passages(result: Findings, documents: pl.DataFrame, groups: list[str]) -> t
             # Under whitespace tokens a count of 0 can go with words that the marking finds.
             silent = result.settings.get("tokens") == "word" and not any(counts)
             lexicon = None if silent else result.lexicon
-            passage["text"] = mark(text[:most], lexicon, groups)
+            pieces, start = excerpt(mark(text, lexicon, groups), most)
+            passage["text"] = pieces
+            if start:
+                passage["start"] = start
             if len(text) > most:
                 passage["length"] = len(text)
-        passages.append(passage)
-    return passages, texts is not None
+        found.append(passage)
+    return found, texts is not None
 
 
 def _document_texts(source: str | os.PathLike[str] | pl.DataFrame | None, ids: pl.Series) -> dict[str, str] | None:
@@ -214,9 +250,38 @@ def _document_texts(source: str | os.PathLike[str] | pl.DataFrame | None, ids: p
     return dict(table.select("doc_id", "text").iter_rows())
 
 
-def mark(text: str, lexicon: Lexicon | None, groups: list[str]) -> list[str | list[Any]]:
+Piece = str | list[Any]
+
+
+def excerpt(pieces: list[Piece], most: int) -> tuple[list[Piece], int]:
+    """``most`` characters of a marked text, those with the most marked words (else the first), and where they begin."""
+    texts = [piece if isinstance(piece, str) else piece[1] for piece in pieces]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    if not len(ends) or ends[-1] <= most:
+        return pieces, 0
+    starts = ends - [len(text) for text in texts]
+    words = np.array([not isinstance(piece, str) for piece in pieces])
+    first, last = starts[words], ends[words]
+    start = 0
+    if len(first) and not (last <= most).all():
+        begins = np.maximum(0, first - min(LEAD, most // 4))
+        held = np.searchsorted(last, begins + most, side="right") - np.arange(len(first))
+        start = int(min(begins[int(held.argmax())], ends[-1] - most))
+    cut: list[Piece] = []
+    for piece, text, begin, end in zip(pieces, texts, starts.tolist(), ends.tolist(), strict=True):
+        if isinstance(piece, str):
+            cut.append(text[max(0, start - begin) : max(0, start + most - begin)])
+        elif start <= begin and end <= start + most:
+            cut.append(piece)
+        elif begin < start + most and end > start:
+            # A word that the cut goes through: its part is no word.
+            cut.append(text[max(0, start - begin) : start + most - begin])
+    return [piece for piece in cut if piece], start
+
+
+def mark(text: str, lexicon: Lexicon | None, groups: list[str]) -> list[Piece]:
     """A text as plain strings and, for words of the lexicon, [group's number, word]."""
-    pieces: list[str | list[Any]] = []
+    pieces: list[Piece] = []
     place = 0
     for start, end, group in gendered_spans(text, lexicon) if lexicon is not None else []:
         if group not in groups:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from evenrank.io import Provenance
+
 
 def asset(name: str) -> str:
     """A file of the folder assets."""
@@ -56,3 +58,34 @@ def embedded(value: Any) -> Markup:
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPES))
+
+
+def provenance_section(provenance: Provenance | None) -> Markup | None:
+    """How a result was made, as the section of a page; every text is escaped."""
+    import jinja2
+    from markupsafe import Markup
+
+    if provenance is None:
+        return None
+    values = provenance.to_dict()
+    files = [
+        {
+            "role": file["role"],
+            "path": file["path"] or "",
+            "digest": file.get("sha256") or file.get("commit"),
+            "about": [f"{file[unit]:,} {unit}" for unit in ("files", "rows", "bytes") if file.get(unit) is not None]
+            + [text for text in (file.get("note"), "changed since it was read" if "changed" in file else None) if text],
+        }
+        for file in values["files"]
+    ]
+    folders = any("files" in file for file in values["files"])
+    made = {
+        "command": values["command"],
+        "date": values["date"],
+        "versions": ", ".join(f"{name} {version}" for name, version in values["versions"].items()),
+        "platform": values["platform"],
+    }
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return Markup(environment.from_string(asset("provenance.html.j2")).render(made=made, files=files, folders=folders))

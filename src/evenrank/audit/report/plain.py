@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from evenrank import __version__
-from evenrank.io import write_text
+from evenrank._wording import singular
+from evenrank.io import Provenance, write_text
+from evenrank.io.errors import plain
 from evenrank.io.written import json_text
 
-from ._format import plain
-from .page_parts import asset, bundle, embedded, enclosed, policy, script
+from .folding import folding, style_sheet
+from .page_parts import asset, bundle, embedded, enclosed, policy, provenance_section, script
 
 COLOURS = ["#0072b2", "#c24d00", "#00795a", "#a3478a", "#7d6200", "#5048b8", "#5a6270"]
 
@@ -58,12 +60,18 @@ def curve(name: str, title: str, rows: Sequence[Mapping[str, Any]], x: str, hint
     return Drawing(name, title, specification(chart), hint)
 
 
-def bars(name: str, title: str, table: pl.DataFrame, y: str, hint: str = "") -> Drawing:
-    """One bar a query, sorted; ``table`` has ``query_id`` and ``difference``."""
+def bars(name: str, title: str, table: pl.DataFrame, y: str, hint: str = "", *, signs: tuple[str, str]) -> Drawing:
+    """One bar a query, sorted; ``table`` has ``query_id`` and ``difference``.
+
+    ``signs`` says what a difference above 0 and one below 0 mean; the legend names the colours by it.
+    """
     import altair as alt
 
-    rows = [{"place": i, "query": q, "difference": d} for i, (q, d) in enumerate(table.iter_rows())]
-    colour = alt.condition("datum.difference > 0", alt.value(COLOURS[0]), alt.value(COLOURS[1]))
+    names = [f"above 0: {signs[0]}", f"below 0: {signs[1]}"]
+    rows = [
+        {"place": i, "query": q, "difference": d, "sign": names[d < 0]} for i, (q, d) in enumerate(table.iter_rows())
+    ]
+    colour = alt.Color("sign:N", title=None, scale=alt.Scale(domain=names, range=COLOURS[:2]))
     chart = (
         alt.Chart(alt.Data(values=rows))
         .mark_bar()
@@ -124,7 +132,8 @@ class PlainTable:
 
 @dataclass(frozen=True, slots=True)
 class PlainPage:
-    """What a command measured: ``kind`` names the command, ``facts`` are (what, how many)."""
+    """What a command measured: ``kind`` names the command, ``facts`` are (what, how many), ``summary`` says what was
+    found, in sentences."""
 
     kind: str
     title: str
@@ -133,28 +142,53 @@ class PlainPage:
     tables: tuple[PlainTable, ...]
     drawings: tuple[Drawing, ...] = ()
     notes: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
     def text(self) -> str:
         """All of it but the charts, for a terminal."""
-        facts = ", ".join(f"{value} {name}" for name, value in self.facts)
-        parts = [f"{plain(self.title)}\n{facts}", *(table.text() for table in self.tables)]
+        facts = ", ".join(_fact(name, value) for name, value in self.facts)
+        parts = [f"{plain(self.title)}\n{facts}"]
+        if self.summary:
+            parts.append("\n".join(plain(line) for line in self.summary))
+        parts += [*(table.text() for table in self.tables)]
         if self.notes:
             parts.append("\n".join(["Notes:", *(f"  {plain(note)}" for note in self.notes)]))
-        return "\n\n".join(parts)
+        return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 
     def html(self) -> str:
         """One self-contained page; a content security policy forbids every request and every script but its own."""
-        return rendered(asset("plain.html.j2"), self.drawings, page=self)
+        return rendered(asset("plain.html.j2"), self.drawings, self.provenance, page=self)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, whole or not at all."""
         write_text(path, self.html())
 
 
+def _fact(name: str, value: str) -> str:
+    """``200 queries``, ``1 query``, ``mean nDCG@10 0.3979``."""
+    if "." in value:
+        return f"{name} {value}"
+    first, space, rest = name.partition(" ")
+    return f"{value} {singular(first) if value == '1' else first}{space}{rest}"
+
+
 class PlainResult:
     """A result that can be shown as a table, as JSON and as a page, from its :meth:`page` and :meth:`to_dict`."""
 
     __slots__ = ()
+    provenance: Provenance | None
+
+    def __repr__(self) -> str:
+        from .notebook import values_line
+
+        return values_line(type(self).__name__, {"name": getattr(self, "name", None)} | self.to_dict())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .notebook import page_html
+
+        return page_html(self.page())
 
     def page(self) -> PlainPage:
         """The figures as a page."""
@@ -170,34 +204,42 @@ class PlainResult:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The figures as JSON; also written to ``path`` if one is given."""
-        text = json_text({"evenrank": __version__, **self.to_dict()})
+        text = json_text({"evenrank": __version__, **self.to_dict(), **made(self.provenance)})
         if path is not None:
             write_text(path, text)
         return text
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes one HTML page that opens offline."""
-        self.page().write(path)
+        replace(self.page(), provenance=self.provenance).write(path)
 
 
-def rendered(template: str, drawings: Sequence[Drawing], **context: Any) -> str:
-    """A page from its template, which gets ``css``, ``policy``, ``charts``, ``scripts`` and ``version`` too.
+def made(provenance: Provenance | None) -> dict[str, Any]:
+    """How a result was made, as an entry of its JSON; none where nobody knows."""
+    return {} if provenance is None else {"provenance": provenance.to_dict()}
+
+
+def rendered(template: str, drawings: Sequence[Drawing], provenance: Provenance | None, **context: Any) -> str:
+    """A page from its template, which gets ``css``, ``policy``, ``charts``, ``scripts``, ``version`` and
+    ``provenance`` (a section, or nothing) too.
 
     The script draws the n-th drawing into the element ``chart-n``. Every text is escaped.
     """
     import jinja2
     from markupsafe import Markup
 
-    own = asset("drawings.js")
+    own = asset("fit.js") + asset("drawings.js")
     scripts = [script(bundle()), script(enclosed(f'"use strict";\n{own}'))]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(template).render(
+    page = environment.from_string(template).render(
         **context,
         version=__version__,
-        css=Markup(asset("page.css")),
+        css=Markup(style_sheet()),
         policy=policy(scripts),
         charts=embedded([drawing.specification for drawing in drawings]),
         scripts=scripts,
+        provenance=provenance_section(provenance),
     )
+    return folding(page)

@@ -76,7 +76,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
         entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
     entries.append(
         (
-            "95 % interval",
+            "95% interval",
             "Percentile bootstrap over queries: how far the figure could move if the audit had drawn other queries.",
         )
     )
@@ -85,7 +85,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
             (
                 "Significance and loss",
                 "Significant means a Holm-corrected p below .05. A difference that is not significant is no proof that"
-                " there is none: “no loss shown” is only said where the interval rules out a loss of more than 5 %.",
+                " there is none: “no loss shown” is only said where the interval rules out a loss of more than 5%.",
             )
         )
     entries.append(

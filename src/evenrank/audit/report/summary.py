@@ -7,7 +7,7 @@ from ir_measures import Measure
 
 from evenrank.audit.findings import NEUTRAL_FIRST, RANDOM, SIGNIFICANT, Comparison, Figure, Findings, RunAudit
 
-from ._format import both, equation, number, passages, pick, poles, utility_measures
+from ._format import both, common_queries, equation, number, passages, pick, poles, utility_measures
 
 UNKNOWN = "Effectiveness is unknown"
 
@@ -44,12 +44,13 @@ def _effectiveness(result: Findings) -> list[str]:
         return [f"{UNKNOWN}: without qrels, nothing here says whether a ranking is any good."]
     measures = utility_measures(result)
     if result.baseline is None:
+        measures = [measure for measure in measures if str(measure) not in result.unequal_depth]
         values = "; ".join(
             f"{run.name} " + ", ".join(f"{m} {number(run.figures[str(m)].mean)}" for m in measures)
             for run in _given(result)
         )
         untested = " There is no baseline, so no difference is tested." if len(_given(result)) > 1 else ""
-        return [f"Effectiveness: {values}.{untested}"]
+        return [f"Effectiveness: {values}.{untested}"] if measures else []
     base = result[result.baseline]
     sentences = [
         f"Effectiveness of {base.name}, the baseline: "
@@ -58,33 +59,43 @@ def _effectiveness(result: Findings) -> list[str]:
     ]
     for run in _given(result):
         if run.name != base.name:
-            sentences += _against(run, base, measures)
+            sentences += _against(result, run, base, measures)
     return sentences
 
 
-def _against(run: RunAudit, base: RunAudit, measures: list[Measure]) -> list[str]:
-    """How effective a run is against the baseline, a sentence for each verdict that some measure gets."""
+def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Measure]) -> list[str]:
+    """How effective a run is against the baseline, a sentence for each verdict that some measure gets.
+
+    A measure that the depth of the lists decides is left out: it says nothing about the rankers.
+    """
     verdicts: dict[str, list[str]] = {}
     for measure in measures:
         figure, other = run.figures[str(measure)], base.figures[str(measure)]
         compared = figure.vs_baseline
         values = f"{measure} {number(figure.mean)} against {number(other.mean)}"
+        if compared is not None and compared.unequal_depth:
+            continue
+        if compared is not None and compared.partial:
+            means = f"{number(compared.mean)} against {number(compared.baseline_mean)}"
+            values = f"{measure} {means} on the {common_queries(result, figure)}"
         if compared is None or compared.difference is None:
             verdicts.setdefault("cannot be compared with", []).append(str(measure))
         elif compared.significant:
             verdict = "is more effective than" if compared.difference > 0 else "is less effective than"
             small = compared.difference < 0 and compared.non_inferior
             p = equation("Holm p", compared.holm_p)
-            verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5 %' if small else ''})")
+            verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5%' if small else ''})")
         elif compared.non_inferior:
             verdicts.setdefault("no loss", []).append(values)
         else:
             verdicts.setdefault("a loss", []).append(f"{values} ({_not_significant(compared)})")
+    if measures and not verdicts:
+        return [f"{run.name} is not compared with {base.name}: their unequal depths decide every measure given."]
     sentences = []
     for verdict, found in verdicts.items():
         listed = ", ".join(found)
         if verdict == "no loss":
-            sentences.append(f"{run.name}: no loss shown, within 5 % of {base.name} or better: {listed}.")
+            sentences.append(f"{run.name}: no loss shown, within 5% of {base.name} or better: {listed}.")
         elif verdict == "a loss":
             sentences.append(f"{run.name}: a loss against {base.name} cannot be ruled out: {listed}.")
         else:
@@ -120,7 +131,7 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     compared = figure.vs_baseline
     if compared is not None and result.baseline is not None:
         sentences += _difference(result, run, measure, compared)
-    nearer = compared is not None and compared.significant and not _further(result, figure, measure)
+    nearer = compared is not None and compared.significant and not compared.unequal_depth and not _further(compared)
     if not clear or nearer:
         sentences += _unsigned(result, run, measure)
     return sentences
@@ -130,25 +141,30 @@ def _numbers(figure: Figure) -> str:
     if figure.ci95 is None:
         return f"({figure.measure} {number(figure.mean)}, no interval)"
     low, high = figure.ci95
-    return f"({figure.measure} {number(figure.mean)}, 95 % interval {number(low)} to {number(high)})"
+    return f"({figure.measure} {number(figure.mean)}, 95% interval {number(low)} to {number(high)})"
 
 
-def _further(result: Findings, figure: Figure, measure: Measure) -> bool:
-    """Whether a run's mean lies further from 0 than the baseline's."""
-    base = result[result.baseline].figures[str(measure)].mean if result.baseline is not None else None
-    return base is None or figure.mean is None or abs(figure.mean) > abs(base)
+def _further(compared: Comparison) -> bool:
+    """Whether a run's mean lies further from 0 than the baseline's, on the queries where both have a value."""
+    return compared.baseline_mean is None or compared.mean is None or abs(compared.mean) > abs(compared.baseline_mean)
 
 
 def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Comparison) -> list[str]:
-    if compared.difference is None:
+    if compared.difference is None or compared.unequal_depth:
         return []
     start = f"Its difference to {result.baseline} in {measure} ({number(compared.difference)})"
+    if compared.partial:
+        start = (
+            f"Its difference to {result.baseline} in {measure} on the"
+            f" {common_queries(result, run.figures[str(measure)])} ({number(compared.difference)}:"
+            f" {number(compared.mean)} against {number(compared.baseline_mean)})"
+        )
     if compared.holm_p is None:
         text = f"{start} could not be tested"
     elif compared.significant:
         text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
         if getattr(measure, "better", "higher") == "nearer zero":
-            further = _further(result, run.figures[str(measure)], measure)
+            further = _further(compared)
             text += f": its mean is {'further from' if further else 'nearer to'} 0"
     else:
         text = f"{start} is not significant ({equation('Holm p', compared.holm_p)})"
@@ -170,11 +186,18 @@ def _unsigned(result: Findings, run: RunAudit, lean: Measure) -> list[str]:
     """The lean without its sign, since a mean near 0 can hide queries that lean both ways."""
     known = [name for name in (run.name, result.baseline) if name and result[name].figures[str(lean)].mean is not None]
     names = list(dict.fromkeys(known))
-    sizes = [np.abs(result[name].figures[str(lean)].values) for name in names]
+    sizes = np.abs(np.stack([result[name].figures[str(lean)].values for name in names]))
+    figure = run.figures[str(lean)]
+    on = ""
+    if figure.vs_baseline is not None and figure.vs_baseline.partial and len(names) > 1:
+        sizes = sizes[:, ~np.isnan(sizes).any(axis=0)]
+        if not sizes.size:
+            return []
+        on = f" over the {common_queries(result, figure)}"
     values = [f"{number(float(np.nanmean(size)))} in {name}" for size, name in zip(sizes, names, strict=True)]
     return [
         f"Queries that lean in opposite ways cancel in {lean}; without its sign a query's lean is "
-        f"{', '.join(values)} on average."
+        f"{', '.join(values)} on average{on}."
     ]
 
 
@@ -182,6 +205,8 @@ def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     figure = run.figures[str(measure)]
     if figure.mean is None:
         return [f"{measure} of {run.name} is undefined for every query."]
+    if result.all_neutral:
+        return [f"{measure} says nothing of {run.name}: every document of the background counts as neutral."]
     random, ideal = (result[name].figures[str(measure)].mean for name in (RANDOM, NEUTRAL_FIRST))
     sentences = [
         f"Neutrality of the first {measure.params['cutoff']} ranks of {run.name}: {number(figure.mean)}"
@@ -196,7 +221,7 @@ def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
 def _numbers_of(figure: Figure) -> str:
     if figure.ci95 is None:
         return f"({figure.measure})"
-    return f"({figure.measure}, 95 % interval {number(figure.ci95[0])} to {number(figure.ci95[1])})"
+    return f"({figure.measure}, 95% interval {number(figure.ci95[0])} to {number(figure.ci95[1])})"
 
 
 def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:

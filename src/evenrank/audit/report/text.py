@@ -7,17 +7,33 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
+from evenrank._wording import counted
 from evenrank.audit.findings import Figure, Findings, RunAudit
+from evenrank.audit.words import Words
+from evenrank.io.errors import plain
 from evenrank.measures import is_bias
 
-from ._format import NONE, direction, interval, number, p_value, plain, poles, positive
-from .summary import UNKNOWN, summarise
+from ._format import (
+    NONE,
+    direction,
+    group_label,
+    groups,
+    has_scores,
+    interval,
+    number,
+    on_common,
+    p_value,
+    poles,
+    positive,
+)
+from .summary import summarise
 
 _DIGITS = 4
 _GAP = "  "
 _LEAST_NAME, _MOST_NAME = 15, 30
 _LEAST_WIDTH = 76
 _INDENT = 2
+_MOST_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +43,8 @@ class _Row:
     name: str
     figures: tuple[str, ...]
     against: tuple[str, ...]
+    below: str = ""
+    """What the comparison is over, where that is not all queries of the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,7 @@ class _Columns:
         return _Columns(self.header + other.header, [a + b for a, b in zip(self.rows, other.rows, strict=True)])
 
 
-_FIGURES = ("mean", "95 % interval", "tie mean", "tie range ")
+_FIGURES = ("mean", "95% interval", "tie mean", "tie range ")
 _AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
 
 
@@ -59,7 +77,9 @@ def render_text(result: Findings, width: int = 120) -> str:
     """
     width = max(width, _LEAST_WIDTH)
     blocks = [_head(result, width), _tables(result, width), _wrapped(_legend(result), width)]
-    notes = [note for note in result.notes if not note.startswith(UNKNOWN)]
+    if result.words is not None:
+        blocks.append(_words(result, result.words, width))
+    notes = [note for note in result.notes if note not in result.warnings]
     if notes:
         blocks.append("Notes\n" + _listed([plain(note) for note in notes], width))
     blocks.append("In words\n" + _listed([plain(sentence) for sentence in summarise(result)], width))
@@ -68,16 +88,17 @@ def render_text(result: Findings, width: int = 120) -> str:
 
 def _head(result: Findings, width: int) -> str:
     given = sum(not run.reference for run in result.runs)
-    lines = []
-    if not result.judged:
-        lines.append(f"{UNKNOWN}: there are no qrels. A ranking of nonsense can be perfectly fair.")
+    lines = [plain(warning) for warning in result.warnings]
     baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
-    lines.append(f"evenrank audit: {given} run{'s' * (given != 1)}, {len(result.queries)} queries, {baseline}")
+    lines.append(f"evenrank audit: {counted(given, 'run')}, {counted(len(result.queries), 'query')}, {baseline}")
     settings = result.settings
+    words = f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, "
+    if settings.get("threshold", 1) != 1:
+        words += f"threshold {settings['threshold']:g}, "
     lines.append(
         plain(
-            f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, background "
-            f"{settings['background']}, order of the {settings['order']}"
+            f"{words if has_scores(result) else ''}background {settings['background']}, order of the"
+            f" {settings['order']}"
         )
     )
     return "\n".join(_wrapped(line, width) for line in lines)
@@ -88,7 +109,8 @@ def _head(result: Findings, width: int) -> str:
 
 def _tables(result: Findings, width: int) -> str:
     groups = [
-        (str(measure), [_row(run, run.figures[str(measure)]) for run in result.runs]) for measure in result.measures
+        (str(measure), [_row(result, run, run.figures[str(measure)]) for run in result.runs])
+        for measure in result.measures
     ]
     rows = [row for _, found in groups for row in found]
     name_width = min(max(cell_len(row.name) for row in rows), _MOST_NAME)
@@ -105,7 +127,10 @@ def _tables(result: Findings, width: int) -> str:
         for key, found in groups:
             lines.append(_wrapped(_title(result, key), width) if number_ == 0 else key)
             fitting = min(name_width, width - _INDENT - columns.width)
-            lines += [_line(row.name, next(cells), fitting, columns.widths) for row in found]
+            for row in found:
+                lines.append(_line(row.name, next(cells), fitting, columns.widths))
+                if row.below and number_ == len(parts) - 1:
+                    lines.append(_wrapped(row.below, width, " " * 2 * _INDENT))
         tables.append("\n".join(lines))
     return f"\n\nAgainst {plain(result.baseline or '')}\n".join(tables)
 
@@ -123,11 +148,15 @@ def _title(result: Findings, key: str) -> str:
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     undefined = max(figure.undefined for figure in figures)
     more = f", up to {undefined} undefined" if undefined else ""
+    absent = [] if is_bias(figures[0].measure) else [run.absent for run in result.runs if not run.reference]
+    if any(absent):
+        most = f"up to {max(absent)}" if len(set(absent)) > 1 else absent[0]
+        more += f", {most} of them not in the run and counted 0"
     kind = "bias" if is_bias(figures[0].measure) else "utility"
-    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} queries{more})"
+    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} {'query' if n == '1' else 'queries'}{more})"
 
 
-def _row(run: RunAudit, figure: Figure) -> _Row:
+def _row(result: Findings, run: RunAudit, figure: Figure) -> _Row:
     name = f"({run.name})" if run.reference else plain(run.name)
     figures = (
         number(figure.mean, _DIGITS),
@@ -143,7 +172,39 @@ def _row(run: RunAudit, figure: Figure) -> _Row:
         counts = f"{compared.better}/{compared.equal}/{compared.worse}"
     p = compared.p if figure.whole_run else compared.t_p
     holm = p_value(compared.holm_p) + ("*" if compared.significant else " ")
-    return _Row(name, figures, (number(compared.difference, _DIGITS), counts, p_value(p), holm))
+    below = on_common(result, figure)
+    against = (number(compared.difference, _DIGITS), counts, p_value(p), holm)
+    on = "on the " if below and compared.mean is not None else ""
+    return _Row(name, figures, against, on + below)
+
+
+def _words(result: Findings, words: Words, width: int) -> str:
+    """The words that weigh most in each run's first ranks, a line for each group."""
+    names = groups(result)
+    title = (
+        f"Words of the first {words.depth} ranks: share of their group's part of {words.measure} (in brackets: share of"
+        f" the group's words in all {words.documents:,} documents of the runs)"
+    )
+    given = [run.name for run in result.runs if not run.reference]
+    heads = [(plain(run), group_label(group, names), words.runs[run][group]) for run in given for group in names]
+    run_width = min(max(cell_len(run) for run, _, _ in heads), _MOST_NAME)
+    group_width = min(max(cell_len(plain(group)) for _, group, _ in heads), _MOST_NAME)
+    lines = [_wrapped(title, width)]
+    for run, group, found in heads:
+        head = f"{_fitted(run, run_width)}{_GAP}{_fitted(plain(group), group_width)}{_GAP}"
+        shown = [f"{plain(w.word)} {_share(w.share)} ({_share(w.share_of_documents)})" for w in found[:_MOST_WORDS]]
+        lines.append(
+            _wrapped(", ".join(text.replace(" ", "\xa0") for text in shown) or NONE, width, " " * _INDENT + head)
+        )
+    return "\n".join(lines)
+
+
+def _share(share: float) -> str:
+    return "< 1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+
+
+def _fitted(name: str, width: int) -> str:
+    return set_cell_size(name if cell_len(name) <= width else set_cell_size(name, width - 1) + "…", width)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

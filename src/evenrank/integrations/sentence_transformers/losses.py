@@ -100,8 +100,8 @@ class _BalancedLoss(nn.Module):
 class IBBRLoss(_BalancedLoss):
     """In-batch balancing regularization of a bi-encoder: a ranking loss plus ``weight`` times ``term``.
 
-    Li et al. 2022 [IBBR], eq. 5–7; :mod:`evenrank.mitigation.ibbr` defines the terms, :mod:`evenrank.training.losses`
-    the ranking losses.
+    Li et al. 2022 [IBBR], eq. 3 (nPRF), eq. 4 (PD) and two without a number (TS, the total);
+    :mod:`evenrank.mitigation.ibbr` defines the terms, :mod:`evenrank.training.losses` the ranking losses.
 
     Columns: query, positive, negative_1 … negative_n, in this order, and ``label`` [K] with K = n + 1: each passage's
     group, +1, −1 or 0, the positive first (:func:`with_group_labels` makes it); [A, K] where ``attributes`` names A.

@@ -6,7 +6,7 @@ first-stage list with the largest bias β, the others are drawn at random from t
 When it misleads: β has no side: where the first stage finds mostly passages of one group, mostly that group is pushed
 down, which can turn a lean round rather than remove it. An unjudged document may well be relevant; choosing it for its
 words teaches the ranker that it is not. Without enough gendered documents in a list the share is not reached with them
-(the manifest counts it; ``--gendered-only`` then draws the rest at random).
+(the manifest counts it; ``gendered_only`` then draws the rest at random).
 
 Worked example: of four unjudged documents with β 0, ln 3, 0 and ln 2, two negatives are taken, half of them by bias:
 the one with ln 3, and one of the other three, by the seed.

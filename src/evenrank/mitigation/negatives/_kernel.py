@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evenrank.io.jit import compiled
 
 _OFFSET = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _mix(value):
     """The finalizer of SplitMix64: a bijection of 64-bit numbers in which every bit depends on every other."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +22,7 @@ def _mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _hash(data, start, end):
     value = _OFFSET
     for place in range(start, end):
@@ -29,7 +30,7 @@ def _hash(data, start, end):
     return _mix(value)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def random_keys(data, offsets, query_data, query_offsets, starts, seed):
     """A random key [M] (uint64) for each candidate, from the seed, its query's id and its own id alone.
 
@@ -45,7 +46,7 @@ def random_keys(data, offsets, query_data, query_offsets, starts, seed):
     return keys
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def draw(starts, beta, keys, n, quota, gendered_only):
     """The rows drawn [T], query by query, and which of them are of the biased part [T].
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_batches, scores_as_asked
-from evenrank.io import EvenrankError, Scores, bias_labels, read_scores, scan_collection
+from evenrank.io import EvenrankError, Scores, as_scores, bias_labels, scan_collection
 from evenrank.io.progress import progress
 from evenrank.io.tables import IdIndex
 
@@ -36,7 +36,7 @@ class Documents:
 
 def documents_of(
     collection: PathLike | pl.DataFrame | None,
-    scores: PathLike | Scores | None,
+    scores: Any,
     kind: Beta,
     asked: dict[str, Any],
     quiet: bool,
@@ -46,12 +46,12 @@ def documents_of(
     Raises EvenrankError where the scores were made otherwise.
     """
     if scores is not None:
-        loaded = scores if isinstance(scores, Scores) else read_scores(scores)
+        loaded = as_scores(scores)
         given = asked["lexicon"]
         if given is not None and not isinstance(given, Lexicon):
             given = load_lexicon(given)
         loaded = scores_as_asked(loaded, **{**asked, "lexicon": given and given.name})
-        source = "the scores" if isinstance(scores, Scores) else os.fspath(scores)
+        source = os.fspath(scores) if isinstance(scores, str | os.PathLike) else "the scores"
         return Documents(IdIndex([loaded.table["doc_id"]]), beta(loaded, kind), _sign(loaded), loaded.settings, source)
     assert collection is not None
     lexicon = asked["lexicon"] if asked["lexicon"] is not None else "gender-en"

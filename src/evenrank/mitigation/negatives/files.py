@@ -13,11 +13,21 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.groups import Lexicon, Tokens
-from evenrank.io import EvenrankError, Run, Scores, atomic_path, check_writable, read_qrels, read_queries
+from evenrank.groups import Lexicon, Tokens, note_lexicon
+from evenrank.io import (
+    EvenrankError,
+    Provenance,
+    as_collection,
+    as_qrels,
+    as_queries,
+    as_run,
+    atomic_path,
+    check_outputs,
+)
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
 from evenrank.io.run_chunks import run_chunks
+from evenrank.io.runs import described
 from evenrank.io.streams import Form, TableWriter
 from evenrank.io.written import json_text
 
@@ -30,12 +40,12 @@ Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
 
 
 def write_negatives(
-    run: PathLike | Run | pl.DataFrame,
+    run: Any,
     out: PathLike,
     *,
-    collection: PathLike | pl.DataFrame | None = None,
-    queries: PathLike | pl.DataFrame | None = None,
-    qrels: PathLike | pl.DataFrame,
+    collection: Any = None,
+    queries: Any = None,
+    qrels: Any,
     n: int = 20,
     share: float = 0.6,
     beta: Beta = "abs_tf",
@@ -43,7 +53,7 @@ def write_negatives(
     gendered_only: bool = False,
     seed: int = 0,
     format: Format = "groups",
-    scores: PathLike | Scores | None = None,
+    scores: Any = None,
     lexicon: PathLike | Lexicon | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
@@ -75,21 +85,31 @@ def write_negatives(
     form = _form(out)
     for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
         if value not in allowed:
-            raise EvenrankError(f"--{name}: expected one of {', '.join(allowed)}, found {shown(value)}")
-    if collection is None and (scores is None or format != "groups"):
-        raise EvenrankError(f"--format {format}: the documents' texts are needed: give --collection")
+            raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {shown(value)}")
+    if collection is None and format != "groups":
+        raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
+    if collection is None and scores is None:
+        raise EvenrankError("the documents' texts or scores are needed: give `collection` or `scores`")
     if queries is None and format != "groups":
-        raise EvenrankError(f"--format {format}: the queries' texts are needed: give --queries")
+        raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
-    for path in outputs:
-        check_writable(path)
+    check_outputs(outputs, (run, collection, queries, qrels, scores, lexicon))
 
-    judged = qrels if isinstance(qrels, pl.DataFrame) else read_qrels(qrels)
-    texts = read_queries(queries) if queries is not None and not isinstance(queries, pl.DataFrame) else queries
+    made = Provenance("evenrank.mitigation.negatives.write_negatives")
+    sources = {"run": run, "collection": collection, "queries": queries, "qrels": qrels, "scores": scores}
+    for role, source in sources.items():
+        made.add(role, source)
+    note_lexicon(made, lexicon or (None if scores is not None else "gender-en"))
+    made.ahead(True)
+    judged = as_qrels(qrels)
+    texts = None if queries is None else as_queries(queries)
+    collection = None if collection is None else as_collection(collection)
+    run = run if isinstance(run, str | os.PathLike) else as_run(run)
     chunks, name = run_chunks(run)
     asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
     documents = documents_of(collection, scores, beta, asked, quiet)
-    sampler = Sampler(judged, documents, settings, texts, name)
+    source = os.fspath(run) if isinstance(run, str | os.PathLike) else getattr(run, "source", None)
+    sampler = Sampler(judged, documents, settings, texts, described(name, source))
     # Each file's errors in its own context, and none gets its name before all are written.
     with atomic_path(outputs[0]) as data:
         with progress("queries", quiet=quiet) as advance, TableWriter(data, form) as writer:
@@ -107,7 +127,7 @@ def write_negatives(
                 write_texts(compact, writer, format, n, documents.index, collection, texts, outputs[0].parent)
         table = sampler.per_query()
         if not writer.rows:
-            raise EvenrankError(f"--format n-tuple: no query has {n} negatives; --n says how many to draw")
+            raise EvenrankError(f"`format='n-tuple'`: no query has {n} negatives; `n` says how many to draw")
         left_out = dict(sampler.left_out)
         if format == "n-tuple":
             left_out["too_few_for_n_tuple"] = int((table["short"] > 0).sum())
@@ -119,6 +139,7 @@ def write_negatives(
             **_totals(table, settings),
             "left_out": left_out,
             "rows": writer.rows,
+            "provenance": made.to_dict(),
         }
         with atomic_path(outputs[1]) as manifest_json:
             manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")
@@ -133,7 +154,7 @@ def _form(out: PathLike) -> Form:
         return "parquet"
     if suffix == ".jsonl":
         return "jsonl"
-    raise EvenrankError(f"--out: expected a name that ends in .parquet or .jsonl, found {shown(os.fspath(out))}")
+    raise EvenrankError(f"`out`: expected a name that ends in .parquet or .jsonl, found {shown(os.fspath(out))}")
 
 
 def _counted(groups: Iterable[Groups], advance: Callable[[int], None]) -> Iterator[Groups]:

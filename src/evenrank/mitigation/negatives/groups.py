@@ -34,7 +34,7 @@ class Groups:
 
 
 class Sampler:
-    """Samples chunk by chunk, and keeps the manifest's rows."""
+    """Samples chunk by chunk, and keeps the manifest's rows. ``run``: its name and file, for messages."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Sampler:
         self.known = None if queries is None else IdIndex([queries["query_id"].cast(pl.String)])
         self.left_out = {"without_relevant": 0, "without_candidate": 0}
         self.parts: list[pl.DataFrame] = []
-        self.without_text = _Absent("queries of the run have no text")
-        self.not_found = _Absent(f"documents of the run are not in {documents.source}")
+        self.without_text = _Absent(f"queries of the {run} have no text")
+        self.not_found = _Absent(f"documents of the {run} are not in {documents.source}")
         self.relevant_not_found = _Absent(f"judged relevant documents are not in {documents.source}")
 
     def groups(self, chunk: pl.DataFrame) -> Groups:
@@ -150,7 +150,7 @@ class Sampler:
             message = (
                 f"no query has both a judged relevant document and an unjudged one in its first {self.settings.depth}"
             )
-            raise EvenrankError(f"run {self.run}: {message}")
+            raise EvenrankError(f"{self.run}: {message}")
 
 
 class _Absent:

@@ -11,6 +11,7 @@ import polars as pl
 
 from evenrank.io import EvenrankError, Scores
 from evenrank.io.errors import shown
+from evenrank.io.ranges import check_ranges
 from evenrank.io.run_chunks import spell_starts
 from evenrank.io.tables import text_bytes
 
@@ -32,7 +33,7 @@ def beta(scores: Scores, kind: Beta = "abs_tf") -> Array:
     elif kind == "one_minus_neutrality":
         value = 1 - scores.table["neutrality"].to_numpy()
     else:
-        raise EvenrankError(f"--beta: expected one of {', '.join(get_args(Beta))}, found {shown(kind)}")
+        raise EvenrankError(f"`beta`: expected one of {', '.join(get_args(Beta))}, found {shown(kind)}")
     rounded: Array = np.round(value, 9)
     return rounded
 
@@ -85,13 +86,7 @@ class Settings:
     depth: int = 1
 
     def __post_init__(self) -> None:
-        for name, number, least in (("n", self.n, 1), ("depth", self.depth, 1), ("seed", self.seed, 0)):
-            if number < least:
-                raise EvenrankError(f"--{name}: expected {least} or more, found {number}")
-        if self.seed >= 1 << 64:
-            raise EvenrankError(f"--seed: expected a number below 2^64, found {self.seed}")
-        if not 0 <= self.share <= 1:
-            raise EvenrankError(f"--share: expected a number from 0 to 1, found {self.share}")
+        check_ranges(n=self.n, depth=self.depth, seed=self.seed, share=self.share)
 
     @property
     def quota(self) -> int:

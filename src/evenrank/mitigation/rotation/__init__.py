@@ -4,7 +4,7 @@ Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer mode
 n words (white-space separated), r uniform in 1 … n, the result words[r−1:] + words[:r−1], joined by single spaces.
 
 When it misleads: a sentence that is cut in two reads badly, and a ranker trained on rotated text has learnt from text
-that it will not meet (``--mode sentence`` cuts between sentences; its places are not quite uniform). An answer that the
+that it will not meet (``mode="sentence"`` cuts between sentences; its places are not quite uniform). An answer that the
 cut splits is left out. It does not help where the answer is lost because the ranker reads too few words; and where
 early answers are a fact of the texts that people ask about, a ranker without the preference may be the less effective
 one.

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from evenrank.io.jit import compiled
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _mixed(value):
     """The finaliser of splitmix64 [Steele et al. 2014]: every bit of the value moves every bit of the result."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -20,14 +21,16 @@ def _mixed(value):
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _space(data, place, end):
     """How many bytes the white-space character (of ``str.split``) at ``place`` has; 0 where there is none."""
     byte = data[place]
     if byte < 128:
         return 1 if byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31 else 0
     if byte == 0xC2:
-        return 2 if data[place + 1] == 0x85 or data[place + 1] == 0xA0 else 0
+        return 2 if place + 1 < end and (data[place + 1] == 0x85 or data[place + 1] == 0xA0) else 0
+    if place + 2 >= end:
+        return 0
     if byte == 0xE2:
         second, third = data[place + 1], data[place + 2]
         if second == 0x80 and (0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF):
@@ -40,7 +43,7 @@ def _space(data, place, end):
     return 0
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _closer(data, place):
     """Whether the byte ends a closing quote or bracket: " ' ) ] ” ’ »."""
     byte = data[place]
@@ -51,7 +54,7 @@ def _closer(data, place):
     return 2 if byte == 0xBB and data[place - 1] == 0xC2 else 0
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _ends_sentence(data, start, end, abbreviations):
     """Whether a word ends with . ! ? (quotes and brackets may follow) and is no abbreviation."""
     while end - start > 3:
@@ -85,13 +88,13 @@ def _ends_sentence(data, start, end, abbreviations):
     return True
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _can_begin(data, start):
     """Whether a word can begin a sentence: it does not begin with a small ASCII letter."""
     return not 97 <= data[start] <= 122
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _single_spaces(data, start, end):
     """How many words a text has whose only white space is single spaces between words; 0 for any other text."""
     if start == end or data[start] == 32 or data[end - 1] == 32:
@@ -115,7 +118,7 @@ def _single_spaces(data, start, end):
     return spaces + 1
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _draw(ids, start, end, seed, choices):
     """A number below ``choices`` from an id's bytes and a mixed seed alone."""
     value = np.uint64(FNV_OFFSET) ^ seed
@@ -128,7 +131,7 @@ def _draw(ids, start, end, seed, choices):
     return np.int64(((value >> np.uint64(32)) * many + low) >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def rotate_bytes(ids, id_starts, data, starts, seed, sentences, abbreviations):
     """Rotates texts.
 
@@ -139,7 +142,7 @@ def rotate_bytes(ids, id_starts, data, starts, seed, sentences, abbreviations):
     Returns the bytes, their starts [N + 1] int64, the words moved to the end [N] int32 and the words [N] int32.
     """
     texts = len(starts) - 1
-    out = np.empty(starts[-1] - starts[0], dtype=np.uint8)
+    out = np.empty(starts[texts] - starts[0], dtype=np.uint8)
     out_starts = np.zeros(texts + 1, dtype=np.int64)
     moved = np.zeros(texts, dtype=np.int32)
     counts = np.zeros(texts, dtype=np.int32)

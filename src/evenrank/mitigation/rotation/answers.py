@@ -9,7 +9,7 @@ import polars as pl
 
 from evenrank.io import InputError
 from evenrank.io.errors import shown
-from evenrank.io.squad import load_squad, paragraphs
+from evenrank.io.squad import load_squad, paragraphs, question_id
 
 from .cut import Mode, cut_of, mixed_seed, moved_span, rotated
 
@@ -19,7 +19,8 @@ class RotatedAnswers:
 
     def __init__(self, path: str | os.PathLike[str], seed: int, mode: Mode) -> None:
         self.path = path
-        self.data = load_squad(path)
+        found = load_squad(path)
+        self.data, self.placed = found.data, found.placed
         self.moved = 0
         self.split: list[tuple[str, str]] = []
         self._texts: dict[str, str] = {}
@@ -32,30 +33,17 @@ class RotatedAnswers:
             if self._texts.setdefault(doc_id, text) != text:
                 raise InputError(path, f"two paragraphs have the document id {shown(doc_id)} and different texts")
             for question in paragraph["qas"]:
-                query_id = str(question.get("query_id", question.get("id")))
-                kept = self._answers(context, text, question["answers"], cut)
+                query_id = question_id(question)
+                kept = _moved(context, text, question["answers"], cut)
                 self.moved += len(kept)
                 self.split += [(query_id, doc_id)] * (len(question["answers"]) - len(kept))
                 question["answers"] = kept
                 # What SQuAD 2.0 has beside a question without an answer: moved, but no answer to count.
-                if "plausible_answers" in question:
-                    question["plausible_answers"] = self._answers(context, text, question["plausible_answers"], cut)
+                if question.get("plausible_answers") is not None:
+                    question["plausible_answers"] = _moved(context, text, question["plausible_answers"], cut)
             paragraph["context"] = text
             paragraph["doc_id"] = doc_id
         self._wanted = pl.Series(list(self._texts), dtype=pl.String)
-
-    def _answers(self, context: str, text: str, answers: list[dict[str, Any]], cut: int) -> list[dict[str, Any]]:
-        kept = []
-        for answer in answers:
-            start = int(answer["answer_start"])
-            end = start + len(answer["text"])
-            if not answer["text"].strip() or context[start:end] != answer["text"]:
-                found = shown(context[start:end])
-                raise InputError(self.path, f"expected the answer {shown(answer['text'])} in its place, found {found}")
-            span = moved_span(context, start, end, cut)
-            if span is not None:
-                kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
-        return kept
 
     def check(self, table: pl.DataFrame) -> None:
         """Compares a rotated batch with the paragraphs that are in it."""
@@ -70,3 +58,13 @@ class RotatedAnswers:
         if absent:
             first = ", ".join(map(shown, absent[:5]))
             raise InputError(self.path, f"{len(absent)} paragraphs are not in the collection: {first}")
+
+
+def _moved(context: str, text: str, answers: list[dict[str, Any]], cut: int) -> list[dict[str, Any]]:
+    """The answers where they stand in the rotated ``text``, without those that the cut splits."""
+    kept = []
+    for answer in answers:
+        span = moved_span(context, answer["answer_start"], answer["answer_start"] + len(answer["text"]), cut)
+        if span is not None:
+            kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
+    return kept

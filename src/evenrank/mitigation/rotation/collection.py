@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from evenrank import __version__
-from evenrank.io import EvenrankError, InputError, atomic_path, scan_collection
+from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
 from evenrank.io.errors import shown
 from evenrank.io.progress import progress
+from evenrank.io.ranges import check_ranges
 from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
 from evenrank.io.shards import Shard, shard_batches, shards_of
 from evenrank.io.streams import Form, TableWriter, in_order
@@ -57,9 +58,8 @@ def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tup
 
 def _check(seed: int, mode: str) -> None:
     if mode not in MODES:
-        raise EvenrankError(f"mode: expected word or sentence, found {shown(mode)}")
-    if seed < 0:
-        raise EvenrankError(f"seed: expected a whole number from 0, found {seed}")
+        raise EvenrankError(f"`mode`: expected word or sentence, found {shown(mode)}")
+    check_ranges(seed=seed)
 
 
 def _rotate_batch(batch: pl.DataFrame, seed: int, mode: Mode) -> tuple[pl.DataFrame, Array, Array]:
@@ -72,7 +72,9 @@ class Rotated:
     """What a rotation did: documents, those that stay as they are (cut before the first word, or empty), words; and of
     the answers, where there are any, those that moved along and those that the cut split, which are left out.
 
-    split_answers: the question and the passage of each answer that was split.
+    split_answers: the question and the passage of each answer that was split. answer_places: how many answers the file
+    held, and what was done to those that do not stand where it says (:class:`evenrank.io.squad.Placed`); notes: the
+    same in words.
     """
 
     documents: int
@@ -81,6 +83,8 @@ class Rotated:
     answers: int | None = None
     split: int | None = None
     split_answers: tuple[tuple[str, str], ...] = ()
+    answer_places: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -103,22 +107,26 @@ def rotate_collection(
     """Rotates every document of a collection in one streaming pass; the same bytes for any number of ``workers``.
 
     ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
-    file whose paragraphs are documents of the collection; its contexts and answer spans move along into
-    ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` says what was done, and which answers
-    were split. Files appear whole or not at all.
+    file whose paragraphs are documents of the collection; its contexts and answer spans (put in their places first, see
+    :func:`evenrank.io.squad.load_squad`) move along into ``answers_out``, without the answers that a cut splits.
+    ``OUT.manifest.json`` says what was done, and which answers were split. Files appear whole or not at all.
 
     ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it); ``out`` is then a folder of parts with the
     same rows, ids are not compared over the whole collection, and a second call goes on where the first was stopped.
 
-    Raises EvenrankError for a setting, InputError for input that cannot be read, for an answer's paragraph that is not
-    the collection's, and for an id that a TSV cannot hold.
+    Raises EvenrankError for a setting, InputError for input that cannot be read, for a paragraph that is not the
+    collection's, and for an id that a TSV cannot hold.
     """
     _check(seed, mode)
     if (answers is None) != (answers_out is None):
         raise EvenrankError("answers are read from one file and written to another: name both")
     if os.fspath(out).endswith(".gz"):
         raise EvenrankError(f"{os.fspath(out)}: expected a TSV, .jsonl or .parquet to write, found .gz")
-    _apart(collection, out, answers, answers_out)
+    files = [f"{os.fspath(out)}.manifest.json", answers_out]
+    check_apart([out, *files], [collection, answers])
+    check_outputs(files if engine == "ray" else [out, *files])
+    made = Provenance("evenrank.mitigation.rotation.rotate_collection")
+    made.add("collection", collection).add("answers", answers).ahead(True)
     spans = None if answers is None else RotatedAnswers(answers, seed, mode)
     if engine == "ray":
         done = _rotated_on_ray(collection, out, spans, mode, seed, cluster or Cluster(), quiet)
@@ -129,7 +137,14 @@ def rotate_collection(
             done = _rotate_into(out, _form(out), batches, seed, mode, workers, advance, spans)
     with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
         if spans is not None and answers_out is not None:
-            done = replace(done, answers=spans.moved, split=len(spans.split), split_answers=tuple(spans.split))
+            done = replace(
+                done,
+                answers=spans.moved,
+                split=len(spans.split),
+                split_answers=tuple(spans.split),
+                answer_places=spans.placed.to_dict(),
+                notes=spans.placed.notes(),
+            )
             file = stack.enter_context(atomic_path(answers_out))
             file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
         named = {
@@ -137,7 +152,9 @@ def rotate_collection(
             "answers_file": None if answers is None else os.fspath(answers),
         }
         settings = {"evenrank": __version__, **named, "mode": mode, "seed": seed}
-        manifest.write_text(json.dumps({**settings, **done.to_dict()}, indent=1) + "\n", encoding="utf-8")
+        manifest.write_text(
+            json.dumps({**settings, **done.to_dict(), "provenance": made.to_dict()}, indent=1) + "\n", encoding="utf-8"
+        )
     return done
 
 
@@ -210,25 +227,3 @@ def _rotated_on_ray(
 def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: Form) -> dict[str, int]:
     done = _rotate_into(path, form, shard_batches(shard), seed, mode, 1, lambda _: None, None)
     return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}
-
-
-def _apart(
-    collection: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    answers: str | os.PathLike[str] | None,
-    answers_out: str | os.PathLike[str] | None,
-) -> None:
-    """Raises EvenrankError where a file would be written over one of another kind; over its own input it may."""
-
-    def place(path: str | os.PathLike[str]) -> str:
-        return os.path.realpath(os.fspath(path))
-
-    manifest = f"{os.fspath(out)}.manifest.json"
-    kept = [(path, what) for path, what in ((collection, "the collection"), (answers, "the answers")) if path]
-    pairs = [(out, path, what) for path, what in kept[1:]] + [(manifest, path, what) for path, what in kept]
-    if answers_out is not None:
-        others = (kept[0], (out, "the rotated collection"), (manifest, "the manifest"))
-        pairs += [(answers_out, path, what) for path, what in others]
-    for path, other, what in pairs:
-        if place(path) == place(other):
-            raise EvenrankError(f"{os.fspath(path)}: expected another file than that of {what}, found the same")

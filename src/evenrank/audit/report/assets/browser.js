@@ -77,10 +77,10 @@ function showQuery(id, scroll = false) {
   const detail = byId("detail");
   if (query) {
     const title = el("h3", {}, query.text ?? `Query ${query.id}`);
-    const rankings = el("div", { class: "rankings", tabindex: "0", role: "region", "aria-label": "Rankings side by side" });
+    const rankings = el("div", { class: "rankings", role: "group", "aria-label": "Rankings of all runs" });
     rankings.append(...query.rankings.map((ranking, place) => rankingColumn(browser.runs[place], ranking)));
     detail.replaceChildren(title, el("p", { class: "hint" }, ...explanation(query)), valueTable(query), rankings);
-    for (const passage of rankings.querySelectorAll(".passage")) clamp(passage);
+    detail.querySelectorAll("table").forEach(fold);
   } else {
     detail.replaceChildren(el("p", {}, `The page does not hold the rankings of query ${id}.`));
   }
@@ -95,6 +95,7 @@ function explanation(query) {
     browser.groups.forEach((group, place) => parts.push(place ? ", " : "", marked(place, group.label)));
     parts.push(".");
   }
+  if (judged) parts.push(" A green edge marks relevant documents.");
   return parts;
 }
 
@@ -104,8 +105,8 @@ function valueTable(query) {
   const rows = perQuery.map(([measure, name]) =>
     el("tr", {}, el("th", { class: "left", scope: "row" }, name), ...runNames.map((_, run) => el("td", {}, number(valueOf(measure, run, query.id))))),
   );
-  const table = el("table", { class: "plain" }, el("thead", {}, head), el("tbody", {}, ...rows));
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values of this query" }, table);
+  const table = el("table", { class: "plain" }, el("caption", {}, "Values of this query"), el("thead", {}, head), el("tbody", {}, ...rows));
+  return el("div", { class: "scroll" }, table);
 }
 
 function rankingColumn(name, ranking) {
@@ -115,7 +116,7 @@ function rankingColumn(name, ranking) {
   return el("div", {}, heading, ranking.length ? list : el("p", { class: "hint" }, "No ranking for this query."));
 }
 
-function card([number_, score, tied, grade], rank) {
+function card([number_, score, tied, grade], rank, wanted = null) {
   const doc = browser.documents[number_];
   const meta = el("div", { class: "meta" }, el("b", {}, `${rank}.`), el("b", {}, doc.id));
   if (judged) meta.append(el("span", {}, grade === null ? "not judged" : grade > 0 ? `relevant (${grade})` : `not relevant (${grade})`));
@@ -125,7 +126,7 @@ function card([number_, score, tied, grade], rank) {
   browser.groups.forEach((group, place) => {
     if (doc.counts[place]) meta.append(el("span", {}, marked(place, `${group.label} ${doc.counts[place]}`, false)));
   });
-  return el("li", { class: grade > 0 ? "relevant" : "other" }, meta, passage(doc));
+  return el("li", { class: grade > 0 ? "relevant" : "other" }, meta, passage(doc, wanted));
 }
 
 function marked(group, text, letter = true) {
@@ -133,24 +134,92 @@ function marked(group, text, letter = true) {
   return el("mark", { class: `g${group % 4}`, title: browser.groups[group].label }, text, sign);
 }
 
-function passage(doc) {
-  if (!doc.text) return browser.texts ? el("p", { class: "hint" }, "The collection has no text of this document.") : null;
-  const text = el("p", { class: "passage short" });
-  text.append(...doc.text.map((piece) => (typeof piece === "string" ? piece : marked(...piece))));
-  if (doc.length) text.append(` … (cut; ${count(doc.length)} characters in all)`);
-  return text;
-}
+const spelled = (text) => text.toLowerCase().replaceAll(/[\s_-]+/g, " ");
 
-/** A button below a passage that is too long for its card. */
-function clamp(text) {
-  if (text.scrollHeight <= text.clientHeight + 2) return;
+/**
+ * The words around those that count (around the word `wanted`, where one is named), and a button for the whole text where
+ * that is longer.
+ */
+function passage(doc, wanted) {
+  if (!doc.text) return browser.texts ? el("p", { class: "hint" }, "The collection has no text of this document.") : null;
+  const whole = [doc.start ? "… " : "", ...doc.text, doc.length ? ` … (cut; ${count(doc.length)} characters in all)` : ""];
+  const hit = (piece) => wanted !== null && spelled(piece[1]) === wanted;
+  const short = excerpt(whole, wanted === null ? () => true : hit);
+  const text = el("p", { class: "passage" });
+  const drawn = (piece) => {
+    if (typeof piece === "string") return piece;
+    const mark = marked(...piece);
+    mark.classList.toggle("hit", hit(piece));
+    return mark;
+  };
+  const show = (pieces) => text.replaceChildren(...pieces.filter(Boolean).map(drawn));
+  show(short ?? whole);
+  if (!short) return text;
+  text.classList.add("short");
   const more = el("button", { type: "button", class: "more", "aria-expanded": "false" }, "more");
   more.addEventListener("click", () => {
     const open = !text.classList.toggle("short");
+    show(open ? whole : short);
     more.textContent = open ? "less" : "more";
     more.setAttribute("aria-expanded", String(open));
   });
-  text.after(more);
+  return el("div", {}, text, more);
+}
+
+const EXCERPT = 320;
+const AROUND = 60;
+
+/**
+ * About `EXCERPT` characters of a marked text around its first marked words that `counts` takes, "…" for what is left out;
+ * null for a short text.
+ */
+function excerpt(pieces, counts) {
+  const textOf = (piece) => (typeof piece === "string" ? piece : piece[1]);
+  const text = pieces.map(textOf).join("");
+  if (text.length <= EXCERPT * 1.25) return null;
+  // Parts of the text [from, to): a little on both sides of each marked word, as many as there is room for.
+  const parts = [];
+  let room = EXCERPT;
+  let place = 0;
+  for (const piece of pieces) {
+    const [from, to] = [place - AROUND, place + textOf(piece).length + AROUND];
+    place += textOf(piece).length;
+    if (typeof piece === "string" || !counts(piece)) continue;
+    const last = parts.at(-1);
+    const joined = last && from <= last[1] + AROUND / 3;
+    const cost = joined ? to - last[1] : to - from;
+    if (parts.length && cost > room) break;
+    room -= cost;
+    if (joined) last[1] = to;
+    else parts.push([from < AROUND ? 0 : from, to]);
+  }
+  if (!parts.length) parts.push([0, 0]);
+  parts.at(-1)[1] += Math.max(0, room);
+  return parts.flatMap(([from, to], part) => {
+    const [first, last] = [wordEdge(text, from, 1), wordEdge(text, to, -1)];
+    return [first > 0 && part === 0 ? "… " : "", ...slice(pieces, first, last), last < text.length ? " … " : ""];
+  });
+
+  function slice(all, from, to) {
+    let start = 0;
+    return all.flatMap((piece) => {
+      const here = start;
+      start += textOf(piece).length;
+      if (start <= from || here >= to) return [];
+      return [typeof piece === "string" ? piece.slice(Math.max(0, from - here), to - here) : piece];
+    });
+  }
+}
+
+/** The nearest place in one direction where a word ends, or the place itself where words are not set apart. */
+function wordEdge(text, place, step) {
+  if (place <= 0) return 0;
+  if (place >= text.length) return text.length;
+  for (let edge = place; Math.abs(edge - place) < AROUND / 3; edge += step) {
+    if (/\s/.test(text[step > 0 ? edge - 1 : edge] ?? " ")) return edge;
+  }
+  // Never between the two halves of a character.
+  return /[\udc00-\udfff]/.test(text[place]) ? place + step : place;
 }
 
 // --- start ---------------------------------------------------------------------------------------------------------
@@ -165,8 +234,8 @@ function startBrowser() {
   const orders = Object.entries(ORDERS).filter(([name]) => name === "id" || (perQuery.length && (several || name === "low" || name === "high")));
   fillSelect(byId("order"), orders, orders[0][0]);
   fillSelect(byId("order-measure"), perQuery, charts.focus);
-  fillSelect(byId("order-first"), runOptions(), otherPlace);
-  fillSelect(byId("order-second"), runOptions(), baselinePlace);
+  fillSelect(byId("order-first"), runOptions(), comparedPlace);
+  fillSelect(byId("order-second"), runOptions(), againstPlace);
   byId("order-by").hidden = !perQuery.length;
   for (const id of ["order", "order-measure", "order-first", "order-second"]) byId(id).addEventListener("change", showList);
   byId("search").addEventListener("input", showList);

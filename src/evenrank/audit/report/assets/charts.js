@@ -34,6 +34,16 @@ function configuration() {
 
 const drawn = new Map();
 
+// Paper is narrower than most windows: charts are drawn for it, and drawn again for the window.
+const PAPER = { "section": 880, ".pair": 425, ".multiples": 280 };
+addEventListener("beforeprint", () => {
+  for (const [holder, { result }] of drawn) {
+    const [, width] = Object.entries(PAPER).findLast(([name]) => holder.closest(name));
+    result?.view.signal("width", width).run();
+  }
+});
+addEventListener("afterprint", () => dispatchEvent(new Event("resize")));
+
 /**
  * Draws a chart in an element, in place of what stood there. `description` is its text for screen readers; `without`
  * names layers to leave out: a line at 0 that would mean nothing, and layers without a row, which have no extent.
@@ -68,6 +78,14 @@ const axisTitle = (measure) => `${measure.name} (${measure.better})`;
 
 // --- effectiveness against bias ------------------------------------------------------------------------------------
 
+/** A name of no more than so many letters; beginning and end tell more than the middle. */
+function shortened(name, most) {
+  const letters = [...name];
+  if (letters.length <= most) return name;
+  const end = Math.floor((most - 1) / 2);
+  return `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(-end).join("")}`;
+}
+
 const CORNERS = { ne: [1, -1], nw: [-1, -1], se: [1, 1], sw: [-1, 1] };
 
 /** Gives each point the corner where its name meets the fewest other names, points and edges. */
@@ -88,7 +106,8 @@ function corners(points, width, height) {
   const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
   points.forEach((point, place) => {
     const [left, top] = places[place];
-    const size = point.run.length * 7.5;
+    point.label = shortened(point.run, Math.min(28, Math.floor((width * 0.42) / LETTER)));
+    const size = point.label.length * LETTER;
     let best = null;
     for (const [corner, [right, down]] of Object.entries(CORNERS)) {
       const box = [right > 0 ? left + 9 : left - 9 - size, top + down * 12 - 8, right > 0 ? left + 9 + size : left - 9, top + down * 12 + 8];
@@ -118,7 +137,13 @@ function drawPlane() {
   draw(holder, "plane", {
     datasets: { points },
     without: yMeasure.nearerZero ? unused : [...unused, "zero"],
-    places: { ...runScales(), "@x": axisTitle(xMeasure), "@y": axisTitle(yMeasure) },
+    places: {
+      ...runScales(),
+      "@x": lines(axisTitle(xMeasure), (holder.clientWidth - 70) / LETTER),
+      "@y": axisTitle(yMeasure),
+      "@xName": xMeasure.name,
+      "@yName": yMeasure.name,
+    },
     description: `Effectiveness against bias. ${sentences.join("; ")}.`,
   });
 }
@@ -154,6 +179,7 @@ function drawQueries() {
     differenceText: number(bar.difference),
   }));
   const names = `${runNames[first]} minus ${runNames[second]}`;
+  queriesLegend(measure, first, second);
   const facts = [`${names}, ${measureNames[measure]}: ${count(above)} of ${plural(bars.length, "query", "queries")} above 0, ` +
     `${count(bars.length - above - below)} equal, ${count(below)} below.`];
   const without = values.sampled - bars.length;
@@ -165,7 +191,7 @@ function drawQueries() {
     datasets: { bars: labelled },
     places: {
       "@x": "queries, sorted by difference",
-      "@y": `difference in ${measureNames[measure]}`,
+      "@y": lines(`difference in ${measureNames[measure]}`, 300 / LETTER),
       "@first": `value in ${runNames[first]}`,
       "@second": `value in ${runNames[second]}`,
       "@signs": [colour("above"), colour("below")],
@@ -173,6 +199,16 @@ function drawQueries() {
     description: `Differences by query. ${facts.join(" ")}`,
     click: (datum) => showQuery(datum.id, true),
   });
+}
+
+/** What the bars' colours and directions say. */
+function queriesLegend(measure, first, second) {
+  const entries = ["above", "below"].map((name, place) => {
+    const sign = el("span", { class: "sign", "data-sign": name, "aria-hidden": "true" });
+    const words = first === second ? "no difference" : `${runNames[first]} ${audit.measures[measure].signs[place]} than ${runNames[second]}`;
+    return el("span", {}, sign, `${name} 0: ${words}`);
+  });
+  byId("queries-legend").replaceChildren(...entries);
 }
 
 // --- depth and ties ------------------------------------------------------------------------------------------------
@@ -231,7 +267,7 @@ function tieLegend() {
   const expected = svg("path", { d: "M17,2L23,8L17,14L11,8Z", "stroke-width": 1.5, style: "fill:var(--paper);stroke:var(--ink)" });
   const entries = [
     [sign(mean), "mean in this order"],
-    [sign(line), "95 % interval over queries"],
+    [sign(line), "95% interval over queries"],
     [sign(expected), "mean over all orders of ties"],
     [sign(band), "range over all orders of ties"],
   ];
@@ -240,37 +276,37 @@ function tieLegend() {
 
 // --- start ---------------------------------------------------------------------------------------------------------
 
-/** Fills selects with options and draws now, when one changes, and when the theme does. */
+/** Fills selects with options and draws now and when one changes. */
 function control(selects, redraw) {
   for (const [id, options, chosen] of selects) {
     fillSelect(byId(id), options, chosen);
     byId(id).addEventListener("change", redraw);
   }
-  themeChanged.push(redraw);
   redraw();
 }
 
 const measureOptions = (wanted) => audit.measures.map((measure, place) => [place, measure.name]).filter(([place]) => wanted(audit.measures[place]));
 const perQuery = measureOptions((measure) => measure.perQuery);
-const baselinePlace = Math.max(0, audit.runs.findIndex((run) => run.baseline));
-const otherPlace = Math.max(0, audit.runs.findIndex((_, place) => place !== baselinePlace));
+const [comparedPlace, againstPlace] = charts.compared;
 
 function startCharts() {
   if (byId("plane-chart")) {
     const utility = measureOptions((measure) => !measure.bias);
     control([["plane-x", utility, utility[0][0]], ["plane-y", measureOptions((measure) => measure.bias), charts.lean]], drawPlane);
+    // Names are as long as there is room for.
+    onWidth(drawPlane);
   }
   if (byId("queries-chart")) {
     const chosen = charts.focus;
-    control([["queries-measure", perQuery, chosen], ["queries-first", runOptions(), otherPlace], ["queries-second", runOptions(), baselinePlace]], drawQueries);
+    control([["queries-measure", perQuery, chosen], ["queries-first", runOptions(), comparedPlace], ["queries-second", runOptions(), againstPlace]], drawQueries);
   }
-  control([], () => drawDepth("neutrality", "mean neutrality"));
-  control([], () => drawDepth("magnitude", "mean lean"));
+  drawDepth("neutrality", "mean neutrality");
+  drawDepth("magnitude", "mean lean");
   tieLegend();
   byId("ties-charts").replaceChildren(
     ...audit.measures.map((measure, place) =>
       el("figure", {}, el("figcaption", {}, measure.name, " ", el("small", {}, measure.better)), el("div", { class: "chart", id: `ties-${place}`, role: "group", "aria-label": `${measure.name} and its ties` })),
     ),
   );
-  control([], drawTies);
+  drawTies();
 }

@@ -25,6 +25,27 @@ function svg(tag, attributes, ...children) {
   return node;
 }
 
+/** Lets a table that stands on the page fold, as those that were written into it do. */
+function fold(table) {
+  const headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const row of table.rows) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((cell, place) => {
+      const head = row.parentElement === table.tHead;
+      cell.setAttribute("role", head ? "columnheader" : cell.tagName === "TH" ? "rowheader" : "cell");
+      if (!head && place) cell.dataset.label = headings[place];
+      if (!head && !place) cell.toggleAttribute("data-long", /\S{11}/.test(cell.textContent));
+    });
+  }
+  for (const group of [table.tHead, ...table.tBodies]) group.setAttribute("role", "rowgroup");
+  table.setAttribute("role", "table");
+  table.style.width = "min-content";
+  const needed = table.offsetWidth / parseFloat(getComputedStyle(table).fontSize);
+  table.style.width = "";
+  const step = charts.folds.find((width) => needed <= width);
+  table.classList.add(step ? `fold-${step}` : "fold");
+}
+
 /** Three decimals; what would be rounded to 0 keeps its first digit. */
 function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
@@ -47,14 +68,8 @@ const runOptions = () => audit.runs.map((run, place) => [place, runLabel(run)]);
 
 // --- colours -------------------------------------------------------------------------------------------------------
 
-const probe = el("span", { hidden: true });
-document.body.append(probe);
-
-/** A colour of the style sheet as the browser resolves it in the present theme. */
-function colour(name) {
-  probe.style.color = `var(--${name})`;
-  return getComputedStyle(probe).color;
-}
+/** A colour of the style sheet, which follows the theme and is that of paper in print. */
+const colour = (name) => `var(--${name})`;
 
 const COLOURS = 6;
 const runColour = (style) => (style.colour < 0 ? "reference" : `run-${style.colour % COLOURS}`);
@@ -95,22 +110,16 @@ for (const legend of document.querySelectorAll("[data-legend]")) {
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
 const themeButton = byId("theme");
-const themeChanged = [];
 
 function nameTheme() {
   themeButton.textContent = isDark() ? "Light" : "Dark";
   themeButton.setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
 }
 
-function changeTheme() {
-  nameTheme();
-  themeChanged.forEach((redraw) => redraw());
-}
-
 nameTheme();
 themeButton.hidden = false;
 themeButton.addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  changeTheme();
+  nameTheme();
 });
-dark.addEventListener("change", changeTheme);
+dark.addEventListener("change", nameTheme);

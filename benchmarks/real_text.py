@@ -124,7 +124,7 @@ def train(folder: str, name: str, number: str) -> None:
     from evenrank.mitigation.blind import blind
     from evenrank.rankers.protocol import ranker_class
     from evenrank.training.recipes import parse_recipe
-    from evenrank.training.run import train as train_recipe
+    from evenrank.training.run import train_recipe
     from evenrank.training.validation import Validation
 
     home = Path(folder)
@@ -145,8 +145,7 @@ def train(folder: str, name: str, number: str) -> None:
     for label, result in ((name, ranked), ("first stage", held_out.run)):
         evaluation = Evaluation(result, scores, judged, background=background)
         values = {m: float(np.nanmean(evaluation.values(parse_measure(m)))) for m in MEASURES}
-        first, second = evaluation.poles_prf(parse_measure("DeltaAPRF"))
-        found[label] = values | {"DeltaAPRF": float(np.nanmean(first) - np.nanmean(second))}
+        found[label] = values | {"DeltaAPRF": evaluation.figure(parse_measure("DeltaAPRF"))}
     print(json.dumps(found))
 
 

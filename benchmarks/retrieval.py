@@ -14,9 +14,9 @@ PASSAGES, QUERIES, K = 200_000, 1_000, 1_000
 
 def make(folder: Path) -> None:
     """The built-in collection with its questions."""
-    from evenrank.synthetic import Planted, generate
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
 
-    made = generate(Planted(passages=PASSAGES, queries=QUERIES))
+    made = generate(SyntheticConfig(passages=PASSAGES, queries=QUERIES))
     made.collection.write_parquet(folder / "c.parquet")
     made.queries.select("query_id", "text").write_parquet(folder / "q.parquet")
 

@@ -42,7 +42,7 @@ def _train(forward, parameters) -> None:  # type: ignore[no-untyped-def]
 def ours() -> None:
     """Prints steps a processor second."""
     from evenrank.embeddings import Vectors
-    from evenrank.rankers.protocol import QueryGroups
+    from evenrank.rankers.protocol import CandidateLists
     from evenrank.rankers.tk import TKRanker
 
     matrix = np.random.default_rng(1).standard_normal((WORDS, SIZE), dtype=np.float32)
@@ -50,7 +50,7 @@ def ours() -> None:
     settings["passage_length"] = PASSAGE
     ranker = TKRanker.from_vectors(Vectors(tuple(f"w{i}" for i in range(WORDS)), matrix), settings)
     queries, passages = _groups()
-    _train(lambda: ranker(**ranker.encode(QueryGroups(queries, passages))), ranker.parameters())
+    _train(lambda: ranker(**ranker.encode(CandidateLists(queries, passages))), ranker.parameters())
 
 
 def plain() -> None:

@@ -33,8 +33,8 @@ STEPS = {"dot": 40, "cat": 100}
 
 def make(folder: Path) -> None:
     """The collection by version, with BM25's lists without the passages of the question's own article."""
+    from evenrank.datasets.squad_collection import squad_collection
     from evenrank.io import Run, write_run
-    from evenrank.io.squad_collection import squad_collection
     from evenrank.mitigation.rotation import rotate_collection
     from evenrank.retrieval.bm25 import retrieve
 
@@ -64,7 +64,7 @@ def train(folder: str, kind: str, version: str) -> None:
     from evenrank.io import read_qrels, read_queries, read_run, read_texts
     from evenrank.rankers.protocol import ranker_class
     from evenrank.training.recipes import parse_recipe
-    from evenrank.training.run import train as train_recipe
+    from evenrank.training.run import train_recipe
     from evenrank.training.validation import Validation
 
     home, settings = Path(folder), SETTINGS[kind]

@@ -1,4 +1,4 @@
-"""Pages made from what already exists: the changelog, the commands' help, the docstrings of measures and methods."""
+"""Generated pages: from the changelog, the commands' help, and the docstrings of measures and methods."""
 
 from __future__ import annotations
 
@@ -9,42 +9,18 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mkdocs.structure.files import File
 
+from evenrank.reports.citations import CITATIONS
+
 ROOT = Path(__file__).parent.parent
-SOURCES = {
-    "RS20": "[Rekabsaz and Schedl: Do neural ranking models intensify gender bias? SIGIR 2020]"
-    "(https://doi.org/10.1145/3397271.3401280).",
-    "RKS21": "[Rekabsaz, Kopeinik and Schedl: Societal biases in retrieved contents: measurement framework and "
-    "adversarial mitigation of BERT rankers. SIGIR 2021](https://doi.org/10.1145/3404835.3462949).",
-    "BEU19": "[Beutel et al.: Fairness in recommendation ranking through pairwise comparisons. KDD 2019]"
-    "(https://doi.org/10.1145/3292500.3330745).",
-    "IBBR": "[Li et al.: Debiasing neural retrieval via in-batch balancing regularization. GeBNLP 2022]"
-    "(https://aclanthology.org/2022.gebnlp-1.5).",
-    "BAS": "[Bigdeli et al.: A light-weight strategy for restraining gender biases in neural rankers. ECIR 2022]"
-    "(https://doi.org/10.1007/978-3-030-99739-7_6).",
-    "POS": "[Hofstätter et al.: Mitigating the position bias of transformer models in passage re-ranking. ECIR 2021]"
-    "(https://doi.org/10.1007/978-3-030-72113-8_16).",
-}
-"""What the keys in docstrings stand for."""
-BY_NAME = {
-    "Hofstätter et al., ECIR 2021": SOURCES["POS"],
-    "Bolukbasi et al. 2016": "[Bolukbasi et al.: Man is to computer programmer as woman is to homemaker? Debiasing "
-    "word embeddings. NeurIPS 2016](https://arxiv.org/abs/1607.06520).",
-    "Gonen & Goldberg 2019": "[Gonen and Goldberg: Lipstick on a pig: debiasing methods cover up systematic gender "
-    "biases in word embeddings but do not remove them. NAACL 2019](https://aclanthology.org/N19-1061).",
-    "Belrose et al. 2023": "[Belrose et al.: LEACE: perfect linear concept erasure in closed form. NeurIPS 2023]"
-    "(https://arxiv.org/abs/2306.03819).",
-    "Ganin & Lempitsky 2015": "[Ganin and Lempitsky: Unsupervised domain adaptation by backpropagation. ICML 2015]"
-    "(https://arxiv.org/abs/1409.7495).",
-}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A page made from docstrings: those of a module ("") or of names in it, one behind the other."""
+    """A page generated from docstrings: that of a module ("") and those of names in it, in this order."""
 
     slug: str
     title: str
@@ -57,21 +33,21 @@ POSITION = (
     Subject(
         "answer-positions",
         "Answer positions",
-        "measures/answers.py",
+        "position/answer_positions.py",
         ("", "AnswerPositions"),
         "`evenrank position answers SQUAD.json`, `evenrank.position_answers` in Python.",
     ),
     Subject(
         "term-similarity",
         "ATS and MATS",
-        "measures/similarity.py",
-        ("Similarity", "term_similarity"),
+        "position/term_similarity.py",
+        ("TermSimilarity", "term_similarity"),
         "`evenrank position similarity MODEL --collection C`, `evenrank.position_similarity` in Python.",
     ),
     Subject(
         "position-sensitivity",
         "Position sensitivity",
-        "measures/sensitivity.py",
+        "position/buckets.py",
         ("Buckets", "by_bucket"),
         "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
     ),
@@ -94,7 +70,7 @@ MITIGATIONS = (
     Subject(
         "bias-aware-negatives",
         "Bias-aware negatives",
-        "mitigation/negatives",
+        "mitigation/negatives.py",
         ("", "beta", "candidates", "sample"),
         "`evenrank negatives RUN …`, then `groups` under `[data]` in a recipe.",
     ),
@@ -115,7 +91,7 @@ MITIGATIONS = (
     Subject(
         "rotation",
         "Rotation",
-        "mitigation/rotation",
+        "mitigation/rotation.py",
         ("", "sentence_starts", "moved_span"),
         '`evenrank rotate COLLECTION --out C2`; `rotate = "word"` under `[data]` in a recipe.',
     ),
@@ -140,7 +116,7 @@ MITIGATIONS = (
 
 
 def on_config(config: Any, **_: Any) -> Any:
-    """Puts the generated pages into the navigation, behind the page that introduces them."""
+    """Adds the generated pages to the navigation, after the page that introduces them."""
     pages: dict[str, list[Any]] = {"Measures": [], "Mitigations": [], "Commands": []}
     for measure in _measures():
         pages["Measures"].append({measure.NAME: f"measures/{_slug(measure)}.md"})
@@ -173,6 +149,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         "MEASURES": _measure_table,
         "MITIGATIONS": _mitigation_table,
         "COMMANDS": _command_table,
+        "RECIPE": _recipe_tables,
     }
     for placeholder, content in made.items():
         mark = f"<!-- {placeholder} -->"
@@ -185,13 +162,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def _measures() -> tuple[Any, ...]:
-    from evenrank.measures import BIAS_MEASURES
+    from evenrank.measures import bias_measures
 
-    return BIAS_MEASURES
+    return bias_measures()
 
 
 def _slug(measure: Any) -> str:
-    return str(measure.NAME).replace("|ARaB|", "absolute-mean-arab").replace("|", "absolute-", 1).strip("|").lower()
+    return str(measure.SPELLED or measure.NAME).lower()
 
 
 def _better(measure: Any) -> str:
@@ -220,7 +197,7 @@ def _measure_page(measure: Any) -> str:
         for name, info in measure.SUPPORTED_PARAMS.items()
     ]
     table = "\n".join(["| parameter | meaning | default |", "| --- | --- | --- |", *rows])
-    whole = " A figure of the whole run." if measure.whole_run else ""
+    whole = " A value of the whole run." if measure.whole_run else ""
     definition, misleads, example = parts(type(measure).__doc__ or "")
     name = measure.NAME.replace("|", "\\|")
     return _with_sources(
@@ -257,7 +234,7 @@ def _formulas() -> dict[str, dict[str, Any]]:
 
 
 def _formula(slug: str) -> str:
-    """A page's formulas as MathML, which browsers draw by themselves, with what their letters mean."""
+    """The formulas of a page as MathML, which browsers render natively, and the meaning of their symbols."""
     from latex2mathml.converter import convert
 
     formula = _formulas().get(slug)
@@ -265,6 +242,40 @@ def _formula(slug: str) -> str:
         return ""
     drawn = "\n".join(f'<div class="formula">{convert(latex, display="block")}</div>' for latex in formula["latex"])
     return f"{drawn}\n\nwhere {formula['where']}\n\n"
+
+
+# --- recipes ---------------------------------------------------------------------------------------------------------
+
+
+def _recipe_tables() -> str:
+    """Every key of a recipe with its default and meaning, a table for each section."""
+    from evenrank.training.recipes import Recipe
+
+    sections = [("Top level", Recipe)]
+    sections += [(f"`[{name}]`", model) for name, field in Recipe.model_fields.items() for model in _models(field)]
+    parts = []
+    for title, model in sections:
+        rows = [
+            f"| `{name}` | {_default(field)} | {_plain_cell(field.description or '')} |"
+            for name, field in model.model_fields.items()
+            if not list(_models(field))
+        ]
+        parts.append("\n".join([f"### {title}", "", "| key | default | meaning |", "| --- | --- | --- |", *rows]))
+    return "\n\n".join(parts)
+
+
+def _models(field: Any) -> list[Any]:
+    """The model of a field that is a section of its own, alone or in a union with None."""
+    from pydantic import BaseModel
+
+    kinds = [field.annotation, *get_args(field.annotation)]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return "required"
+    return "" if field.default is None or field.default_factory else f"`{field.default}`"
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -308,13 +319,13 @@ def _command_table() -> str:
 
 
 def _command_page(name: str, command: Any) -> str:
-    """What ``evenrank NAME --help`` says, as a page."""
+    """The help of ``evenrank NAME`` as a page."""
     context = command.context_class(command, info_name=f"evenrank {name}")
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [f"# evenrank {name}", (command.help or "").strip(), f"```text\nevenrank {name} {usage}\n```"]
     for kind in ("argument", "option"):
         rows = [parameter.get_help_record(context) for parameter in command.params if parameter.param_type_name == kind]
-        # A code span keeps a bar only where it is escaped, as tables need it.
+        # Within tables, a bar in a code span must be escaped.
         lines = [
             f"| `{names.replace('|', chr(92) + '|')}` | {_plain_cell(text)} |" for names, text in filter(None, rows)
         ]
@@ -324,20 +335,20 @@ def _command_page(name: str, command: Any) -> str:
 
 
 def _docstrings(module: Path) -> dict[str, str]:
-    """The docstrings of a module, or of a package: by the name of the function or class; its own has none."""
-    documented = {}
-    # A package's own comes last, and stands for it.
-    for file in sorted(module.glob("*.py"), reverse=True) if module.is_dir() else [module]:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        documented[""] = ast.get_docstring(tree) or ""
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                documented[node.name] = ast.get_docstring(node) or ""
+    """The docstrings of a module by function or class name, re-exports included; its own is under ""."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    documented = {"": ast.get_docstring(tree) or ""}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            documented[node.name] = ast.get_docstring(node) or ""
+        elif isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            sibling = _docstrings(module.parent / f"{node.module}.py")
+            documented |= {name.name: sibling[name.name] for name in node.names if name.name in sibling}
     return documented
 
 
 def parts(docstring: str) -> tuple[str, str, str]:
-    """A docstring's definition, what follows "When it misleads:" and what follows "Worked example:", as Markdown."""
+    """A docstring's definition, and the parts after "When it misleads:" and "Worked example:", as Markdown."""
     text = inspect.cleandoc(docstring)
     definition, _, rest = text.partition("When it misleads:")
     misleads, _, example = rest.partition("Worked example:")
@@ -349,7 +360,7 @@ def _sentence(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """reStructuredText of a docstring as Markdown; what a doctest shows as a block of code."""
+    """reStructuredText of a docstring as Markdown; doctests become code blocks."""
     text = re.sub(r":(?:func|class|mod|meth):`~?([^`]+)`", r"`\1`", text)
     text = re.sub(r"``(.+?)``", r"`\1`", text)
     lines: list[str] = []
@@ -366,7 +377,8 @@ def _markdown(text: str) -> str:
 
 
 def _with_sources(page: str) -> str:
-    used = {source: f"{key}: " for key, source in SOURCES.items() if re.search(rf"\b{key}\b[^\[]*\]", page)}
-    used = {**{source: "" for name, source in BY_NAME.items() if name in page}, **used}
-    lines = [f"- {key}{source}" for source, key in used.items()]
+    keys = [key for key in CITATIONS if key.isalnum() and re.search(rf"\b{key}\b[^\[]*\]", page)]
+    names = [name for name in CITATIONS if not name.isalnum() and name in page]
+    used = {CITATIONS[name]: "" for name in names} | {CITATIONS[key]: f"{key}: " for key in keys}
+    lines = [f"- {key}[{source.text}]({source.url})." for source, key in used.items()]
     return page + ("\n## Sources\n\n" + "\n".join(lines) + "\n" if lines else "")

@@ -1,4 +1,4 @@
-"""Docstrings as Markdown, for the pages that mkdocstrings makes of them."""
+"""Converts docstrings to Markdown, for mkdocstrings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from _hooks import _markdown
 
 
 class PlainRoles(Extension):
-    """Roles of reStructuredText become code, and what a doctest shows a block of code."""
+    """reStructuredText roles become code, doctests become code blocks."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
-        """Called by griffe for each object that it reads."""
+        """Called by griffe for each object."""
         if obj.docstring is not None:
             obj.docstring.value = _markdown(obj.docstring.value)

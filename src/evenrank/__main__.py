@@ -1,4 +1,4 @@
-"""``python -m evenrank``: the command."""
+"""``python -m evenrank``: the command line."""
 
 from evenrank.cli import main
 

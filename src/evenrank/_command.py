@@ -1,4 +1,4 @@
-"""The command line that runs, for results that say how they were made; nothing heavy, as ``--help`` passes here."""
+"""The running command line, for provenance; imports nothing heavy, because ``--help`` imports this."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 typed: ContextVar[str | None] = ContextVar("typed", default=None)
-"""The command as it was typed, quoted for a shell; None in a Python program."""
+"""The command as typed, quoted for a shell; None in a Python program."""
 writes: ContextVar[bool] = ContextVar("writes", default=False)
-"""Whether the command that runs will write what says how it was made, so that work for it may begin early."""
+"""Whether the running command writes provenance, so that digests can be computed while inputs are read."""
 
 
 @contextmanager
 def running(arguments: Sequence[str]) -> Iterator[None]:
-    """While the block runs, results are those of the command ``evenrank`` with these arguments."""
+    """In the block, results are recorded as made by the command ``evenrank`` with these arguments."""
     import shlex
 
     tokens = typed.set(shlex.join(["evenrank", *arguments])), writes.set(False)

@@ -7,8 +7,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -34,13 +35,12 @@ from . import (
     train,
 )
 
-# typer brings a click of its own along, or needs one: what it raises for wrong arguments is found by way of a name of
-# both.
+# typer either vendors click or imports it: the class of its usage errors is found through one that both have.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="evenrank",
-    help="Measures bias in search rankings, beside effectiveness, and removes it.",
+    help="Measures bias in search rankings, together with effectiveness, and removes it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -69,50 +69,56 @@ app.command("experiment")(experiment.command)
 app.command("demo")(demo.command)
 
 
-_ENDED = {129: "hung up", 130: "interrupted", 143: "terminated"}
+@cache
+def commands() -> Any:
+    """The group of all commands. Typer takes a twentieth of a second to build it."""
+    return typer.main.get_command(app)
+
+
+_SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
 
 
 def main() -> None:
-    """Runs the command line; a mistake in the input ends in one line on standard error and status 2.
+    """Runs the command line. An error in the input is one line on standard error and exit status 2.
 
-    A signal to end does so in one line too, with the status that a shell gives it, and leaves nothing half-written.
+    A termination signal also prints one line, exits with the status that shells use, and leaves no partial files.
     """
-    # Names of files may hold what is no text, and where it is printed may not hold every character.
+    # File names can contain bytes that are not text, and the terminal may not support every character.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    status: Any = 2
+    status: str | int | None = 2
     try:
         with _streams.guarded(), _command.running(sys.argv[1:]), _signals():
             status = _run()
     except _streams.OutputLostError as lost:
-        # Who reads the output may have seen enough.
+        # The reader closed the pipe, perhaps because it has seen enough.
         if lost.reason is None:
             sys.exit(1)
         _complain(f"evenrank: standard output: {lost.reason}")
     except SystemExit as end:
         status = end.code
-    if status in _ENDED:
-        _complain(f"evenrank: {_ENDED[status]}")
+    if isinstance(status, int) and status in _SIGNALLED:
+        _complain(f"evenrank: {_SIGNALLED[status]}")
     sys.exit(status)
 
 
 def _run() -> int:
-    """Runs the command that the arguments name; the status to end with."""
+    """Runs the command that the arguments name; returns the exit status."""
     try:
-        # Commands return nothing; --help and an interrupt give a status.
-        return int(typer.main.get_command(app).main(prog_name="evenrank", standalone_mode=False) or 0)
+        # Commands return None; --help and interrupts return a status.
+        return int(commands().main(prog_name="evenrank", standalone_mode=False) or 0)
     except typer.Abort:
         _complain("evenrank: aborted")
         return 1
     except _UsageError as error:
-        return _usage(error)
+        return _usage(cast("typer.BadParameter", error))
     except Exception as error:
-        # Imported late: evenrank.io brings the table engine along, which --help must not wait for.
+        # Imported late: evenrank.io imports the table engine, which would slow down --help.
         from evenrank.io.errors import EvenrankError
 
-        if _lacks_memory(error):
-            _complain("evenrank: there is too little memory for this")
+        if _is_out_of_memory(error):
+            _complain("evenrank: not enough memory")
             return 2
         if not isinstance(error, EvenrankError):
             raise
@@ -120,13 +126,13 @@ def _run() -> int:
         return 2
 
 
-def _usage(error: Any) -> int:
-    """Says in one line what is wrong with the arguments of the command; the status to end with."""
+def _usage(error: typer.BadParameter) -> int:
+    """Reports wrong arguments in one line; returns the exit status."""
     if type(error).__name__ != "NoArgsIsHelpError":
         from evenrank.io.errors import EvenrankError
 
-        path, _ = _words.chosen(typer.main.get_command(app), sys.argv[1:])
-        # Choices stand on lines of their own. As an error its text is printable.
+        path, _ = _words.chosen(commands(), sys.argv[1:])
+        # Choices are listed on separate lines. The text of an EvenrankError is always printable.
         message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix(".")))
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")
     return int(error.exit_code)
@@ -136,28 +142,28 @@ def _complain(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _lacks_memory(error: Exception) -> bool:
-    # PyTorch has an error of its own, which is no MemoryError.
+def _is_out_of_memory(error: Exception) -> bool:
+    # PyTorch's error is not a MemoryError.
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the program as an interrupt does: by an exception, so that temporary files go."""
+    """Makes SIGTERM and SIGHUP raise an exception, as an interrupt does, so that temporary files are removed."""
 
     def stop(number: int, _: FrameType | None) -> None:
-        # A second one ends at once.
+        # A second signal ends the program at once.
         signal.signal(number, signal.SIG_DFL)
         raise SystemExit(128 + number)
 
-    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    here = threading.current_thread() is threading.main_thread()
-    # One that is ignored (nohup), or that another program handles, stays so.
-    set_here = [number for number in wanted if here and signal.getsignal(number) == signal.SIG_DFL]
-    for number in set_here:
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    # Signals that are ignored (nohup) or already handled are left alone.
+    handled = [number for number in signals if in_main_thread and signal.getsignal(number) == signal.SIG_DFL]
+    for number in handled:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        for number in set_here:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)

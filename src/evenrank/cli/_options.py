@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, Literal, ParamSpec, TypeVar
 
 import typer
 
-from evenrank import __version__
+from evenrank._version import __version__
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def in_range(command: Callable[P, T]) -> Callable[P, T]:
-    """A command whose numbers are checked before it does anything: see :mod:`evenrank.io.ranges`."""
+    """A command that checks its numbers before it does anything: see :mod:`evenrank.io.ranges`."""
 
     @functools.wraps(command)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -29,51 +29,68 @@ def in_range(command: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
+def text(value: str) -> str:
+    """The parser of options whose values the library checks, so that Python users get the same messages."""
+    return value
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"evenrank {__version__}")
         raise typer.Exit
 
 
+_TEXTS = "TSV, JSONL, Parquet or irds:NAME."
+_LEXICON = "A built-in lexicon (gender-en), or a file of word,group lines or TOML."
+_TOKENS = "word, or whitespace (as the reference implementations)."
+_THRESHOLD = "A document with at most this many group words is neutral."
 STOP_WORDS = (
-    "none, a file of words, or english, danish, dutch, french, german, italian, norwegian, portuguese, russian, "
-    "spanish, swedish, turkish."
+    "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
+    "russian, spanish, swedish, turkish."
 )
+VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
+
 Version = Annotated[
-    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
 ]
-Collection = Annotated[str, typer.Option("--collection", help="TSV, JSONL, Parquet or irds:NAME.")]
-Queries = Annotated[str, typer.Option("--queries", help="TSV, JSONL, Parquet or irds:NAME.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+CollectionArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help=_TEXTS)]
+QueriesArgument = Annotated[str, typer.Argument(metavar="QUERIES", help=_TEXTS)]
+Collection = Annotated[str, typer.Option("--collection", help=_TEXTS)]
+Queries = Annotated[str, typer.Option("--queries", help=_TEXTS)]
+MaybeCollection = Annotated[str | None, typer.Option("--collection", help=f"The documents: {_TEXTS}")]
+MaybeQueries = Annotated[str | None, typer.Option("--queries", help=f"The queries: {_TEXTS}")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
+
+EngineName = Literal["local", "ray"]
 Engine = Annotated[
-    str, typer.Option("--engine", help="local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).")
+    EngineName,
+    typer.Option("--engine", parser=text, help="local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS)."),
 ]
 Workers = Annotated[
-    str | None, typer.Option("--workers", help="Workers at a time (default: as many as fit); ray: 2:16 grows.")
+    str | None, typer.Option("--workers", help="Parallel workers (default: as many as fit); ray: 2:16 scales.")
 ]
-Cpus = Annotated[float, typer.Option("--cpus", help="ray: cores of a worker.")]
-Gpus = Annotated[float, typer.Option("--gpus", help="ray: GPUs of a worker; 0.5: two share one.")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, … (default: the fastest there is).")]
-Lexicon = Annotated[str, typer.Option("--lexicon", help="A built-in lexicon, or a file: word,group lines or TOML.")]
+Cpus = Annotated[float, typer.Option("--cpus", help="ray: cores per worker.")]
+Gpus = Annotated[float, typer.Option("--gpus", help="ray: GPUs per worker; 0.5: two workers share one.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, … (default: the fastest available).")]
+Kind = Annotated[
+    Literal["cross", "bi"] | None, typer.Option("--kind", help="cross or bi, if the model's files do not tell.")
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", help="Texts per batch.")]
+
+TokensName = Literal["word", "whitespace"]
+Lexicon = Annotated[str, typer.Option("--lexicon", help=_LEXICON)]
 Poles = Annotated[
     str | None, typer.Option("--poles", help="The two groups to compare, A,B: bias is A minus B; B may be rest.")
 ]
-Tokens = Annotated[str, typer.Option("--tokens", help="word, or whitespace as the public programs do.")]
-Threshold = Annotated[
-    float, typer.Option("--threshold", help="Up to so many group words a document counts as neutral.")
-]
-Documents = Annotated[str | None, typer.Option("--collection", help="The documents: TSV, JSONL, Parquet or irds:NAME.")]
-Scores = Annotated[str | None, typer.Option("--scores", help="Documents scored by evenrank score.")]
-# Without one of these, scores keep what they were made with.
-OwnLexicon = Annotated[
-    str | None, typer.Option("--lexicon", help="A built-in lexicon (gender-en), or a file: word,group lines or TOML.")
-]
-OwnTokens = Annotated[
-    str | None, typer.Option("--tokens", help="word (the default), or whitespace as the public programs do.")
-]
-OwnThreshold = Annotated[
-    float | None, typer.Option("--threshold", help="Up to so many group words a document counts as neutral (1).")
-]
+Tokens = Annotated[TokensName, typer.Option("--tokens", parser=text, help=_TOKENS)]
+Threshold = Annotated[float, typer.Option("--threshold", help=_THRESHOLD)]
+
+# With --scores, these default to the settings that the table was made with.
+GroupTable = Annotated[str | None, typer.Option("--scores", help="A group table made by evenrank score.")]
+OwnLexicon = Annotated[str | None, typer.Option("--lexicon", help=f"{_LEXICON} Default: gender-en.")]
+OwnTokens = Annotated[TokensName | None, typer.Option("--tokens", parser=text, help=f"{_TOKENS} Default: word.")]
+OwnThreshold = Annotated[float | None, typer.Option("--threshold", help=f"{_THRESHOLD} Default: 1.")]
+
 Json = Annotated[
     str | None, typer.Option("--json", help="Also write the figures as JSON; -: print them instead of the table.")
 ]

@@ -1,47 +1,68 @@
-"""What several commands do with their results: files first, and only then what is printed."""
+"""How commands write their results: files first, then what is printed."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Protocol
 
 import typer
 
 from evenrank import _command
 
-if TYPE_CHECKING:
-    from evenrank.audit import AuditResult
-    from evenrank.audit.report.plain import PlainResult
-
 STANDARD = "-"
-"""The name that stands for standard output."""
+"""The file name that means standard output."""
+
+
+class Result(Protocol):
+    """A result that can be written as JSON and as a report, and printed as a table."""
+
+    def to_json(self, path: str, /) -> object:
+        """Writes the figures as JSON."""
+
+    def report(self, path: str, /) -> object:
+        """Writes an HTML page."""
+
+    def table(self) -> str:
+        """The figures as text."""
+
+
+class PerQuery(Protocol):
+    """A result with a value per query."""
+
+    def per_query(self, path: str, /) -> object:
+        """Writes them as CSV."""
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Prints lines that may hold ids, words and names of files: without what would steer a terminal."""
+    """Prints lines that may contain ids, words and file names, without what would control a terminal."""
     from evenrank.io.errors import plain, readable
 
     typer.echo(readable("\n".join(map(plain, text.split("\n")))), err=err)
 
 
 def will_write(*paths: str | None) -> None:
-    """Lets digests of the input be made beside the reading, where a form that holds them was asked for."""
+    """Computes digests of the input while it is read if one of these files, which contain them, was asked for."""
     _command.writes.set(any(path is not None for path in paths))
 
 
-def check(*paths: str | None, streams: tuple[str | None, ...] = (), inputs: Iterable[Any] = ()) -> None:
-    """Raises InputError where a file that was asked for could not be written, or only over one of the ``inputs`` or
-    another output: before work that would be lost.
-
-    ``streams``: outputs of which one may be ``-``, standard output.
-    """
-    from evenrank.io import EvenrankError, check_outputs
+def refuse_standard(*paths: str | None) -> None:
+    """Raises EvenrankError for ``-`` as an output that has to be a file."""
+    from evenrank.io import EvenrankError
 
     if STANDARD in paths:
         raise EvenrankError("expected a file as output, found '-': this cannot go to standard output")
+
+
+def check(*paths: str | None, streams: tuple[str | None, ...] = (), inputs: Iterable[object] = ()) -> None:
+    """Checks outputs that the command itself writes, before any work: see :func:`evenrank.io.check_outputs`.
+
+    ``paths`` have to be files; one of ``streams`` may be ``-``, standard output.
+    """
+    from evenrank.io import EvenrankError, check_outputs
+
+    refuse_standard(*paths)
     if streams.count(STANDARD) > 1:
         raise EvenrankError("expected one output to be '-' (standard output), found several")
     check_outputs([path for path in (*paths, *streams) if path and path != STANDARD], inputs)
@@ -49,10 +70,12 @@ def check(*paths: str | None, streams: tuple[str | None, ...] = (), inputs: Iter
 
 @contextmanager
 def target(path: str | None) -> Iterator[str]:
-    """Where to write what belongs into ``path``, "" for None. What belongs into ``-`` is printed in the end."""
+    """Where to write what belongs in ``path``; "" for None. What belongs in ``-`` is printed at the end."""
     if path != STANDARD:
         yield path or ""
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         part = os.path.join(folder, "part")
         yield part
@@ -65,26 +88,27 @@ def target(path: str | None) -> Iterator[str]:
             typer.echo()
 
 
-def give(
-    result: PlainResult | AuditResult,
+def emit(
+    result: Result,
     json: str | None,
     report: str | None,
     *,
-    shown: str | None = None,
-    per_query: str | None = None,
+    text: str | None = None,
+    per_query: tuple[PerQuery, str | None] | None = None,
 ) -> None:
-    """Writes a result's files where they were asked for, then prints ``shown``, else its table.
+    """Writes the files that were asked for, then prints ``text``, or the result's table.
 
-    Where one of the files is standard output, nothing else goes there.
+    If one of the files is standard output, nothing else goes there.
     """
-    with target(json) as values, target(per_query) as rows:
+    values_by_query, rows_path = per_query or (None, None)
+    with target(json) as values, target(rows_path) as rows:
         if values:
             result.to_json(values)
-        if rows:
-            cast("AuditResult", result).per_query(rows)
+        if rows and values_by_query is not None:
+            values_by_query.per_query(rows)
         if report is not None:
             result.report(report)
-    if STANDARD not in (json, per_query):
-        typer.echo(result.table() if shown is None else shown)
+    if STANDARD not in (json, rows_path):
+        typer.echo(result.table() if text is None else text)
     if report is not None:
         say(f"report: {report}", err=True)

@@ -1,4 +1,4 @@
-"""Standard output and standard error that may be closed, full, or no longer read."""
+"""Standard output and standard error that may be closed, full, or no longer read by anyone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 
 class OutputLostError(Exception):
-    """Standard output takes nothing more; ``reason`` is None where whoever read it has seen enough."""
+    """Standard output cannot be written any more; ``reason`` is None if its reader closed the pipe."""
 
     def __init__(self, error: OSError) -> None:
         self.reason = None if isinstance(error, BrokenPipeError) else os.strerror(error.errno or 0)
@@ -18,13 +18,13 @@ class OutputLostError(Exception):
 
 
 class _Stream:
-    """A stream that is asked what to do when it cannot be written; all else is the stream's own."""
+    """A stream that calls ``failed`` when it cannot be written; everything else is delegated."""
 
-    def __init__(self, stream: Any, failed: Callable[[OSError], None]) -> None:
+    def __init__(self, stream: TextIO, failed: Callable[[OSError], None]) -> None:
         self._stream, self._failed = stream, failed
         self._error: OSError | None = None
 
-    def write(self, text: Any) -> int:
+    def write(self, text: str) -> int:
         self._do(lambda: self._stream.write(text))
         return len(text)
 
@@ -37,12 +37,12 @@ class _Stream:
                 act()
             except OSError as error:
                 self._error = error
-                # What is left of it goes nowhere, or Python would try once more at its end and complain.
+                # The rest is discarded; otherwise Python would try again at exit and print an error.
                 with suppress(OSError, ValueError):
                     nowhere = os.open(os.devnull, os.O_WRONLY)
                     os.dup2(nowhere, self._stream.fileno())
                     os.close(nowhere)
-        # Again and again: whoever tried it may not have passed the first error on.
+        # Every time: the caller may have swallowed the first error.
         if self._error is not None:
             self._failed(self._error)
 
@@ -51,12 +51,12 @@ class _Stream:
         """The stream's bytes."""
         return _Bytes(self)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 
 class _Bytes:
-    """The bytes below a stream, which fail as it does."""
+    """The binary buffer of a stream, which fails in the same way."""
 
     def __init__(self, text: _Stream) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class _Bytes:
     def flush(self) -> None:
         self._text._do(self._text._stream.buffer.flush)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._text._stream.buffer, name)
 
 
@@ -78,15 +78,15 @@ def _lose(error: OSError) -> None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Within, standard output raises OutputLostError where it cannot be written; standard error is silent then.
+    """In the block, standard output raises OutputLostError if it cannot be written; standard error fails silently.
 
-    Where one of them is closed no other file gets its number.
+    If one of them is closed, no other file gets its descriptor.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number is given; writing to what is open for reading fails as writing to what is closed.
+            # open returns the lowest free descriptor. Opened for reading, it fails on writing as a closed one does.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     kept = sys.stdout, sys.stderr
     out, err = (stream or open(number, "w", closefd=False) for number, stream in enumerate(kept, 1))  # noqa: SIM115

@@ -1,13 +1,11 @@
-"""Messages of the library in the words of the command line: its arguments as the options that they are there."""
+"""Translates the library's messages for the command line: arguments become options."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import typer
+from typing import Protocol
 
 ALIASES: Mapping[str, Mapping[str, str]] = {
     "experiment": {"folder": "out"},
@@ -15,19 +13,51 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
     "fuse": {"measure": "tune", "measures": "tune", "weights": "weight"},
     "rerank": {"lexicon": "blind"},
 }
-"""For a command, arguments of the library and those of the command where they are called otherwise."""
+"""By command: arguments of the library that have another name in the command."""
 
 _ARGUMENT = re.compile(r"""(?<!['"`])`(?P<name>[a-z]\w*)(?:=(?P<value>'[^'`]*'|"[^"`]*"|[\w.…-]+))?`(?!`)""")
 
 
-def chosen(command: Any, arguments: Sequence[str]) -> tuple[str, Any]:
-    """The command that ``arguments`` choose in the typer group ``command``, and how it is called; else the group."""
+class Parameter(Protocol):
+    """An option or an argument of a command."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name in Python."""
+
+    @property
+    def opts(self) -> Sequence[str]:
+        """Its names on the command line."""
+
+    @property
+    def metavar(self) -> str | None:
+        """Its name in the help."""
+
+    @property
+    def param_type_name(self) -> str:
+        """``option`` or ``argument``."""
+
+
+class Command(Protocol):
+    """A command or a group of commands, as click or typer's copy of it defines them."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name on the command line."""
+
+    @property
+    def params(self) -> Sequence[Parameter]:
+        """Its options and arguments."""
+
+
+def chosen(command: Command, arguments: Sequence[str]) -> tuple[str, Command]:
+    """The path and the command that ``arguments`` select in the typer group ``command``; otherwise the group."""
     path = ["evenrank"]
     for argument in arguments:
         commands = getattr(command, "commands", None)
         if commands is None:
             break
-        # Before a command's name there are options without values only.
+        # Options before a command's name never have values.
         if not argument.startswith("-"):
             if argument not in commands:
                 break
@@ -37,17 +67,17 @@ def chosen(command: Any, arguments: Sequence[str]) -> tuple[str, Any]:
 
 
 def said(message: str) -> str:
-    """``message`` in the words of the command that is running."""
-    from . import app
+    """``message`` in the words of the running command."""
+    from . import commands
 
-    return translated(message, chosen(typer.main.get_command(app), sys.argv[1:])[1])
+    return translated(message, chosen(commands(), sys.argv[1:])[1])
 
 
-def translated(message: str, command: Any) -> str:
+def translated(message: str, command: Command) -> str:
     """``message`` with each argument of ``command`` in backquotes as it is typed: `` `k` `` → ``--k``.
 
     `` `missing='skip'` `` becomes ``--missing skip``, `` `resume=True` `` becomes ``--resume``, and a positional
-    argument its name in the help (``COLLECTION``). What is no argument of the command stays as it is.
+    argument its name in the help (``COLLECTION``). Anything else in backquotes is left unchanged.
     """
     parameters = {parameter.name: parameter for parameter in command.params}
     aliases = ALIASES.get(command.name or "", {})
@@ -57,7 +87,7 @@ def translated(message: str, command: Any) -> str:
         if parameter is None:
             return found[0]
         if parameter.param_type_name == "argument":
-            return str(parameter.metavar or parameter.name.upper())
+            return str(parameter.metavar or found["name"].upper())
         option = max(parameter.opts, key=len)
         value = (found["value"] or "True").strip("'\"")
         return option if value == "True" else f"{option} {value}"

@@ -1,56 +1,79 @@
-"""``evenrank audit``: group bias of rankings, beside effectiveness."""
+"""``evenrank audit``: group bias of rankings, together with effectiveness."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Literal
 
 import typer
 
 from . import _options, _output, _words
 
+Runs = Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")]
+Qrels = Annotated[
+    str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, effectiveness is unknown.")
+]
+Queries = Annotated[str | None, typer.Option("--queries", help="Query texts, for the report.")]
+OnlyQueries = Annotated[bool, typer.Option("--only-queries", help="Audit only the queries in --queries.")]
+Baseline = Annotated[str | None, typer.Option("--baseline", help="The run to compare the others with.")]
+Background = Annotated[
+    str | None,
+    typer.Option("--background", help="The run that normalises NFaiRR (default: the baseline, else the first run)."),
+]
+BackgroundDepth = Annotated[
+    int, typer.Option("--background-depth", help="How many of its documents to use for each query.")
+]
+Missing = Annotated[
+    Literal["error", "skip", "neutral"],
+    typer.Option("--missing", parser=_options.text, help="What to do with documents without text."),
+]
+MissingLimit = Annotated[
+    float, typer.Option("--missing-limit", help="Stop if a larger share of documents has no text (0 to 1).")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the intervals and permutation tests.")]
+Order = Annotated[
+    Literal["score", "file"],
+    typer.Option(
+        "--order", parser=_options.text, help="score (ties by descending document id), or file (the order of the file)."
+    ),
+]
+Measures = Annotated[
+    str | None,
+    typer.Option(
+        "--measures",
+        help="Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10; with --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF.",
+    ),
+]
+PerQuery = Annotated[str | None, typer.Option("--per-query", help="Also write the values for each query (CSV).")]
+
 
 @_options.in_range
-def command(
-    runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")],
-    collection: _options.Documents = None,
-    scores: _options.Scores = None,
-    qrels: Annotated[str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, no utility.")] = None,
-    queries: Annotated[str | None, typer.Option("--queries", help="Query texts, for the report.")] = None,
-    only_queries: Annotated[
-        bool, typer.Option("--only-queries", help="Audit the queries of --queries alone, whatever else is judged.")
-    ] = False,
-    baseline: Annotated[str | None, typer.Option("--baseline", help="The run to compare with.")] = None,
-    background: Annotated[
-        str | None, typer.Option("--background", help="Run that normalises NFaiRR (the baseline, else the first).")
-    ] = None,
-    background_depth: Annotated[
-        int, typer.Option("--background-depth", help="How many of its documents a query.")
-    ] = 200,
-    missing: Annotated[
-        str, typer.Option("--missing", help="Documents without text: error, skip or neutral.")
-    ] = "error",
-    missing_limit: Annotated[
-        float, typer.Option("--missing-limit", help="Refuse a larger share of documents without text (0 to 1).")
-    ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of intervals and permutation tests.")] = 0,
+def command(  # parameters: the options
+    runs: Runs,
+    collection: _options.MaybeCollection = None,
+    scores: _options.GroupTable = None,
+    qrels: Qrels = None,
+    queries: Queries = None,
+    only_queries: OnlyQueries = False,
+    baseline: Baseline = None,
+    background: Background = None,
+    background_depth: BackgroundDepth = 200,
+    missing: Missing = "error",
+    missing_limit: MissingLimit = 0.1,
+    seed: Seed = 0,
     lexicon: _options.OwnLexicon = None,
     poles: _options.Poles = None,
     tokens: _options.OwnTokens = None,
     threshold: _options.OwnThreshold = None,
-    order: Annotated[
-        str, typer.Option("--order", help="score (ties by falling document id) or file (the file's order).")
-    ] = "score",
-    measures: Annotated[
-        str | None, typer.Option("--measures", help="For example \"nDCG@10 NFaiRR@10 ARaB(magnitude='bool')@10\".")
-    ] = None,
+    order: Order = "score",
+    measures: Measures = None,
     json: _options.Json = None,
     report: _options.Report = None,
-    per_query: Annotated[str | None, typer.Option("--per-query", help="Also write every query's values (CSV).")] = None,
+    per_query: PerQuery = None,
 ) -> None:
-    """Measure the group bias of one or more rankings, beside their effectiveness."""
-    from evenrank.audit import audit, named_runs
+    """Measure the group bias of one or more rankings, together with their effectiveness."""
+    from evenrank import audit, named_runs
 
     named = named_runs(runs)
     read = (*named.values(), collection, scores, qrels, queries, background, lexicon)
@@ -65,19 +88,19 @@ def command(
         baseline=baseline,
         background=background,
         background_depth=background_depth,
-        missing=cast(Any, missing),
+        missing=missing,
         missing_limit=missing_limit,
         only_queries=only_queries,
         seed=seed,
         lexicon=lexicon,
         poles=poles,
-        tokens=cast(Any, tokens),
+        tokens=tokens,
         threshold=threshold,
-        order=cast(Any, order),
+        order=order,
         measures=measures,
     )
-    # Notes name arguments; here they are options.
-    said = [tuple(map(_words.said, notes)) for notes in (result.notes, result.warnings)]
-    result = replace(result, notes=said[0], warnings=said[1])
+    # Notes name arguments; here these are options.
+    notes, warnings = (tuple(map(_words.said, found)) for found in (result.notes, result.warnings))
+    result = replace(result, notes=notes, warnings=warnings)
     table = result.table(max(100, shutil.get_terminal_size((120, 24)).columns))
-    _output.give(result, json, report, shown=table, per_query=per_query)
+    _output.emit(result, json, report, text=table, per_query=(result, per_query))

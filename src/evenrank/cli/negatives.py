@@ -2,52 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Literal
 
 import typer
 
-from evenrank._wording import counted
-
 from . import _options, _output
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="The first-stage run (TREC), with each query's lines together.")
+]
+Beta = Annotated[
+    Literal["abs_tf", "count", "one_minus_neutrality"],
+    typer.Option("--beta", parser=_options.text, help="How bias is measured."),
+]
+GenderedOnly = Annotated[
+    bool, typer.Option("--gendered-only", help="Choose no document without bias as a biased negative.")
+]
+Format = Annotated[
+    Literal["groups", "labeled-list", "labeled-pair", "n-tuple"],
+    typer.Option(
+        "--format",
+        parser=_options.text,
+        help="groups: for evenrank train; the others: for sentence-transformers.",
+    ),
+]
 
 
 @_options.in_range
-def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The first-stage run (TREC), a query's lines together.")],
+def command(  # parameters: the options
+    run: RunArgument,
     qrels: Annotated[str, typer.Option("--qrels", help="TREC qrels or irds:NAME.")],
-    out: Annotated[str, typer.Option("--out", help="What to write: .parquet or .jsonl.")],
-    collection: _options.Documents = None,
-    queries: Annotated[
-        str | None, typer.Option("--queries", help="The queries: TSV, JSONL, Parquet or irds:NAME.")
-    ] = None,
-    n: Annotated[int, typer.Option("--n", help="Negatives a query.")] = 20,
-    share: Annotated[float, typer.Option("--share", help="Share of them chosen by bias; 0 is random sampling.")] = 0.6,
-    beta: Annotated[
-        str, typer.Option("--beta", help="What bias is: abs_tf, count or one_minus_neutrality.")
-    ] = "abs_tf",
-    depth: Annotated[int, typer.Option("--depth", help="How many documents of each query's list.")] = 1000,
-    gendered_only: Annotated[
-        bool, typer.Option("--gendered-only", help="Choose no document without bias for its bias.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random part.")] = 0,
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="groups (for evenrank train), or as sentence-transformers reads: labeled-list, labeled-pair, n-tuple.",
-        ),
-    ] = "groups",
-    scores: _options.Scores = None,
+    out: Annotated[str, typer.Option("--out", help="The file to write: .parquet or .jsonl.")],
+    collection: _options.MaybeCollection = None,
+    queries: _options.MaybeQueries = None,
+    n: Annotated[int, typer.Option("--n", help="Negatives per query.")] = 20,
+    share: Annotated[float, typer.Option("--share", help="Share of them chosen by bias; 0: all at random.")] = 0.6,
+    beta: Beta = "abs_tf",
+    depth: Annotated[int, typer.Option("--depth", help="Documents of each query to sample from.")] = 1000,
+    gendered_only: GenderedOnly = False,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random negatives.")] = 0,
+    format: Format = "groups",
+    scores: _options.GroupTable = None,
     lexicon: _options.OwnLexicon = None,
     poles: _options.Poles = None,
     tokens: _options.OwnTokens = None,
     threshold: _options.OwnThreshold = None,
     quiet: _options.Quiet = False,
 ) -> None:
-    """Sample negatives by their bias, beside random ones; OUT.manifest.json and .parquet count them."""
-    from evenrank.mitigation.negatives import write_negatives
+    """Sample negatives by their bias and at random; OUT.manifest.json and .parquet count them."""
+    from evenrank import write_negatives
+    from evenrank.io.wording import counted
 
-    _output.check(out)
+    _output.refuse_standard(out)
     done = write_negatives(
         run,
         out,
@@ -56,19 +62,20 @@ def command(
         qrels=qrels,
         n=n,
         share=share,
-        beta=cast(Any, beta),
+        beta=beta,
         depth=depth,
         gendered_only=gendered_only,
         seed=seed,
-        format=cast(Any, format),
+        format=format,
         scores=scores,
         lexicon=lexicon,
         poles=poles,
-        tokens=cast(Any, tokens),
+        tokens=tokens,
         threshold=threshold,
         quiet=quiet,
     )
-    said = f"{counted(done['queries'], 'query')}, {done['biased']} biased and {done['random']} random negatives: {out}"
+    written = f"{done['biased']} biased and {done['random']} random negatives: {out}"
+    _output.say(f"{counted(done['queries'], 'query')}, {written}", err=True)
     left, short, gendered = done["left_out"], done["short"], done["short_of_gendered"]
     notes = {
         "left out, without a judged relevant document": left["without_relevant"],
@@ -77,5 +84,6 @@ def command(
         f"with fewer than {n} unjudged documents": short["queries"],
         "with fewer biased documents than the share asks for": gendered["queries"],
     }
-    for line in (said, *(f"queries {what}: {count}" for what, count in notes.items() if count)):
-        _output.say(line, err=True)
+    for what, count in notes.items():
+        if count:
+            _output.say(f"queries {what}: {count}", err=True)

@@ -1,4 +1,4 @@
-"""``evenrank rerank``."""
+"""``evenrank rerank``: re-rank a run with a neural model."""
 
 from __future__ import annotations
 
@@ -9,39 +9,47 @@ import typer
 
 from . import _options, _output
 
+Model = Annotated[
+    str, typer.Option("--model", help="A trained ranker's folder, or any model that sentence-transformers loads.")
+]
+Out = Annotated[str, typer.Option("--out", help="The run to write. After an interruption, the same command resumes.")]
+Depth = Annotated[int, typer.Option("--depth", help="Documents per query to re-rank; the others are left out.")]
+Backend = Annotated[
+    Literal["torch", "onnx", "openvino"],
+    typer.Option("--backend", help="Back end for encoders; onnx and openvino: on the CPU, exported once."),
+]
+Int8 = Annotated[
+    bool, typer.Option("--int8", help="8-bit weights; openvino stays closer to the exact scores than onnx.")
+]
+Precision = Annotated[
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option("--precision", help="auto: bfloat16 with torch on a GPU that supports it, else float32."),
+]
+Tag = Annotated[
+    str | None, typer.Option("--tag", help="Name in the run's last column (default: that of the model's folder).")
+]
+Blind = Annotated[
+    str | None,
+    typer.Option("--blind", metavar="LEXICON", help="Mask a lexicon's words in queries and passages."),
+]
+
 
 @_options.in_range
-def command(
+def command(  # parameters: the options
     run: Annotated[str, typer.Argument(metavar="RUN", help="The TREC run to re-rank.")],
-    model: Annotated[str, typer.Option(help="A trained ranker's folder, or a model that sentence-transformers loads.")],
+    model: Model,
     collection: _options.Collection,
     queries: _options.Queries,
-    out: Annotated[str, typer.Option(help="The run to write. The same command goes on after an interruption.")],
-    depth: Annotated[int, typer.Option(help="Documents of each query to re-rank; the others are left out.")] = 1000,
-    batch_size: Annotated[int, typer.Option(help="Texts scored at once.")] = 32,
-    kind: Annotated[
-        Literal["cross", "bi"] | None, typer.Option(help="cross or bi, where the model's files do not say it.")
-    ] = None,
-    backend: Annotated[
-        Literal["torch", "onnx", "openvino"],
-        typer.Option(help="What computes an encoder; onnx and openvino on the CPU, exported once beside the model."),
-    ] = "torch",
-    int8: Annotated[
-        bool,
-        typer.Option("--int8", help="Weights in eight bits; with openvino closer to the exact scores than with onnx."),
-    ] = False,
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="auto: bfloat16 with torch on a GPU that computes in it, else float32."),
-    ] = "auto",
+    out: Out,
+    depth: Depth = 1000,
+    batch_size: _options.BatchSize = 32,
+    kind: _options.Kind = None,
+    backend: Backend = "torch",
+    int8: Int8 = False,
+    precision: Precision = "auto",
     device: _options.Device = None,
-    tag: Annotated[
-        str | None, typer.Option(help="The name in the run's last column (default: that of the model's folder).")
-    ] = None,
-    blind: Annotated[
-        str | None,
-        typer.Option(metavar="LEXICON", help="Mask a lexicon's words in queries and passages: gender-en, or a file."),
-    ] = None,
+    tag: Tag = None,
+    blind: Blind = None,
     engine: _options.Engine = "local",
     workers: _options.Workers = None,
     cpus: _options.Cpus = 1,
@@ -49,25 +57,24 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
-    from evenrank.io import EvenrankError, read_queries, read_run
-    from evenrank.io.ray_engine import Cluster, parse_workers
-    from evenrank.rankers.rerank import rerank
+    import evenrank
+    from evenrank.engines.ray import Cluster, parse_workers
+    from evenrank.io import check_apart
 
     if engine == "local" and (workers is not None or gpus):
-        raise EvenrankError("--workers and --gpus need --engine ray")
+        raise evenrank.EvenrankError("`workers` and `gpus` need `engine='ray'`")
     cluster = Cluster(parse_workers(workers), cpus, gpus)
-    _output.check(out, inputs=(run, model, collection, queries, blind))
+    _output.refuse_standard(out)
+    # The library sees the words of a lexicon, not its file.
+    check_apart([out], [blind])
     transform = None
     if blind is not None:
-        from evenrank.groups import Scoring, load_lexicon
-        from evenrank.mitigation.blind import mask_texts
-
-        transform = partial(mask_texts, scoring=Scoring(load_lexicon(blind)))
-    result = rerank(
-        read_run(run),
+        transform = partial(evenrank.mask_texts, scoring=evenrank.Scoring(evenrank.load_lexicon(blind)))
+    result = evenrank.rerank(
+        run,
         model,
         collection,
-        read_queries(queries),
+        queries,
         depth,
         batch_size=batch_size,
         kind=kind,
@@ -78,7 +85,7 @@ def command(
         tag=tag,
         transform=transform,
         out=out,
-        engine=engine,  # type: ignore[arg-type]
+        engine=engine,
         cluster=cluster,
         quiet=quiet,
     )

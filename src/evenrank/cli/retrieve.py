@@ -1,4 +1,4 @@
-"""``evenrank retrieve``."""
+"""``evenrank retrieve``: first-stage retrieval with BM25."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(
-    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="TSV, JSONL, Parquet or irds:NAME.")],
+def command(  # parameters: the options
+    collection: _options.CollectionArgument,
+    queries: _options.QueriesArgument,
     out: Annotated[str, typer.Option(help="The run to write (-: standard output).")],
-    k: Annotated[int, typer.Option(help="Documents for each query.")] = 1000,
-    k1: Annotated[float, typer.Option(help="How slowly a repeated word saturates (from 0).")] = 0.9,
-    b: Annotated[float, typer.Option(help="How much long documents lose (0 to 1).")] = 0.4,
+    k: Annotated[int, typer.Option(help="Documents per query.")] = 1000,
+    k1: Annotated[float, typer.Option(help="BM25: term frequency saturation (from 0).")] = 0.9,
+    b: Annotated[float, typer.Option(help="BM25: document length normalisation (0 to 1).")] = 0.4,
     stopwords: Annotated[str, typer.Option(metavar="NAME", help=_options.STOP_WORDS)] = "english",
     stemmer: Annotated[
         str, typer.Option(metavar="NAME", help="english, another Snowball stemmer, or none.")
     ] = "english",
-    rm3: Annotated[bool, typer.Option("--rm3", help="Enrich each query with words of its first documents.")] = False,
-    fb_docs: Annotated[int, typer.Option(help="RM3: documents to take words from.")] = 10,
-    fb_terms: Annotated[int, typer.Option(help="RM3: words to take.")] = 10,
-    original_weight: Annotated[float, typer.Option(help="RM3: weight of the query's own words (0 to 1).")] = 0.5,
+    rm3: Annotated[bool, typer.Option("--rm3", help="Expand each query with words of its top documents.")] = False,
+    fb_docs: Annotated[int, typer.Option(help="RM3: number of feedback documents.")] = 10,
+    fb_terms: Annotated[int, typer.Option(help="RM3: number of feedback terms.")] = 10,
+    original_weight: Annotated[float, typer.Option(help="RM3: weight of the original query (0 to 1).")] = 0.5,
     weighted: Annotated[
-        bool, typer.Option("--weighted", help="Words of the queries carry weights: nurse^0.3 ward^0.1.")
+        bool, typer.Option("--weighted", help="The queries' words have weights: nurse^0.3 ward^0.1.")
     ] = False,
     quiet: _options.Quiet = False,
 ) -> None:
     """Rank a collection for each query with BM25 and write a TREC run."""
-    from evenrank.io import read_queries, write_run
-    from evenrank.retrieval.bm25 import retrieve
-    from evenrank.retrieval.rm3 import RM3
+    from evenrank import RM3, read_queries, retrieve, write_run
+    from evenrank.io.wording import counted
 
     _output.check(streams=(out,), inputs=(collection, queries))
     run = retrieve(
@@ -42,7 +41,7 @@ def command(
         k,
         k1=k1,
         b=b,
-        stopwords=None if stopwords == "none" else stopwords,
+        stopwords=stopwords,
         stemmer=None if stemmer == "none" else stemmer,
         rm3=RM3(fb_docs, fb_terms, original_weight) if rm3 else None,
         weighted=weighted,
@@ -53,3 +52,5 @@ def command(
         write_run(run, path)
     for note in run.notes:
         _output.say(note, err=True)
+    if out != _output.STANDARD:
+        _output.say(f"{counted(run.queries.len(), 'query')} ranked: {out}", err=True)

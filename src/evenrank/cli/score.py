@@ -1,22 +1,18 @@
-"""``evenrank score``: what every document of a collection says of each group."""
+"""``evenrank score``: how often each document of a collection mentions each group."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
-
-from evenrank._wording import counted
 
 from . import _options, _output
 
 
 @_options.in_range
-def command(
-    collection: Annotated[
-        str, typer.Argument(metavar="COLLECTION", help="TSV (id, tab, text), JSONL, Parquet or irds:NAME.")
-    ],
-    out: Annotated[str, typer.Option("--out", help="The score table to write (Parquet; ray: a folder of parts).")],
+def command(  # parameters: the options
+    collection: _options.CollectionArgument,
+    out: Annotated[str, typer.Option("--out", help="The group table to write (Parquet; ray: a folder of parts).")],
     lexicon: _options.Lexicon = "gender-en",
     poles: _options.Poles = None,
     tokens: _options.Tokens = "word",
@@ -30,18 +26,18 @@ def command(
     quiet: _options.Quiet = False,
 ) -> None:
     """Count each group's words in every document: magnitudes and neutrality, as a Parquet table."""
-    from evenrank.groups import Scoring, load_lexicon, score_collection
-    from evenrank.io import EvenrankError, check_apart
-    from evenrank.io.ray_engine import Cluster, parse_workers
+    from evenrank import EvenrankError, Scoring, load_lexicon, score_collection
+    from evenrank.engines.ray import Cluster, parse_workers
+    from evenrank.io import check_apart
+    from evenrank.io.wording import counted
 
-    if engine == "local":
-        if workers is not None:
-            raise EvenrankError("--workers needs --engine ray: locally all cores are used")
-        _output.check(out)
-    check_apart([out], [collection, lexicon])
+    if engine == "local" and workers is not None:
+        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
     cluster = Cluster(parse_workers(workers), cpus)
-    scoring = Scoring(
-        load_lexicon(lexicon, poles=poles), cast(Any, tokens), cast(Any, tuple(magnitudes.split())), threshold
-    )
-    rows = score_collection(collection, out, scoring, engine=cast(Any, engine), cluster=cluster, quiet=quiet)
+    _output.refuse_standard(out)
+    # The library sees the words of a lexicon, not its file.
+    check_apart([out], [lexicon])
+    chosen = tuple(magnitudes.split())
+    scoring = Scoring(load_lexicon(lexicon, poles=poles), tokens, chosen, threshold)  # type: ignore[arg-type]
+    rows = score_collection(collection, out, scoring, engine=engine, cluster=cluster, quiet=quiet)
     _output.say(f"{counted(rows, 'document')} scored: {out}", err=True)

@@ -1,4 +1,4 @@
-"""``evenrank train``: train a ranker as a recipe says."""
+"""``evenrank train``: train a ranker from a recipe."""
 
 from __future__ import annotations
 
@@ -11,27 +11,22 @@ from . import _output
 
 
 def command(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a built-in recipe.")],
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Over the recipe: training.batch=16; data.run= takes a key away."
+            "--set", metavar="KEY=VALUE", help="Override the recipe: training.batch=16; data.run= removes a key."
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
 ) -> None:
-    """Train a ranker; the run's folder holds the model, its log and its card."""
-    from evenrank.rankers.models import require_extra
+    """Train a ranker; the run's folder contains the model, its log and its model card."""
+    from evenrank import train_recipe, training_summary
 
-    require_extra()
-    from evenrank.training.card import summary
-    from evenrank.training.recipes import load_recipe
-    from evenrank.training.run import train
-
-    folder = train(load_recipe(recipe, settings or ()), resume=resume, say=lambda text: _output.say(text, err=True))
-    # One of several processes says it for all.
+    folder = train_recipe(recipe, settings or (), resume=resume, say=lambda text: _output.say(text, err=True))
+    # One of several processes reports for all.
     if os.environ.get("RANK", "0") == "0":
-        # The path stands alone on standard output, for scripts.
-        for line in summary(folder):
+        for line in training_summary(folder):
             _output.say(line, err=True)
+        # Standard output has the path alone, for scripts.
         _output.say(str(folder / "model"))

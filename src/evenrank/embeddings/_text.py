@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.io import InputError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 from evenrank.io.files import Block, Headed, line_blocks, line_limit, read_bytes
 from evenrank.io.tables import csv_drops
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
-Lines = np.ndarray[Any, np.dtype[np.int64]]
+Floats = NDArray[np.float32]
+Lines = NDArray[np.int64]
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r")
 _BLOCK_BYTES = 1 << 24
 _MOST_DIMENSIONS = 1 << 16
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of word2vec's binary form: counts, then floats after the word."""
+    """Whether the first bytes of a file are in word2vec's binary format: counts, then a word and floats."""
     first, _, rest = head.partition(b"\n")
     counts = _header(first)
     if counts is None:
@@ -38,7 +38,7 @@ def is_binary(head: bytes) -> bool:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """The numbers of words and of dimensions, where a first line is these two and nothing else."""
+    """The numbers of words and of dimensions if the first line consists of these two; else None."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 10 for field in fields) and int(fields[1]) > 0:
         return int(fields[0]), int(fields[1])
@@ -48,7 +48,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 def read_lines(
     path: str | os.PathLike[str], stream: Headed, limit: int | None, keep: pl.Series | None
 ) -> tuple[pl.Series, Floats]:
-    """Words [V] and vectors [V, D] of a text file: a word and its D numbers a line, separated by single spaces."""
+    """Words [V] and vectors [V, D] of a text file: a word and D numbers per line, separated by single spaces."""
     header = None
     dimensions = rows = 0
     parts: list[tuple[pl.Series, Floats, Lines]] = []
@@ -75,19 +75,19 @@ def read_lines(
         if limit is not None and rows >= limit:
             break
     if header and rows != header[0] and (limit is None or rows < limit):
-        raise InputError(path, f"expected {header[0]} words, as its first line says, found {rows}")
+        raise InputError(path, f"expected {header[0]} words, as stated in the first line, found {rows}")
     words = pl.concat([part[0] for part in parts])
     lines = np.concatenate([part[2] for part in parts])
     repeated = words.is_duplicated().to_numpy() & ~words.is_first_distinct().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
-        raise InputError(path, f"the word {shown(words[row])} stands twice", line=int(lines[row]))
+        raise InputError(path, f"the word {quoted(words[row])} is repeated", line=int(lines[row]))
     return words, np.concatenate([part[1] for part in parts])
 
 
 def _parse(path: str | os.PathLike[str], block: Block, dimensions: int) -> tuple[pl.Series, Floats, Lines]:
     """Words, vectors and line numbers of a block."""
-    # word2vec and fastText leave a space at the end of each line.
+    # word2vec and fastText end each line with a space.
     data = block.data.replace(b" \n", b"\n")
     names = [f"{column}" for column in range(dimensions)]
     try:
@@ -109,27 +109,27 @@ def _parse(path: str | os.PathLike[str], block: Block, dimensions: int) -> tuple
         ):
             return words, matrix, block.first_line + np.arange(len(words))
     except pl.exceptions.PolarsError:
-        pass  # some line is none of a word and numbers: the slow way finds it
+        pass  # some line is malformed: the slow parser finds it
     return _parse_slowly(path, data, block.first_line, dimensions)
 
 
 def _parse_slowly(
     path: str | os.PathLike[str], data: bytes, first_line: int, dimensions: int
 ) -> tuple[pl.Series, Floats, Lines]:
-    """As ``_parse``, line by line: names what is wrong, passes over empty lines, and reads words with spaces inside."""
+    """As ``_parse``, line by line: reports errors, skips empty lines, and reads words that contain spaces."""
     words, rows, lines = [], [], []
     for line, content in enumerate(data.decode().split("\n"), first_line):
         if not content:
             continue
         fields = content.split(" ")
         found = len(fields) - 1
-        # The public vectors hold a few words with spaces (". . ."): what is too much then is no number.
+        # Public vectors contain a few words with spaces (". . ."): the surplus fields then are not numbers.
         if found < dimensions or any(map(_is_number, fields[1 : found - dimensions + 1])):
             raise InputError(path, f"expected a word and {dimensions} numbers, found {found}", line=line)
         numbers = fields[found - dimensions + 1 :]
         bad = next((field for field in numbers if not _is_number(field)), None)
         if bad is not None:
-            raise InputError(path, f"expected a finite number, found {shown(bad)}", line=line)
+            raise InputError(path, f"expected a finite number, found {quoted(bad)}", line=line)
         word = " ".join(fields[: found - dimensions + 1])
         if not word:
             raise InputError(path, "expected a word before the numbers, found none", line=line)
@@ -156,7 +156,7 @@ def _is_number(field: str) -> bool:
 def read_binary(
     path: str | os.PathLike[str], stream: Headed, limit: int | None, keep: pl.Series | None
 ) -> tuple[pl.Series, Floats]:
-    """Words [V] and vectors [V, D] of word2vec's binary form: each word, a space, D little-endian floats."""
+    """Words [V] and vectors [V, D] of word2vec's binary format: each word, a space, D little-endian floats."""
     wanted = None if keep is None else frozenset(keep)
     words: list[str] = []
     parts: list[Floats] = []
@@ -170,7 +170,7 @@ def read_binary(
     while read < wanted_total:
         block = read_bytes(path, stream, _BLOCK_BYTES)
         if not block:
-            raise InputError(path, f"expected {total} words, as its first line says, found {read}")
+            raise InputError(path, f"expected {total} words, as stated in the first line, found {read}")
         rest += block
         starts: list[int] = []
         place = 0
@@ -195,11 +195,11 @@ def read_binary(
     series = pl.Series("word", words, dtype=pl.String)
     repeated = ~series.is_first_distinct().to_numpy() if len(series) else np.zeros(0, np.bool_)
     if repeated.any():
-        raise InputError(path, f"the word {shown(words[int(repeated.argmax())])} stands twice")
+        raise InputError(path, f"the word {quoted(words[int(repeated.argmax())])} is repeated")
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         word = words[int((~finite).argmax())]
-        raise InputError(path, f"the vector of the word {shown(word)} holds a number that is not finite")
+        raise InputError(path, f"the vector of the word {quoted(word)} contains a number that is not finite")
     return series, matrix
 
 
@@ -214,4 +214,4 @@ def _decode(path: str | os.PathLike[str], word: bytes, number: int) -> str:
 
 
 def _cut(data: bytes) -> str:
-    return shown(data[:80].decode(errors="replace"))
+    return quoted(data[:80].decode(errors="replace"))

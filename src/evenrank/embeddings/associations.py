@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from evenrank.io.ranges import check_ranges
 
-from .debias import rows_of, unit
+from ._rows import Doubles, row_numbers, unit_rows
 from .vectors import Vectors
 from .word_sets import AssociationTest
 
-Doubles = np.ndarray[Any, np.dtype[np.float64]]
-# Up to so many partitions, all are looked at; beyond, a sample.
 EXACT = 200_000
+"""Up to this number of partitions, all are computed; beyond, a sample."""
 _BLOCK = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """What a test found: ``effect`` size, one-sided permutation ``p`` over ``partitions``, all of them if ``exact``.
+    """The result of a test: ``effect`` size, and one-sided ``p`` over ``partitions`` (all of them if ``exact``).
 
-    None where a set has too few words with a vector; ``missing`` lists those without.
+    Both are None if a set has too few words with a vector; ``missing``: words without one.
     """
 
     name: str
@@ -37,18 +35,18 @@ class Association:
 
 
 def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 10_000, seed: int = 0) -> Association:
-    """Whether the words of X are nearer to A than to B, and more so than those of Y.
+    """Tests whether the words of X are nearer to A than to B, and more so than those of Y (WEAT).
 
     s(w, A, B) = mean cos(w, a) − mean cos(w, b); effect size d = (mean over X of s − mean over Y of s) / standard
     deviation of s over X ∪ Y (of a sample, n − 1); p: the share of the partitions of X ∪ Y into sets of these sizes
-    whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). All
-    partitions where they are at most 200,000, else ``permutations`` random ones and the observed.
+    whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). Up to
+    200,000 partitions all are computed, else ``permutations`` random ones and the observed.
     """
     check_ranges(permutations=permutations, seed=seed)
     of = {"x": test.x, "y": test.y, "a": test.a, "b": test.b}
-    row_of = rows_of(vectors.words, (word for words in of.values() for word in words))
+    row_of = row_numbers(vectors.words, (word for words in of.values() for word in words))
     missing = tuple(dict.fromkeys(word for words in of.values() for word in words if word not in row_of))
-    known = {key: unit(vectors.matrix[[row_of[w] for w in words if w in row_of]]) for key, words in of.items()}
+    known = {key: unit_rows(vectors.matrix[[row_of[w] for w in words if w in row_of]]) for key, words in of.items()}
     if min(len(known["a"]), len(known["b"])) < 1 or min(len(known["x"]), len(known["y"])) < 2:
         return Association(test.name, None, None, 0, False, missing)
     targets = np.concatenate([known["x"], known["y"]])
@@ -61,12 +59,12 @@ def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 
 
 
 def permutation_p(s: Doubles, of_x: int, permutations: int, seed: int) -> tuple[float, int, bool]:
-    """One-sided p of Σ over the first ``of_x`` of ``s`` [N] − Σ over the others; partitions looked at; whether all.
+    """One-sided p of Σ over the first ``of_x`` of ``s`` [N] − Σ over the others; the number of partitions; whether all.
 
-    The difference grows with the first sum alone, so that is what is compared.
+    The difference increases with the first sum, so only that is compared.
     """
     total = math.comb(len(s), of_x)
-    # A sum in another order must not differ from itself.
+    # The order of summation must not matter.
     least = float(s[:of_x].sum()) - 1e-9 * max(1.0, float(np.abs(s).sum()))
     if total <= EXACT:
         chosen = np.fromiter(combinations(range(len(s)), of_x), np.dtype((np.int64, of_x)), total)

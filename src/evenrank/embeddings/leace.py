@@ -1,10 +1,10 @@
-"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier tells the groups apart.
+"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart.
 
-When it misleads: the guarantee is for the words that it was fitted on and for linear classifiers: other words keep part
-of their side, and a classifier with a kernel may find it in the fitted ones. Which words stand for the groups decides
-what is erased, and meaning that goes with the group goes too.
+When it misleads: the guarantee covers the words it was fitted on and linear classifiers: other words keep part of their
+bias, and a classifier with a kernel may recover it from the fitted ones. The words that represent the groups decide
+what is erased, and meaning that is correlated with the group is erased too.
 
-Worked example: two words of a group at 1, two of the other at −1 on the first axis: after it both means are 0 there.
+Worked example: two words of one group at 1, two of the other at −1 on the first axis; afterwards both means are 0.
 
 >>> import numpy as np
 >>> from evenrank.embeddings import fit_leace
@@ -17,18 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from evenrank._wording import counted
 from evenrank.io import EvenrankError
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
 
-from .debias import Flags, rows_of, some, unit
+from ._rows import Doubles, Flags, Integers, first_words, row_numbers, unit_rows
 from .vectors import Vectors
 
-Doubles = np.ndarray[Any, np.dtype[np.float64]]
-Integers = np.ndarray[Any, np.dtype[np.int64]]
 _BLOCK = 4096
 
 
@@ -40,21 +38,21 @@ class Eraser:
     right: Doubles
     mean: Doubles
 
-    def __call__(self, rows: np.ndarray[Any, Any]) -> Doubles:
+    def __call__(self, rows: Array) -> Doubles:
         """Rows [N, D] after erasure."""
         found = np.asarray(rows, dtype=np.float64)
         erased: Doubles = found - ((found - self.mean) @ self.right.T) @ self.left.T
         return erased
 
 
-def fit_leace(rows: np.ndarray[Any, Any], groups: Integers) -> Eraser:
+def fit_leace(rows: Array, groups: Integers) -> Eraser:
     """The least change, in squared distance over the ``rows`` [N, D], after which every group has the same mean.
 
-    Equal means are what keeps every linear classifier, on every convex loss, from doing better than a constant
-    (Belrose et al. 2023, theorem 3.1); the change is theorem 4.3: x − W⁺ P W (x − μ), W the whitening Σxx^(−1/2), P the
-    orthogonal projection on the columns of W Σxz, z one column a group. ``groups`` [N]: a number for each row.
-    In float64, without the shrinkage of the covariance and the bound on its trace that the authors' package has by
-    default: the second takes the guarantee away where it acts.
+    With equal means no linear classifier does better than a constant, for any convex loss (Belrose et al. 2023, theorem
+    3.1); the change is that of theorem 4.3: x − W⁺ P W (x − μ), with the whitening W = Σxx^(−1/2), the orthogonal
+    projection P on the columns of W Σxz, and one column of z per group. ``groups`` [N]: a number for each row. Computed
+    in float64, without the shrinkage of the covariance and the bound on its trace that the authors' package applies by
+    default: the bound, when active, voids the guarantee.
 
     Raises EvenrankError for fewer than two groups.
     """
@@ -77,10 +75,10 @@ def fit_leace(rows: np.ndarray[Any, Any], groups: Integers) -> Eraser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Erased:
-    """Vectors after erasure: those of ``neutral`` words [V] changed, all others of length 1.
+    """Vectors after erasure from the ``neutral`` words [V]; all others are scaled to length 1.
 
     ``rows`` and ``groups`` [N]: the words that the eraser was fitted on. ``gap``: the largest distance between the
-    means of two groups there, before and after, in float32 as kept. ``missing``: words of a group that have no vector.
+    means of two groups there, before and after, in float32 as stored. ``missing``: words of a group without a vector.
     """
 
     vectors: Vectors
@@ -92,22 +90,22 @@ class Erased:
     missing: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"Erased({self.vectors!r})\n{self.text('its words')}"
+        return f"Erased({self.vectors!r})\n{self.text('the words given')}"
 
     def text(self, what: str) -> str:
-        """What was done, in lines; ``what``: which words the groups hold."""
+        """A summary in lines; ``what`` describes the words of the groups."""
         groups, erased = len(np.unique(self.groups)), self.eraser.left.shape[1]
         lines = [
             f"LEACE fitted on {counted(len(self.rows), 'word')} of {counted(groups, 'group')} ({what}),"
             f" {counted(erased, 'direction')} erased",
-            f"largest distance between the means of two groups: {self.gap[0]:.1e}, after it {self.gap[1]:.1e}",
+            f"largest distance between the means of two groups: {self.gap[0]:.1e} before, {self.gap[1]:.1e} after",
             f"neutral words: {int(self.neutral.sum())}",
         ]
         if self.missing:
-            lines.append(f"words of the groups without a vector: {len(self.missing)}: {some(self.missing, 20)}")
+            lines.append(f"words of the groups without a vector: {len(self.missing)}: {first_words(self.missing, 20)}")
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The figures as JSON values."""
         return {
             "neutral": int(self.neutral.sum()),
@@ -119,34 +117,34 @@ class Erased:
 
 
 def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, in_place: bool = False) -> Erased:
-    """Erases which group a word is of from every ``neutral`` word [V]; the eraser is fitted on the ``groups``' words.
+    """Erases the group from the vectors of the ``neutral`` words [V], fitted on the words of the ``groups``.
 
-    Fitted and applied on vectors of length 1; they are not brought to length 1 again, which would undo the guarantee.
-    Words that are given but not neutral count for the fit and stay as they are. Raises EvenrankError where a word
-    stands in two groups or fewer than two groups have a word with a vector, and where ``in_place`` is asked of a matrix
-    that cannot be written.
+    Fitted on and applied to vectors of length 1, which are not rescaled afterwards: that would void the guarantee.
+    Words of the groups that are not neutral are used for the fit only. ``in_place``: overwrite the matrix. Raises
+    EvenrankError if a word is in two groups, if fewer than two groups have a word with a vector, and for ``in_place``
+    with a read-only matrix.
     """
     if in_place and not vectors.matrix.flags.writeable:
-        raise EvenrankError("vectors: this matrix cannot be written, so it cannot be debiased in place")
+        raise EvenrankError("vectors: a read-only matrix cannot be debiased in place")
     seen: dict[str, int] = {}
     for number, words in enumerate(groups):
         for word in words:
             if seen.setdefault(word, number) != number:
-                raise EvenrankError(f"LEACE: {word} stands in two groups, {seen[word] + 1} and {number + 1}")
-    row_of = rows_of(vectors.words, seen)
+                raise EvenrankError(f"LEACE: {word} is in two groups, {seen[word] + 1} and {number + 1}")
+    row_of = row_numbers(vectors.words, seen)
     rows = np.array(sorted(row_of.values()), dtype=np.int64)
-    labels = np.array([seen[vectors.words[row]] for row in rows], dtype=np.int64)
-    fitted = unit(vectors.matrix[rows])
-    eraser = fit_leace(fitted, labels)
-    gap = _gap(fitted, labels), _gap(eraser(fitted).astype(np.float32).astype(np.float64), labels)
+    numbers = np.array([seen[vectors.words[row]] for row in rows], dtype=np.int64)
+    fitted = unit_rows(vectors.matrix[rows])
+    eraser = fit_leace(fitted, numbers)
+    gap = _gap(fitted, numbers), _gap(eraser(fitted).astype(np.float32).astype(np.float64), numbers)
     matrix = vectors.matrix if in_place else np.empty_like(vectors.matrix, order="C")
     for start in range(0, len(matrix), _BLOCK):
         part = slice(start, start + _BLOCK)
-        block = unit(vectors.matrix[part])
+        block = unit_rows(vectors.matrix[part])
         matrix[part] = np.where(neutral[part, None], eraser(block), block)
     found = Vectors(vectors.words, matrix)
     missing = tuple(word for word in seen if word not in row_of)
-    return Erased(found, eraser, neutral, rows, labels, gap, missing)
+    return Erased(found, eraser, neutral, rows, numbers, gap, missing)
 
 
 def _gap(rows: Doubles, groups: Integers) -> float:

@@ -1,4 +1,4 @@
-"""Word vectors: the one form in memory and on disk, and where they come from."""
+"""Word vectors in memory and in files, taken from a transformer or trained on a collection."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 from evenrank.io.files import Headed, open_binary, read_bytes
 from evenrank.io.ranges import check_ranges, seed_32
 
 from . import _text
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
+Floats = NDArray[np.float32]
 _WEIGHTS, _WORDS = FILES = "vectors.safetensors", "words.json"
 # A pickle (protocol 2 and later), and the first bytes of fastText's own format.
 _PICKLE, _FASTTEXT = b"\x80", b"\xba\x16\x4f\x2f"
-# gensim leaves out what a text holds beyond this many words.
+# gensim ignores words of a text beyond this number.
 _GENSIM_WORDS = 10_000
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """Words, all different, and their vectors: ``matrix`` [V, D] float32, finite.
+    """Distinct words and their vectors: ``matrix`` [V, D] float32, finite.
 
-    Raises EvenrankError where the two do not fit together, for an empty word and for a number that is not finite.
+    Raises EvenrankError if their numbers differ, for an empty word and for a number that is not finite.
     """
 
     words: tuple[str, ...]
@@ -51,18 +52,20 @@ class Vectors:
             fine = np.isfinite(self.matrix[start : start + _BLOCK]).all(axis=1)
             if not fine.all():
                 word = self.words[start + int(fine.argmin())]
-                raise EvenrankError(f"vectors: the vector of the word {shown(word)} holds a number that is not finite")
+                raise EvenrankError(
+                    f"vectors: the vector of the word {quoted(word)} contains a number that is not finite"
+                )
 
     def __repr__(self) -> str:
         return f"Vectors({len(self.words):,} words, {self.dimensions} dimensions)"
 
     @property
     def dimensions(self) -> int:
-        """D."""
+        """The number of dimensions, D."""
         return int(self.matrix.shape[1])
 
     def keep(self, words: Collection[str]) -> Vectors:
-        """Those of ``words`` only, in the order in which they stand. Raises EvenrankError where there is none."""
+        """The vectors of ``words`` only, in their present order. Raises EvenrankError if there are none."""
         wanted = frozenset(words)
         rows = [row for row, word in enumerate(self.words) if word in wanted]
         return Vectors(tuple(self.words[row] for row in rows), self.matrix[rows])
@@ -70,8 +73,8 @@ class Vectors:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``vectors.safetensors`` and ``words.json`` into a folder, both or neither.
 
-        Raises EvenrankError for an empty word and a number that is not finite, which could not be read again,
-        InputError where they cannot be written; MissingExtraError without safetensors.
+        Raises EvenrankError for an empty word and a number that is not finite, which could not be read again;
+        InputError if they cannot be written; MissingExtraError without safetensors.
         """
         try:
             from safetensors import SafetensorError
@@ -87,7 +90,7 @@ class Vectors:
                 words.write_text(json.dumps(self.words, ensure_ascii=False, indent=0), encoding="utf-8")
                 save_file({"vectors": np.ascontiguousarray(self.matrix)}, weights)
         except SafetensorError as error:
-            # Its own words around those of the system.
+            # Only the message of the operating system.
             reason = re.sub(r" \(os error \d+\)$", "", str(error).splitlines()[0]).rpartition(": ")[2]
             raise InputError(home / _WEIGHTS, f"cannot be written: {reason}") from None
         except OSError as error:
@@ -98,9 +101,9 @@ class Vectors:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, mmap: bool = False) -> Vectors:
-        """What :meth:`save` wrote. Raises InputError where a file is missing or damaged.
+        """Reads what :meth:`save` wrote. Raises InputError if a file is missing or damaged.
 
-        ``mmap``: the matrix stays on disk until it is used, and cannot be written.
+        ``mmap``: keep the matrix on disk until it is used; it is read-only.
         """
         try:
             from safetensors import SafetensorError
@@ -114,7 +117,7 @@ class Vectors:
             if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
             if len(set(words)) < len(words):
-                raise InputError(folder, f"{_WORDS}: a word stands twice")
+                raise InputError(folder, f"{_WORDS}: a word is repeated")
             "".join(words).encode()  # half a surrogate pair is a ValueError
             return cls(tuple(words), matrix)
         except InputError:
@@ -122,7 +125,7 @@ class Vectors:
         except EvenrankError as error:
             raise InputError(folder, str(error).removeprefix("vectors: ")) from None
         except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as error:
-            raise InputError(folder, f"the folder holds no word vectors ({str(error).splitlines()[0]})") from None
+            raise InputError(folder, f"the folder contains no word vectors ({str(error).splitlines()[0]})") from None
 
 
 def _mapped(file: Path) -> Floats:
@@ -146,16 +149,16 @@ def read_vectors(
     keep: Collection[str] | None = None,
     mmap: bool = False,
 ) -> Vectors:
-    """Word vectors from a file or a folder; the form is told by the content.
+    """Reads word vectors from a file or a folder; the format is detected from the content.
 
-    Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (a first line with the numbers of words and
-    dimensions), GloVe (no such line). Folders: :meth:`Vectors.save`'s, or a transformer's (:func:`from_transformer`).
-    ``limit``: the first words of the file only (the most frequent, usually); ``keep``: only these words, so that a
-    large file needs little memory; ``mmap``: the matrix of a folder of :meth:`Vectors.save` stays on disk until it is
-    used, and cannot be written. fastText's ``.bin`` is not read: it holds no word's vector as such.
+    Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (with a first line of the numbers of words and
+    dimensions), GloVe (without). Folders: of :meth:`Vectors.save`, or a transformer's (:func:`from_transformer`).
+    ``limit``: only the first words of the file (usually the most frequent); ``keep``: only these words, so that a large
+    file needs little memory; ``mmap``: keep the matrix of a folder of :meth:`Vectors.save` on disk until it is used; it
+    is read-only. fastText's ``.bin`` is not supported, as it does not contain the words' vectors themselves.
 
-    Raises InputError, with the line, for a line that is not a word and as many finite numbers as the first has, for a
-    word that stands twice and for a file that ends early; without it for forms that would have to be unpickled.
+    Raises InputError, with the line, for a line that is not a word followed by as many finite numbers as in the first
+    line, for a repeated word and for a truncated file; also for formats that would have to be unpickled.
     """
     if Path(path).is_dir():
         vectors = Vectors.load(path, mmap=mmap) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
@@ -167,20 +170,22 @@ def read_vectors(
             raise InputError(path, "the file is empty")
         if head.startswith(_PICKLE):
             raise InputError(
-                path, "this file is a pickle, not opened because that can run code: save it with save_word2vec_format"
+                path, "this file is a pickle, which is not opened as it can run code: save it with save_word2vec_format"
             )
         if head.startswith(_FASTTEXT):
-            raise InputError(path, "fastText's .bin is not read: give the .vec file that belongs to it")
+            raise InputError(path, "fastText's .bin is not supported: use the .vec file of the same vectors")
         wanted = None if keep is None else pl.Series("word", sorted(keep), dtype=pl.String)
         read = _text.read_binary if _text.is_binary(head) else _text.read_lines
         words, matrix = read(path, Headed(head, stream), limit, wanted)
     if not len(words):
-        raise InputError(path, "the file holds none of the words asked for" if keep else "the file holds no vector")
+        raise InputError(
+            path, "the file contains none of the words requested" if keep else "the file contains no vectors"
+        )
     return Vectors(tuple(words.to_list()), matrix)
 
 
 def from_keyed_vectors(vectors: Any) -> Vectors:
-    """The words and vectors of a gensim ``KeyedVectors`` in memory. Raises EvenrankError for what is not finite."""
+    """The words and vectors of a gensim ``KeyedVectors``. Raises EvenrankError for numbers that are not finite."""
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
 
 
@@ -188,7 +193,7 @@ def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
     """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
 
     Reads ``*.safetensors`` and the WordPiece vocabulary (``tokenizer.json``, else ``vocab.txt``) of a checkpoint; no
-    model is built. Raises InputError where one is missing, damaged or of another kind.
+    model is built. Raises InputError if one is missing, damaged or of another type.
     """
     try:
         from safetensors import SafetensorError, safe_open
@@ -217,7 +222,7 @@ def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
 
 
 def _word_pieces(folder: Path) -> dict[str, int]:
-    """Word piece → row of the embedding table, special tokens left out where they are named as such."""
+    """Word piece → row of the embedding table, without tokens declared special."""
     file = folder / "tokenizer.json"
     try:
         if not file.is_file():
@@ -225,14 +230,14 @@ def _word_pieces(folder: Path) -> dict[str, int]:
             return {word: row for row, word in enumerate(file.read_text(encoding="utf-8").splitlines())}
         content = json.loads(file.read_text(encoding="utf-8"))
         model = content["model"]
-        # Older files name no type.
+        # Older files state no type.
         if "merges" in model or model.get("type", "WordPiece") != "WordPiece":
             raise InputError(file, "expected a WordPiece vocabulary: other kinds do not mark whole words")
         special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
         "".join(model["vocab"]).encode()  # half a surrogate pair is a ValueError
         return {word: int(row) for word, row in model["vocab"].items() if word not in special}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(folder, f"no vocabulary can be read ({type(error).__name__}: {error})") from None
+        raise InputError(folder, f"the vocabulary cannot be read ({type(error).__name__}: {error})") from None
 
 
 def train_vectors(
@@ -245,11 +250,11 @@ def train_vectors(
     epochs: int = 5,
     seed: int = 0,
 ) -> Vectors:
-    """Word vectors trained on a collection: word2vec (skip-gram, 5 negatives), by gensim, on one thread.
+    """Trains word vectors on a collection: word2vec (skip-gram, 5 negatives), with gensim, on one thread.
 
     ``collection``: a path that ``scan_collection`` reads (once for the vocabulary and once an epoch), or a table with
-    ``text``; ``tokenize``: text → words. The same input and ``seed`` give the same vectors. Words are in order of
-    falling frequency. Raises EvenrankError where no word stands ``min_count`` times; MissingExtraError without gensim.
+    ``text``; ``tokenize``: text → words. The same input and ``seed`` give the same vectors. Words are sorted by
+    descending frequency. Raises EvenrankError if no word occurs ``min_count`` times; MissingExtraError without gensim.
     """
     try:
         from gensim.models import Word2Vec
@@ -258,19 +263,19 @@ def train_vectors(
 
     check_ranges(dimensions=dimensions, window=window, min_count=min_count, epochs=epochs, seed=seed)
     texts = _Texts(collection, tokenize)
-    # Several threads would add up their steps in an order that changes from run to run.
+    # With several threads the order of updates would change from run to run.
     model = Word2Vec(
         vector_size=dimensions, window=window, min_count=min_count, sg=1, negative=5, seed=seed_32(seed), workers=1
     )
     model.build_vocab(texts)
     if not len(model.wv):
-        raise EvenrankError(f"word vectors: no word stands {min_count} times or more in {shown(texts)}")
+        raise EvenrankError(f"word vectors: no word occurs {min_count} times or more in {quoted(texts)}")
     model.train(texts, total_examples=model.corpus_count, epochs=epochs)
     return from_keyed_vectors(model.wv)
 
 
 class _Texts:
-    """The words of each text, as often as gensim asks for them."""
+    """The words of each text; can be iterated repeatedly, as gensim does."""
 
     def __init__(self, collection: str | os.PathLike[str] | pl.DataFrame, tokenize: Callable[[str], list[str]]) -> None:
         self._collection, self._tokenize = collection, tokenize

@@ -1,18 +1,19 @@
-"""The experiments of the papers: every table and figure, measured beside published."""
+"""Reproductions of the papers: every table and figure, measured and published."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenrank.io import EvenrankError, Provenance
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted, require_neural
 from evenrank.io.ranges import check_ranges
 
 if TYPE_CHECKING:
-    from .page import Page
+    from .paper_page import ExperimentPage
 
 _READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "annotated.csv", "*.run", "*-v2.0.json", "vectors.*")
 _MSMARCO = ("irds:msmarco-passage", "ir_datasets, by name")
@@ -34,42 +35,41 @@ def run_experiment(
     folder: Path,
     jobs: int | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> Page:
-    """Runs an experiment in ``folder`` and writes ``results.json``, a CSV for each table and ``report.html`` there.
+) -> ExperimentPage:
+    """Runs an experiment in ``folder``, and writes ``results.json``, a CSV per table and ``report.html`` to it.
 
-    ``seeds``: how many, from 0; None: as many as the scale has. ``jobs``: trainings at a time, each a process of one
-    thread; None: at ``tiny`` one for each core (8 at most), else 1. What is finished in ``folder`` is not done again.
-    Raises EvenrankError for an unknown name or scale, and for a folder that was begun with other settings.
+    ``seeds``: their number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one
+    thread; None: at ``tiny`` one per core (at most 8), otherwise 1. An interrupted run resumes in the same ``folder``.
+    Raises EvenrankError for an unknown name or scale, and for a folder begun with other settings.
     """
+    require_neural("an experiment")
     if name not in NAMES:
-        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {shown(name)}")
+        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:
-        raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {shown(scale)}")
+        raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
     check_ranges(seeds=seeds, jobs=jobs)
     from dataclasses import replace
 
-    from . import expansion, expansion_setup, ibbr, ibbr_setup, position, position_setup, sampling, sampling_setup
-
-    chosen: Any = {"ibbr": (ibbr, ibbr_setup), "sampling": (sampling, sampling_setup)}
-    chosen |= {"position": (position, position_setup), "expansion": (expansion, expansion_setup)}
-    experiment, setup = chosen[name]
+    # By name: each pair of modules has functions for settings of its own type.
+    experiment = import_module(f".{name}_paper", __name__)
+    setup = import_module(f".{name}_setup", __name__)
     settings = setup.tiny() if scale == "tiny" else setup.full()
     if seeds is not None:
         settings = replace(settings, seeds=tuple(range(seeds)))
     if jobs is None:
         jobs = min(os.cpu_count() or 1, 8) if scale == "tiny" else 1
-    # expansion trains no ranker.
+    # expansion does not train rankers.
     made = Provenance("evenrank.experiments.run_experiment")
-    page: Page = experiment.run(settings, folder, say, *(() if name == "expansion" else (jobs,)))
+    page: ExperimentPage = experiment.run(settings, folder, say, *(() if name == "expansion" else (jobs,)))
     page = replace(page, provenance=_sources(made, folder, settings.planted is None, name))
     page.write(folder)
     return page
 
 
 def _sources(made: Provenance, folder: Path, published: bool, name: str) -> Provenance:
-    """What an experiment was made from: its settings, public data by name, and the files of its folder that were read.
+    """The provenance of an experiment: its settings, public data by name, and the files in its folder that were read.
 
-    Noted at the end, as the steps write most of these files themselves.
+    Recorded at the end, because the steps themselves write most of these files.
     """
     made.add("settings", folder / "settings.json")
     if published:

@@ -1,4 +1,4 @@
-"""A small BERT that no hub has to give: random weights from a seed, a vocabulary of the collection's own words."""
+"""A small BERT made without a model hub: random weights, and a vocabulary of the collection's own words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True, slots=True)
 class SmallBert:
-    """Sizes of a BERT that learns in seconds on a CPU. Every distinct word has a random vector of its own, so the
-    mean of a text's vectors already tells texts apart by their words, before any training."""
+    """Sizes of a BERT that learns in seconds on a CPU. Every distinct word has its own random vector, so the mean of a
+    text's vectors distinguishes texts by their words even before training."""
 
     layers: int = 1
     hidden: int = 64
@@ -27,9 +27,9 @@ class SmallBert:
 
 
 def make_encoder(texts: Iterable[str], folder: Path, size: SmallBert, seed: int) -> Path:
-    """Writes a BERT with random weights and its tokeniser (one token a word of ``texts``); returns the folder.
+    """Writes a BERT with random weights and its tokenizer (one token per word of ``texts``); returns the folder.
 
-    Position vectors start at 0, so that word order does not blur the words of a model that is hardly trained.
+    Position vectors start at 0, so that positions do not blur the words of a hardly trained model.
     The same texts, size and seed give the same bytes.
     """
     if (folder / "made.json").is_file():

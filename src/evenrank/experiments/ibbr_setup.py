@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.io import Run, make_folder
 from evenrank.mitigation.ibbr import best_weight
-from evenrank.synthetic import Planted
 
-from .data import Lists, Part, Source, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
+from .corpora import Lists, Part, Source, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
 from .encoder import SmallBert, make_encoder
-from .work import LEXICON, Step, Trained, Trainings, Work
+from .work import LEXICON, Sections, Step, Trained, Trainings, Work
 
 SOURCE = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
@@ -22,45 +22,42 @@ Score = Literal["softmax", "sigmoid", "identity"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that tells one scale from another; the steps are the same."""
+    """Everything that differs between the scales; the steps are the same."""
 
     scale: str
     seeds: tuple[int, ...]
-    planted: Planted | None
-    """The built-in collection, made anew for each seed; None: MS MARCO."""
+    planted: SyntheticConfig | None
+    """The built-in collection, generated for each seed; None: MS MARCO."""
     sizes: Mapping[str, int]
     """Queries: ``dpr``, ``dpr_dev``, ``train``, ``dev`` and ``test`` (the last three: the fairness set)."""
     listed: int
-    """Passages of a query's list, one of them clicked."""
+    """Passages in a query's list, one of them clicked."""
     depth: int
-    """BM25's first so many, from which the list is taken."""
+    """Number of BM25's documents that the list is taken from."""
     encoders: Mapping[str, str]
     """For each published model (``BERT-L2``) the checkpoint; at ``tiny`` a size of :class:`SmallBert`."""
-    ranker: Mapping[str, Any]
-    data: Mapping[str, Any]
-    base: Mapping[str, Any]
+    ranker: Mapping[str, object]
+    data: Mapping[str, object]
+    base: Mapping[str, object]
     """[training] of the ranker itself."""
-    going_on: Mapping[str, Any]
+    going_on: Mapping[str, object]
     """[training] on the fairness queries, over ``base``."""
     weights: tuple[float, ...]
     score: Score
-    """R in nPRF of the main rows."""
+    """R in nPRF, in the main rows."""
     scores: Mapping[str, tuple[float, ...]]
-    """For each R the weights of TS that are compared (one seed)."""
-    baselines: Mapping[str, Mapping[str, Any]]
+    """The weights of TS to compare for each R (one seed)."""
+    baselines: Mapping[str, Sections]
     """Rankers of Table 2 by their published names: ``ranker`` and ``training``."""
     small_bert: SmallBert = field(default_factory=SmallBert)
 
 
 def tiny() -> Settings:
     """The built-in collection on a CPU: one encoder, five seeds for the main rows, one for the grids."""
-    kernels = {"kernels": 0.2, "embeddings": 1e-3}
-    plain = {"batch": 32, "evaluate_every": 1000, "warmup": 0.1}
-    words = {"passage_length": 64, "vector_size": 64}
     return Settings(
         scale="tiny",
         seeds=(0, 1, 2, 3, 4),
-        planted=Planted(
+        planted=SyntheticConfig(
             passages=24_000,
             queries=5_100,
             sentences=3,
@@ -90,7 +87,7 @@ def tiny() -> Settings:
             "evaluate_every": 1000,
             "weight_decay": 0.01,
         },
-        # Of the few fairness queries an encoder learns the words; the projection alone has to find the groups.
+        # On so few fairness queries an encoder would memorise words; the projection alone has to find the groups.
         going_on={
             "batch": 500,
             "learning_rate": 2e-3,
@@ -100,22 +97,23 @@ def tiny() -> Settings:
         weights=(0.003, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0),
         score="softmax",
         scores={"sigmoid": (0.1, 1.0), "identity": (0.01, 0.1)},
-        baselines={
-            "MP": {"ranker": {"kind": "match-pyramid", **words}, "training": {**plain, "max_steps": 60}},
-            "KNRM": {
-                "ranker": {"kind": "knrm", **words},
-                "training": {**plain, "max_steps": 150, "learning_rates": kernels},
-            },
-            "C-KNRM": {
-                "ranker": {"kind": "conv-knrm", **words},
-                "training": {**plain, "max_steps": 40, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.2}},
-            },
-            "TK": {
-                "ranker": {"kind": "tk", **words},
-                "training": {**plain, "max_steps": 60, "learning_rate": 1e-3, "learning_rates": {"kernels": 0.05}},
-            },
-        },
+        baselines=_tiny_baselines(),
     )
+
+
+def _tiny_baselines() -> dict[str, Sections]:
+    words = {"passage_length": 64, "vector_size": 64}
+    plain = {"batch": 32, "evaluate_every": 1000, "warmup": 0.1}
+
+    def baseline(kind: str, steps: int, **training: object) -> Sections:
+        return {"ranker": {"kind": kind, **words}, "training": {**plain, "max_steps": steps, **training}}
+
+    return {
+        "MP": baseline("match-pyramid", 60),
+        "KNRM": baseline("knrm", 150, learning_rates={"kernels": 0.2, "embeddings": 1e-3}),
+        "C-KNRM": baseline("conv-knrm", 40, learning_rate=1e-3, learning_rates={"kernels": 0.2}),
+        "TK": baseline("tk", 60, learning_rate=1e-3, learning_rates={"kernels": 0.05}),
+    }
 
 
 def full() -> Settings:
@@ -160,7 +158,7 @@ class Data:
 
 
 def prepare(settings: Settings, folder: Path, seed: int, say: Callable[[str], None]) -> Data:
-    """The parts of a seed; published data are the same for every seed, a built-in collection is its own."""
+    """The parts of a seed; published data are the same for all seeds, a built-in collection is generated for each."""
     if settings.planted is None:
         seed, home = 0, make_folder(folder / "data")
         source = msmarco(home)
@@ -195,17 +193,16 @@ def recipe(
     settings: Settings,
     data: Data,
     seed: int,
-    ranker: Mapping[str, Any],
-    training: Mapping[str, Any],
+    ranker: Mapping[str, object],
+    training: Mapping[str, object],
     *,
     on: str,
-    fairness: Mapping[str, Any] | None = None,
+    fairness: Mapping[str, object] | None = None,
     blind: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, dict[str, object]]:
     """A training on the part ``on``, validated on its own validation part."""
     part, valid = data.parts[on], data.parts["dpr_dev" if on == "dpr" else "dev"]
-    found: dict[str, Any] = {
-        "source": SOURCE,
+    found: dict[str, dict[str, object]] = {
         "ranker": dict(ranker),
         "data": {
             "collection": data.source.collection,
@@ -234,6 +231,8 @@ def recipe(
 class Experiment(Trainings[Settings, Data]):
     """The trainings of one run of the experiment."""
 
+    source = SOURCE
+
     def of(self, seed: int) -> Data:
         """The data of a seed."""
         return self._once(seed, lambda: prepare(self.settings, self.folder, seed, self.say))
@@ -249,10 +248,10 @@ class Experiment(Trainings[Settings, Data]):
         name = f"{encoder}-base{'-blind' if blind else ''}"
         return self.work(seed).train(name, recipe(settings, data, seed, ranker, settings.base, on="dpr", blind=blind))
 
-    def goes_on(
-        self, seed: int, encoder: str, fairness: Mapping[str, Any] | None, *, blind: bool = False
-    ) -> dict[str, Any]:
-        """The recipe that goes on from :meth:`base` with the fairness queries."""
+    def continued(
+        self, seed: int, encoder: str, fairness: Mapping[str, object] | None, *, blind: bool = False
+    ) -> dict[str, dict[str, object]]:
+        """The recipe that continues from :meth:`base` with the fairness queries."""
         settings = self.settings
         ranker = {**settings.ranker, "model": self.base(seed, encoder, blind=blind).model}
         training = {**settings.base, **settings.going_on}
@@ -264,19 +263,19 @@ class Experiment(Trainings[Settings, Data]):
             term, score = "TS", self.settings.score
         fairness = {"name": TERMS[term], "weight": weight if isinstance(weight, str) else float(weight), "score": score}
         name = "none" if weight == 0 else f"{term}-{score}-{weight if isinstance(weight, str) else f'{weight:g}'}"
-        return self.work(seed).train(f"{encoder}-{name}", self.goes_on(seed, encoder, fairness))
+        return self.work(seed).train(f"{encoder}-{name}", self.continued(seed, encoder, fairness))
 
     def blind(self, seed: int, encoder: str) -> Trained:
         """With group words masked throughout."""
-        return self.work(seed).train(f"{encoder}-blind", self.goes_on(seed, encoder, None, blind=True))
+        return self.work(seed).train(f"{encoder}-blind", self.continued(seed, encoder, None, blind=True))
 
-    def ranked(self, seed: int, training: str, *arguments: Any) -> Run:
-        """The test lists as a training of this class, by its method's name and arguments, ranks them."""
+    def ranked(self, seed: int, training: str, *arguments: object) -> Run:
+        """The test lists re-ranked by a training of this class, given by the name of its method and the arguments."""
         trained: Trained = getattr(self, training)(*arguments)
         return self.work(seed).rank(trained, "test", self.of(seed).parts["test"])
 
     def everything_ahead(self, jobs: int) -> None:
-        """Trains in several processes; what is trained is found in the folder."""
+        """Runs all trainings in several processes; the results are kept in the folder."""
         settings, first, encoders = self.settings, self.settings.seeds[0], list(self.settings.encoders)
         own = settings.seeds if settings.planted is not None else (first,)
         self.ahead([("of", (seed,)) for seed in own], jobs)
@@ -302,7 +301,7 @@ class Experiment(Trainings[Settings, Data]):
         self.base(seed, encoder, blind=blind)
 
     def best(self, encoder: str, term: str) -> tuple[float, dict[float, Trained]]:
-        """The weight that validation of the first seed chooses (0: none is), and the grid."""
+        """The weight chosen by validation on the first seed (0: none qualifies), and the grid."""
         seed = self.settings.seeds[0]
         grid = {w: self.fair(seed, encoder, term, w, self.settings.score) for w in (0.0, *self.settings.weights)}
         weights = self.settings.weights

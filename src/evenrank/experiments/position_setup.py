@@ -5,45 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import polars as pl
 
+from evenrank.datasets.squad_collection import squad_collection
+from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.io import EvenrankError, Run, make_folder, read_queries
-from evenrank.io.squad_collection import squad_collection
 from evenrank.mitigation.rotation import rotate_collection
-from evenrank.synthetic import Planted
 
-from .data import Lists, Part, Source, all_texts, built_in, draw, judged_queries
+from .corpora import Lists, Part, Source, all_texts, built_in, draw, judged_queries
 from .encoder import SmallBert, make_encoder
-from .work import Trained, Trainings, Work
+from .work import Sections, Trained, Trainings, Work
 
 SOURCE = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
 BIASED, OTHER = "MS MARCO", "SQuAD 2.0"
-"""The published collections; at ``tiny`` built-in ones stand in their rows: answers early, and anywhere."""
+"""The published collections; at ``tiny``, built-in ones replace them: answers early, and anywhere."""
 ORIGINAL, DEBIASED = "original", "debiased"
 VERSIONS = (ORIGINAL, DEBIASED)
 SQUAD_FILES = ("train-v2.0.json", "dev-v2.0.json")
 
 
+class RankerSettings(TypedDict):
+    """The sections of a ranker's recipe."""
+
+    ranker: Mapping[str, object]
+    loss: str
+    training: Mapping[str, object]
+    data: NotRequired[Mapping[str, object]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that tells one scale from another; the steps are the same."""
+    """Everything that differs between the scales; the steps are the same."""
 
     scale: str
     seeds: tuple[int, ...]
     """Of TK."""
     encoder_seeds: int
     """How many of them for BERT_CAT and BERT_DOT."""
-    planted: Mapping[str, Planted] | None
-    """The built-in collection in each published one's place, made anew for each seed; None: the published ones."""
+    planted: Mapping[str, SyntheticConfig] | None
+    """The built-in collection in each published one's place, generated for each seed; None: the published ones."""
     sizes: Mapping[str, Mapping[str, int]]
     """Queries of each collection: ``train``, ``valid`` and ``test``."""
     depth: int
-    """BM25's first so many, which are re-ranked."""
+    """Number of BM25's documents to re-rank."""
     negatives: int
-    rankers: Mapping[str, Mapping[str, Any]]
-    """For each published ranker ``ranker``, ``loss``, ``training`` and, where it needs it, ``data``."""
+    rankers: Mapping[str, RankerSettings]
+    """The recipe of each published ranker."""
     similarity: Mapping[str, int]
     """Settings of ATS and MATS."""
     small_bert: SmallBert = field(default_factory=SmallBert)
@@ -60,8 +69,8 @@ def tiny() -> Settings:
         seeds=(0, 1, 2, 3, 4),
         encoder_seeds=1,
         planted={
-            BIASED: Planted(**common, relevance_answer_position="early"),  # type: ignore[arg-type]
-            OTHER: Planted(**common),  # type: ignore[arg-type]
+            BIASED: SyntheticConfig(**common, relevance_answer_position="early"),  # type: ignore[arg-type]
+            OTHER: SyntheticConfig(**common),  # type: ignore[arg-type]
         },
         sizes={BIASED: sizes, OTHER: sizes},
         depth=30,
@@ -216,6 +225,8 @@ def squad_source(folder: Path, home: Path) -> tuple[Source, str, dict[str, pl.Da
 class Experiment(Trainings[Settings, Collection]):
     """The trainings of one run of the experiment."""
 
+    source = SOURCE
+
     def of(self, seed: int, name: str) -> Collection:
         """A collection of a seed; published ones are those of the first seed."""
         kept = seed if self.settings.planted is not None else 0
@@ -226,7 +237,7 @@ class Experiment(Trainings[Settings, Collection]):
         return self._work(seed, self.of(seed, name).texts[version])
 
     def ranker(self, seed: int, ranker: str, name: str, version: str, start: Trained | None = None) -> Trained:
-        """A ranker trained on a version of a collection, from anew or going on from another training."""
+        """A ranker trained on a version of a collection, from scratch or starting from another training."""
         data, wanted = self.of(seed, name), self.settings.rankers[ranker]
         train, valid = data.parts["train"], data.parts["valid"]
         own = dict(wanted["ranker"])
@@ -234,8 +245,7 @@ class Experiment(Trainings[Settings, Collection]):
             own["model"] = self.of(seed, BIASED).encoder
         if start is not None:
             own["model"] = start.model
-        recipe = {
-            "source": SOURCE,
+        recipe: Sections = {
             "ranker": own,
             "data": {
                 "collection": data.texts[version],

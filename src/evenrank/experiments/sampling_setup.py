@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from evenrank.groups import Scoring, load_lexicon, score_texts
-from evenrank.io import Scores, make_folder, read_queries, read_run, read_texts
-from evenrank.io.public_data import fetch
+from evenrank.datasets.public import fetch
+from evenrank.datasets.synthetic import SyntheticConfig
+from evenrank.groups import GroupTable, Scoring, load_lexicon, score_texts
+from evenrank.io import make_folder, read_queries, read_run, read_texts
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.mitigation.negatives import write_negatives
-from evenrank.synthetic import Planted
 
-from .data import Lists, Part, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
+from .corpora import Lists, Part, all_texts, built_in, draw, judged_queries, msmarco, neutral_queries
 from .encoder import SmallBert, make_encoder
 from .work import LEXICON, Step, Trained, Trainings, Work
 
@@ -26,16 +25,16 @@ QUERY_SETS = ("QS1", "QS2")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that tells one scale from another; the steps are the same."""
+    """Everything that differs between the scales; the steps are the same."""
 
     scale: str
     seeds: tuple[int, ...]
-    planted: Planted | None
-    """The built-in collection, made anew for each seed; None: MS MARCO."""
+    planted: SyntheticConfig | None
+    """The built-in collection, generated for each seed; None: MS MARCO."""
     sizes: Mapping[str, int]
     """Built-in collection: queries ``train``, ``valid`` and ``dev``; MS MARCO: ``train`` (0: all)."""
     depth: int
-    """BM25's first so many: candidates of the negatives, and the list that is re-ranked."""
+    """Number of BM25's documents: the candidates for negatives, and the list to re-rank."""
     negatives: int
     share: float
     """Share of biased negatives in the tables."""
@@ -45,13 +44,13 @@ class Settings:
     """Tables 1 and 2: published name → checkpoint (at ``tiny`` the encoder made here)."""
     small_rankers: Mapping[str, str]
     """Table 3, with AdvBert."""
-    ranker: Mapping[str, Any]
+    ranker: Mapping[str, object]
     loss: str
-    training: Mapping[str, Any]
-    adversary: Mapping[str, Any]
+    training: Mapping[str, object]
+    adversary: Mapping[str, object]
     """[adversary] of AdvBert."""
-    debias: Mapping[str, Any]
-    """[training] of AdvBert, over ``training``; it goes on from the original ranker."""
+    debias: Mapping[str, object]
+    """[training] of AdvBert, over ``training``; it continues from the original ranker."""
     small_bert: SmallBert = field(default_factory=SmallBert)
 
 
@@ -60,7 +59,9 @@ def tiny() -> Settings:
     return Settings(
         scale="tiny",
         seeds=(0, 1, 2, 3, 4),
-        planted=Planted(passages=16_000, queries=2_400, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75),
+        planted=SyntheticConfig(
+            passages=16_000, queries=2_400, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75
+        ),
         sizes={"train": 1500, "valid": 200, "dev": 700},
         depth=50,
         negatives=10,
@@ -144,7 +145,7 @@ def most_leaning(part: Part, collection: str, count: int) -> pl.DataFrame:
     run = read_run(part.run)
     texts = read_texts(collection, run.table["doc_id"].unique())
     scoring = Scoring(load_lexicon(LEXICON))
-    scores = Scores.of(score_texts(texts, scoring), scoring.describe())
+    scores = GroupTable.of(score_texts(texts, scoring), scoring.describe())
     lean = Evaluation(run, scores).values(parse_measure("RaB@10"))
     table = pl.DataFrame({"query_id": run.queries, "lean": abs(lean)})
     return table.sort("lean", descending=True, maintain_order=True).head(count).select("query_id")
@@ -188,6 +189,8 @@ def published_parts(
 class Experiment(Trainings[Settings, Data]):
     """The trainings of one run of the experiment."""
 
+    source = SOURCE
+
     def of(self, seed: int) -> Data:
         """The data of a seed."""
         return self._once(seed, lambda: prepare(self.settings, self.folder, seed, self.say))
@@ -197,7 +200,7 @@ class Experiment(Trainings[Settings, Data]):
         return self._work(seed, self.of(seed).collection)
 
     def negatives(self, seed: int, share: float) -> str:
-        """The file of query groups with so large a share of biased negatives; 0: all at random."""
+        """The file of training lists with this share of biased negatives; 0: all at random."""
         data, part = self.of(seed), self.of(seed).parts["train"]
         file = self.folder / f"seed-{seed}" / f"negatives-{share:g}.parquet"
         if not file.is_file():
@@ -226,15 +229,15 @@ class Experiment(Trainings[Settings, Data]):
         return self.work(seed).train(f"{self._folder(seed, name)}-blind", recipe)
 
     def adversarial(self, seed: int, name: str) -> Trained:
-        """AdvBert: goes on from the ranker with random negatives [RKS21]."""
+        """AdvBert: continues from the ranker with random negatives [RKS21]."""
         base = self.ranker(seed, name, 0.0)
         recipe = self._recipe(seed, base.model, self.negatives(seed, 0.0))
         recipe["training"] |= self.settings.debias
         recipe["adversary"] = dict(self.settings.adversary)
         return self.work(seed).train(f"{self._folder(seed, name)}-AdvBert", recipe)
 
-    def ranked(self, seed: int, training: str, *arguments: Any) -> None:
-        """Every query set's lists as a training of this class, by its method's name and arguments, ranks them."""
+    def ranked(self, seed: int, training: str, *arguments: object) -> None:
+        """The lists of every query set re-ranked by a training of this class, given by its method and the arguments."""
         trained: Trained = getattr(self, training)(*arguments)
         for part in ("dev", *QUERY_SETS):
             self.work(seed).rank(trained, part, self.of(seed).parts[part])
@@ -247,7 +250,7 @@ class Experiment(Trainings[Settings, Data]):
         shares = {(seed, share) for seed in settings.seeds for share in (0.0, settings.share)}
         shares |= {(first, share) for share in settings.shares}
         self.ahead([("negatives", key) for key in sorted(shares)], jobs)
-        # Names that stand for one ranker are trained once.
+        # Names that share a ranker are trained once.
         names = {self._folder(first, name): name for name in (*settings.small_rankers, *settings.rankers)}
         steps: list[Step] = [
             ("ranked", (seed, "ranker", seed, name, share)) for name in names.values() for seed, share in sorted(shares)
@@ -257,18 +260,17 @@ class Experiment(Trainings[Settings, Data]):
         self.ahead([("ranked", (first, "adversarial", first, name)) for name in settings.small_rankers], jobs)
 
     def _folder(self, seed: int, name: str) -> str:
-        """The name of a ranker's folders; at ``tiny`` there is but one, which stands in several rows."""
+        """The name of a ranker's folders; at ``tiny``, one ranker is shown in several rows."""
         return name if self.of(seed).encoder is None else "small-bert"
 
     def _checkpoint(self, seed: int, name: str) -> str:
         made = self.of(seed).encoder
         return made if made is not None else (dict(self.settings.rankers) | dict(self.settings.small_rankers))[name]
 
-    def _recipe(self, seed: int, model: str, groups: str) -> dict[str, Any]:
+    def _recipe(self, seed: int, model: str, groups: str) -> dict[str, dict[str, object]]:
         data, settings = self.of(seed), self.settings
         train, valid = data.parts["train"], data.parts["valid"]
         return {
-            "source": SOURCE,
             "ranker": {**settings.ranker, "model": model},
             "data": {
                 "collection": data.collection,

@@ -1,20 +1,20 @@
-"""The steps of an experiment, each done once: trainings and re-ranked lists in folders of their own."""
+"""The steps of an experiment, each run once: trainings and re-ranked lists, kept in folders."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
 
-from evenrank.audit import AuditResult, audit
+from evenrank.auditing import AuditResult, audit
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import (
     EvenrankError,
@@ -28,23 +28,26 @@ from evenrank.io import (
     write_run,
     write_text,
 )
-from evenrank.rankers.protocol import ranker_class
+from evenrank.rankers.load import load_ranker
 from evenrank.training.recipes import Recipe, parse_recipe
-from evenrank.training.run import largest_bias, train
+from evenrank.training.run import largest_bias, train_recipe
 from evenrank.training.validation import Validation
 
-from .data import Part
-from .tables import Value
+from .corpora import Part
+from .paper_tables import Value
 
 LEXICON = "gender-en"
 S = TypeVar("S")
 D = TypeVar("D")
-Step = tuple[str, tuple[Any, ...]]
+Step = tuple[str, tuple[object, ...]]
+"""The name of a method of :class:`Trainings` and its arguments."""
+Sections = Mapping[str, Mapping[str, object]]
+"""The sections of a recipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A finished training: its folder, and what it found on the validation queries."""
+    """A finished training: its folder, and its results on the validation queries."""
 
     folder: Path
     kind: str
@@ -63,54 +66,55 @@ class Trained:
 
     @property
     def bias(self) -> float:
-        """Validation |ΔA-PRF|, the largest over the attributes; NaN where it was not watched."""
+        """Validation |ΔA-PRF|, the largest over the attributes; NaN if it was not measured."""
         return largest_bias(self.result)
 
 
 @dataclass
 class Work:
-    """Runs the steps in ``folder``; ``say`` is told of each."""
+    """Runs the steps in ``folder``; ``say`` reports each. ``source``: the paper that the recipes come from."""
 
     folder: Path
     collection: str
+    source: str
     say: Callable[[str], None] = lambda _: None
 
-    def train(self, name: str, recipe: Mapping[str, Any]) -> Trained:
-        """The training of a recipe in the folder ``name``: finished, gone on with, or begun.
+    def train(self, name: str, recipe: Sections) -> Trained:
+        """Trains a recipe in the folder ``name``; an interrupted training resumes, a finished one is loaded.
 
-        Raises EvenrankError where the folder holds the run of another recipe.
+        Raises EvenrankError if the folder contains the run of another recipe.
         """
         target = self.folder / name
-        values = {**recipe, "name": target.name, "out": str(target)}
+        values = {"source": self.source, **recipe, "name": target.name, "out": str(target)}
         parsed = parse_recipe(values, name)
         if not (target / "result.json").is_file():
             self.say(f"training {name}")
-            train(parsed, resume=(target / "recipe.toml").is_file())
+            train_recipe(parsed, resume=(target / "recipe.toml").is_file())
         return _finished(target, parsed)
 
     def rank(self, trained: Trained, name: str, part: Part) -> Run:
-        """The part's lists as a model ranks them, kept beside the model."""
+        """The part's lists re-ranked by a model, kept in the model's folder."""
         kept = trained.folder / f"{name}.run"
         if kept.is_file():
             return read_run(kept, trained.folder.name)
         run = read_run(part.run)
         masked = Scoring(load_lexicon(LEXICON)) if trained.blind else None
-        whole = Validation.of(
+        held_out = Validation.of(
             run,
             read_qrels(part.qrels),
             read_queries(part.queries),
             read_texts(self.collection, run.table["doc_id"].unique()),
             measure="RR",
             depth=int(run.table["rank"].max()),  # type: ignore[arg-type]
-            masked=masked,
         )
-        ranker = ranker_class(trained.kind).load(trained.model).to(_device()).eval()
-        ranked = whole.reranked(whole.scores(ranker), whole.run.table["rank"].max(), trained.folder.name)  # type: ignore[arg-type]
+        whole = replace(held_out, masked=masked)
+        ranker = load_ranker(trained.model, device=_device(), precision="float32")
+        ranked = whole.reranked(ranker.score(*whole.read, 64), whole.run.table["rank"].max(), trained.folder.name)  # type: ignore[arg-type]
         write_run(ranked, kept)
         return ranked
 
     def audit(self, part: Part, runs: Mapping[str, Run], measures: str, first: str) -> AuditResult:
-        """An audit of re-ranked lists, whose candidates are those of the first stage ``first``."""
+        """An audit of re-ranked lists with their first stage, which is named ``first``."""
         back = read_run(part.run, first)
         texts = read_texts(self.collection, back.table["doc_id"].unique())
         found = {first: back, **runs}
@@ -119,36 +123,41 @@ class Work:
 
 
 class Trainings(Generic[S, D]):
-    """The trainings of one run of an experiment, each done once, in folders under ``folder``."""
+    """The trainings of one run of an experiment, each run once, in folders under ``folder``."""
+
+    source: str
+    """The paper that the recipes come from."""
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
-        self._data: dict[Any, D] = {}
+        self._data: dict[Hashable, D] = {}
 
-    def _once(self, key: Any, prepare: Callable[[], D]) -> D:
-        """The data of a key, prepared when first asked for."""
+    def _once(self, key: Hashable, prepare: Callable[[], D]) -> D:
+        """The data of a key, prepared on first use."""
         if key not in self._data:
             self._data[key] = prepare()
         return self._data[key]
 
     def _work(self, seed: int, collection: str) -> Work:
-        return Work(self.folder / f"seed-{seed}", collection, self.say)
+        return Work(self.folder / f"seed-{seed}", collection, self.source, self.say)
 
     def ahead(self, steps: Iterable[Step], jobs: int) -> None:
-        """Does steps that need nothing of each other in ``jobs`` processes of one thread each.
+        """Runs independent steps in ``jobs`` processes of one thread each.
 
-        A step is a method's name and its arguments. What it leaves in the folder is found when the method is called
-        here. One job: nothing is done ahead. Raises EvenrankError for the first step that raised it.
+        Their results are kept in the folder, where the same method, called in this process, finds them. With one job,
+        nothing is run ahead. Raises the EvenrankError of the first step that fails.
         """
         todo = list(dict.fromkeys(steps))
         if jobs < 2 or len(todo) < 2:
             return
-        # Tensors come and go: without this a quarter of the time is the system handing out their memory anew (glibc).
+        # Otherwise glibc returns the memory of every tensor to the system, which costs a quarter of the time.
         for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
             os.environ.setdefault(name, str(1 << 32))
-        spawned, here = multiprocessing.get_context("spawn"), (type(self), self.settings, self.folder)
-        with ProcessPoolExecutor(min(jobs, len(todo)), spawned, _begin, here) as pool:
-            waiting = [pool.submit(_step, *step) for step in todo]
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            min(jobs, len(todo)), context, _start_worker, (type(self), self.settings, self.folder)
+        ) as pool:
+            waiting = [pool.submit(_run_step, *step) for step in todo]
             try:
                 for future in waiting:
                     said, problem = future.result()
@@ -160,26 +169,27 @@ class Trainings(Generic[S, D]):
                 pool.shutdown(cancel_futures=True)
 
 
-_here: Trainings[Any, Any]
-"""In a process of :meth:`Trainings.ahead`, what its steps are methods of."""
+_trainings: object
+"""In a process of :meth:`Trainings.ahead`: the object whose methods are its steps."""
 
 
-def _begin(form: type[Trainings[Any, Any]], settings: Any, folder: Path) -> None:
+def _start_worker(kind: type[Trainings[S, D]], settings: S, folder: Path) -> None:
     import torch
 
-    global _here
-    _here = form(settings, folder)
+    global _trainings
+    _trainings = kind(settings, folder)
     torch.set_num_threads(1)
-    # The bars of several processes would write over each other.
+    # Progress bars of several processes would overwrite each other.
     os.environ["TQDM_DISABLE"] = "1"
 
 
-def _step(method: str, arguments: tuple[Any, ...]) -> tuple[list[str], str | None]:
-    """A step in a process of its own: what it said, and what went wrong in words."""
+def _run_step(method: str, arguments: tuple[object, ...]) -> tuple[list[str], str | None]:
+    """Runs a step in a worker process; returns its messages and the error message, if any."""
     said: list[str] = []
-    _here.say = said.append
+    assert isinstance(_trainings, Trainings)
+    _trainings.say = said.append
     try:
-        getattr(_here, method)(*arguments)
+        getattr(_trainings, method)(*arguments)
     except EvenrankError as error:
         return said, str(error)
     return said, None
@@ -189,7 +199,7 @@ def _finished(folder: Path, recipe: Recipe) -> Trained:
     from evenrank.training.recipes import load_recipe
 
     if load_recipe(folder / "recipe.toml") != recipe:
-        raise EvenrankError(f"{folder}: this training had another recipe; `folder` says where to start anew")
+        raise EvenrankError(f"{folder}: this training had another recipe; choose another `folder` to start over")
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None)
 
@@ -201,7 +211,7 @@ def _device() -> str:
 
 
 Figures = dict[str, dict[str, list[Value]]]
-"""For every system and measure the figure of each seed."""
+"""The figure of each seed, by system and measure."""
 
 
 def collect(figures: Figures, result: AuditResult) -> None:
@@ -213,43 +223,42 @@ def collect(figures: Figures, result: AuditResult) -> None:
 
 
 def summary(values: Sequence[Value]) -> Value:
-    """Over seeds; the figure with its interval over queries where there is but one."""
+    """The mean over seeds; for a single seed its figure, with the interval over queries."""
     return values[0] if len(values) == 1 else Value.over_seeds([value.mean for value in values])
 
 
 def row_values(figures: Figures, system: str, columns: Mapping[str, str]) -> dict[str, Value]:
-    """A system's figures under the columns' keys, given as key → measure."""
+    """A system's figures by column; ``columns``: column → measure."""
     found = figures.get(system, {})
     return {key: summary(found[measure]) for key, measure in columns.items() if measure in found}
 
 
 def per_seed(figures: Figures, system: str, measure: str) -> list[float]:
-    """The figure of each seed, NaN where it is undefined."""
+    """The figure of each seed, NaN if undefined."""
     return [np.nan if value.mean is None else value.mean for value in figures[system][measure]]
 
 
-def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Keeps what an experiment was started with. Raises EvenrankError where the folder was started with other settings
-    (the number of seeds apart)."""
+def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
+    """Writes the settings of an experiment. Raises EvenrankError if the folder was begun with other settings."""
     make_folder(folder)
     file = folder / "settings.json"
     text = json.dumps(settings, indent=1, sort_keys=True, default=str)
     if file.is_file():
         if file.read_text(encoding="utf-8") != text:
-            raise EvenrankError(f"{folder}: begun with other settings; `folder` says where to start anew")
+            raise EvenrankError(f"{folder}: begun with other settings; choose another `folder` to start over")
         return
     write_text(file, text)
 
 
 def write_tables(folder: Path, texts: Mapping[str, str]) -> None:
-    """Writes texts under their names."""
+    """Writes texts as files, by file name."""
     for name, text in texts.items():
         with atomic_path(folder / name) as part:
             part.write_text(text, encoding="utf-8")
 
 
 def differences(result: AuditResult, first: str, second: str, measure: str) -> pl.DataFrame:
-    """``query_id`` and ``difference`` of two runs, query by query, falling; undefined ones are left out."""
+    """``query_id`` and ``difference`` of two runs, in descending order; undefined differences are left out."""
     runs = {run.name: run.figures[measure].values for run in result.runs}
     table = pl.DataFrame({"query_id": result.queries, "difference": runs[first] - runs[second]})
     return table.filter(pl.col("difference").is_not_nan()).sort("difference", descending=True, maintain_order=True)

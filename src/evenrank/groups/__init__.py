@@ -1,39 +1,47 @@
-"""What a text says about groups: lexicons, counts and magnitudes, neutrality, a whole collection at once."""
+"""Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
+from .formulas import MAGNITUDES, Magnitude, neutrality, sides
 from .lexicon import Lexicon, builtin_lexicons, load_lexicon, note_lexicon
 from .score import (
     DEFAULT_MAGNITUDES,
     Scoring,
     WordCounts,
     gendered_spans,
-    label_texts,
-    neutrality,
     score_batches,
     score_collection,
     score_in_memory,
     score_texts,
     score_with_words,
     scores_as_asked,
+    sides_of_texts,
 )
+from .table import GroupTable
+from .table_files import as_group_table, read_group_table
 from .tokens import Tokens, tokenize
 
 __all__ = [
     "DEFAULT_MAGNITUDES",
+    "MAGNITUDES",
+    "GroupTable",
     "Lexicon",
+    "Magnitude",
     "Scoring",
     "Tokens",
     "WordCounts",
+    "as_group_table",
     "builtin_lexicons",
     "gendered_spans",
-    "label_texts",
     "load_lexicon",
     "neutrality",
     "note_lexicon",
+    "read_group_table",
     "score_batches",
     "score_collection",
     "score_in_memory",
     "score_texts",
     "score_with_words",
     "scores_as_asked",
+    "sides",
+    "sides_of_texts",
     "tokenize",
 ]

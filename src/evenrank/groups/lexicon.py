@@ -7,14 +7,13 @@ import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from evenrank.io.errors import EvenrankError, InputError, readable, shown
+from evenrank.io.errors import EvenrankError, InputError, quoted, readable
 from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
-from evenrank.io.scores import REST, check_groups
 from evenrank.io.tables import lines_of
 
+from .table import REST, check_groups
 from .tokens import Tokens, tokenize
 
 
@@ -52,14 +51,12 @@ class Lexicon:
         for word, group in self.words:
             key = tuple(tokenize(word, tokens))
             if not key:
-                raise EvenrankError(f"lexicon {self.name}: the entry {shown(word)} holds no word")
+                raise EvenrankError(f"lexicon {self.name}: the entry {quoted(word)} contains no word")
             if tokens == "whitespace" and len(key) > 1:
                 # Whole tokens split at single spaces cannot hold one; the public programs never match such an entry.
                 continue
             if entries.setdefault(key, group) != group:
-                raise EvenrankError(
-                    f"lexicon {self.name}: {shown(word)} stands in two groups, {entries[key]} and {group}"
-                )
+                raise EvenrankError(f"lexicon {self.name}: {quoted(word)} is in two groups, {entries[key]} and {group}")
         return entries
 
     def with_poles(self, poles: str | None) -> Lexicon:
@@ -69,7 +66,7 @@ class Lexicon:
         parts = tuple(part.strip() for part in poles.split(","))
         allowed = [*self.groups, REST]
         if len(parts) != 2 or parts[0] not in self.groups or parts[1] not in allowed or parts[0] == parts[1]:
-            raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {shown(poles)}")
+            raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {quoted(poles)}")
         return Lexicon(self.name, self.groups, self.words, self.shares, (parts[0], parts[1]))
 
 
@@ -93,7 +90,7 @@ def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | N
             return _from_toml(path).with_poles(poles)
     if not os.path.exists(name):
         raise EvenrankError(
-            f"`lexicon`: no file and no built-in lexicon {shown(name)} (built in: {', '.join(builtin_lexicons())})"
+            f"`lexicon`: no file and no built-in lexicon {quoted(name)} (built in: {', '.join(builtin_lexicons())})"
         )
     lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
     return lexicon.with_poles(poles)
@@ -116,14 +113,14 @@ def _from_lines(path: str) -> Lexicon:
                 continue
             word, comma, group = (part.strip() for part in content.rpartition(","))
             if not comma or not word or not group:
-                raise InputError(path, f"expected word,group, found {shown(content)}", line=line)
+                raise InputError(path, f"expected word,group, found {quoted(content)}", line=line)
             key = tuple(tokenize(word))
             if not key:
-                raise InputError(path, f"the entry {shown(word)} holds no word", line=line)
+                raise InputError(path, f"the entry {quoted(word)} contains no word", line=line)
             other, first = seen.setdefault(key, (group, line))
             if other != group:
                 raise InputError(
-                    path, f"{shown(word)} stands in two groups, {other} (line {first}) and {group}", line=line
+                    path, f"{quoted(word)} is in two groups, {other} (line {first}) and {group}", line=line
                 )
             words.append((word, group))
     appearing = tuple(dict.fromkeys(group for _, group in words))
@@ -137,7 +134,7 @@ def _from_toml(path: Path) -> Lexicon:
         raise InputError(path, f"no valid TOML: {error}") from None
     unknown = data.keys() - {"name", "groups", "poles", "shares", "words"}
     if unknown:
-        raise InputError(path, f"unknown key {shown(min(unknown))} (allowed: name, groups, poles, shares, words)")
+        raise InputError(path, f"unknown key {quoted(min(unknown))} (allowed: name, groups, poles, shares, words)")
     table = data.get("words")
     if not isinstance(table, dict) or not all(
         isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
@@ -148,19 +145,19 @@ def _from_toml(path: Path) -> Lexicon:
         _texts(path, key, data.get(key, default)) for key, default in (("groups", sorted(table)), ("poles", []))
     )
     if not isinstance(name, str):
-        raise InputError(path, f"expected a text as name, found {shown(name)}")
+        raise InputError(path, f"expected a text as name, found {quoted(name)}")
     if shares is not None and not (isinstance(shares, dict) and all(type(s) in (int, float) for s in shares.values())):
         raise InputError(path, "expected a table [shares] with a number for each group")
     if sorted(groups) != sorted(table):
-        raise InputError(path, f"groups names {', '.join(groups)}, [words] holds {', '.join(table)}")
+        raise InputError(path, f"groups names {', '.join(groups)}, [words] has {', '.join(table)}")
     words = [(word, group) for group in groups for word in table[group]]
     appearing = groups if "groups" in data else tuple(table)
     return _checked(path, name, groups, words, shares, poles or None, appearing)
 
 
-def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
+def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InputError(path, f"expected a list of texts as {key}, found {shown(value)}")
+        raise InputError(path, f"expected a list of texts as {key}, found {quoted(value)}")
     return tuple(value)
 
 
@@ -169,7 +166,7 @@ def _checked(
     name: str,
     groups: tuple[str, ...],
     words: list[tuple[str, str]],
-    shares: dict[str, Any] | None,
+    shares: dict[str, int | float] | None,
     poles: tuple[str, ...] | None,
     appearing: tuple[str, ...],
 ) -> Lexicon:

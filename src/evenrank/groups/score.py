@@ -1,4 +1,4 @@
-"""What texts say about groups: counts, magnitudes and neutrality, for a table or for a whole collection."""
+"""Scoring texts for groups: counts, magnitudes and neutrality, for a table or for a whole collection."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from evenrank.engines.hashing import fnv
+from evenrank.engines.progress import progress
+from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
+from evenrank.engines.shards import Shard, shard_batches, shards_of
+from evenrank.engines.streams import TableWriter, in_order
+from evenrank.io.atomic import atomic_path
 from evenrank.io.errors import EvenrankError
-from evenrank.io.progress import progress
+from evenrank.io.outputs import check_apart, check_outputs
 from evenrank.io.ranges import check_ranges
-from evenrank.io.ray_engine import Cluster, Engine, check_engine, write_parts
-from evenrank.io.scores import MAGNITUDES, METADATA_KEY, Magnitude, Scores, bias_labels, magnitude_of_count
-from evenrank.io.shards import Shard, shard_batches, shards_of
-from evenrank.io.streams import TableWriter, in_order
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches
-from evenrank.io.written import atomic_path, check_apart, check_outputs
+from evenrank.io.types import Array
 
+from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
 from .lexicon import Lexicon
+from .table import GroupTable
+from .table_files import METADATA_KEY
 from .tokens import Tokens, alphabet, tokenize
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Scoring:
             raise EvenrankError(f"`magnitudes`: expected some of {', '.join(MAGNITUDES)}, found {unknown[0]!r}")
         check_ranges(threshold=self.threshold)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The settings as JSON values; stored with every score file."""
         return {
             "lexicon": self.lexicon.name,
@@ -62,7 +64,7 @@ class Scoring:
 
 
 def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
-    """The score table of documents: one row for each row of ``table`` (``doc_id``, ``text``), in its order.
+    """The group table of documents: one row for each row of ``table`` (``doc_id``, ``text``), in its order.
 
     Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` (the kinds of ``scoring``) and
     ``neutrality`` (see :func:`neutrality`).
@@ -71,9 +73,9 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
 
 
 def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool) -> tuple[pl.DataFrame, Array]:
-    """The score table, and with ``by_word`` the kernel's (row, entry, count) [P, 3]."""
+    """The group table, and with ``by_word`` the kernel's (row, entry, count) [P, 3]."""
     total, count, tf_words, tf_literal, pairs = _count(table["text"], scoring, by_word)
-    columns: dict[str, Any] = {"doc_id": table["doc_id"], "tokens": total}
+    columns: dict[str, pl.Series | Array] = {"doc_id": table["doc_id"], "tokens": total}
     groups = scoring.lexicon.groups
     for g, group in enumerate(groups):
         columns[f"count_{group}"] = count[:, g]
@@ -86,8 +88,8 @@ def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool) -> tuple[pl
     return pl.DataFrame(columns), pairs
 
 
-def label_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
-    """The bias label of each text [N] int8: +1, −1 or 0 by its signed ``tf_words`` magnitude [IBBR §2.2].
+def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
+    """The side of each text [N] int8: +1, −1 or 0 by its signed ``tf_words`` magnitude [IBBR §2.2].
 
     Raises EvenrankError for a lexicon without poles.
     """
@@ -95,24 +97,7 @@ def label_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
         {"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": pl.Series(texts, dtype=pl.String)}
     )
     by_words = Scoring(scoring.lexicon, scoring.tokens, ("tf_words",))
-    return bias_labels(Scores.of(score_texts(table, by_words), scoring.describe()).signed_magnitude("tf_words"))
-
-
-def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> Array:
-    """Neutrality in [0, 1] of documents with ``count`` [N, G] tokens of each group [RKS21, eq. 1].
-
-    1 where the total c is at most ``threshold``, else 1 − Σ_a |c_a/c − J_a| / (2(1 − min J)); for two groups with
-    equal shares J that is the published form 1 − Σ_a |c_a/c − J_a|.
-
-    >>> neutrality(np.array([[1, 0], [2, 0], [3, 1], [2, 2]]), [0.5, 0.5]).tolist()
-    [1.0, 0.0, 0.5, 1.0]
-    """
-    total = count.sum(axis=1)
-    target = np.asarray(shares, dtype=np.float64)
-    share = count / np.maximum(total, 1)[:, None]
-    distance = np.abs(share - target).sum(axis=1) / (2 * (1 - target.min()))
-    # Rounding must not make a document of one group alone slightly worse than 0.
-    return np.where(total <= threshold, 1.0, np.clip(1 - distance, 0.0, 1.0))
+    return sides(GroupTable.of(score_texts(table, by_words), scoring.describe()).signed_magnitude("tf_words"))
 
 
 # --- a whole collection --------------------------------------------------------------------------------------------
@@ -121,18 +106,18 @@ def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> A
 def score_batches(
     batches: Iterable[pl.DataFrame], scoring: Scoring, *, workers: int | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Score tables of batches of documents, in order, on ``workers`` threads (default: one a core)."""
+    """Group tables of batches of documents, in order, on ``workers`` threads (default: one a core)."""
     return in_order(lambda batch: score_texts(batch, scoring), batches, workers)
 
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """How often each word of a lexicon stands in each document.
+    """How often each word of a lexicon occurs in each document.
 
-    ``words`` [E]: the entries as the tokenisation reads them, a phrase being one; ``groups`` [E]: the group of each;
-    ``documents``: how many were read.
-    The others hold a row for each document and entry that stands in it: ``document`` [P] (the document's row in the
-    score table, rising), ``word`` [P] (a place in ``words``) and ``count`` [P].
+    ``words`` [E]: the entries as the tokenisation reads them, a phrase being one entry; ``groups`` [E]: the group of
+    each; ``documents``: how many were read.
+    The others have a row for each document and entry that occurs in it: ``document`` [P] (the document's row in the
+    group table, ascending), ``word`` [P] (a place in ``words``) and ``count`` [P].
     """
 
     words: tuple[str, ...]
@@ -143,7 +128,7 @@ class WordCounts:
     count: Array
 
 
-def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple[Scores, WordCounts]:
+def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple[GroupTable, WordCounts]:
     """Scores batches of documents, on all cores, and counts each word of the lexicon in the same pass."""
     tables, parts, rows = [], [], 0
     for table, pairs in in_order(lambda batch: _scored(batch, scoring, by_word=True), batches):
@@ -161,11 +146,11 @@ def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple
         rows,
         *(np.ascontiguousarray(whole[:, column]) for column in range(3)),
     )
-    return Scores.of(pl.concat(tables), scoring.describe()), words
+    return GroupTable.of(pl.concat(tables), scoring.describe()), words
 
 
 def score_collection(
-    collection: Any,
+    collection: object,
     out: str | os.PathLike[str],
     scoring: Scoring,
     *,
@@ -180,21 +165,21 @@ def score_collection(
     The file appears whole or not at all.
 
     ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it), into a folder of Parquet files whose rows are
-    the same; ids are not compared over the whole collection, and a second call goes on where the first was stopped.
+    the same; ids are not compared over the whole collection, and a second call resumes a stopped one.
     """
     (check_apart if engine == "ray" else check_outputs)([out], [collection])
     if engine == "ray":
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
         settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
-        told = write_parts(shards, out, "parquet", settings, write, cluster or Cluster(), quiet=quiet)
-        return sum(one["rows"] for one in told)
+        parts = write_parts(shards, out, "parquet", settings, write, cluster or Cluster(), quiet=quiet)
+        return sum(part["rows"] for part in parts)
     check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
         return _write_scores(score_batches(as_batches(collection), scoring), out, scoring, advance)
 
 
-def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, Any]:
+def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, int]:
     tables = (score_texts(batch, scoring) for batch in shard_batches(shard))
     return {"rows": _write_scores(tables, path, scoring, lambda _: None)}
 
@@ -212,19 +197,19 @@ def _write_scores(
     return writer.rows
 
 
-def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> Scores:
+def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
     """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
     tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
-    return Scores.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
+    return GroupTable.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
 
 
 def scores_as_asked(
-    scores: Scores, *, lexicon: str | None, poles: str | None, tokens: str | None, threshold: float | None
-) -> Scores:
-    """Scores made before, with the ``poles`` asked for.
+    scores: GroupTable, *, lexicon: str | None, poles: str | None, tokens: str | None, threshold: float | None
+) -> GroupTable:
+    """An existing group table, with the ``poles`` asked for.
 
-    ``lexicon`` (its name), ``tokens``, ``threshold``: how they should have been made, None where it does not matter.
-    Raises EvenrankError where they were made otherwise, and for poles that are none of their groups.
+    ``lexicon`` (its name), ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
+    Raises EvenrankError if it has others, and for poles that are not among its groups.
     """
     for name, value in {"lexicon": lexicon, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.settings.get(name, value) != value:
@@ -243,9 +228,7 @@ def scores_as_asked(
 
 @functools.lru_cache(maxsize=8)
 def _matcher(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
-    """A lexicon as the arrays that the kernel walks: token table, trie of entries, group of each entry."""
-    from . import _kernel
-
+    """A lexicon as the arrays that the kernel reads: token table, trie of entries, group of each entry."""
     entries = lexicon.entries(tokens)
     token_ids: dict[str, int] = {}
     nodes: dict[tuple[int, int], int] = {}
@@ -261,11 +244,9 @@ def _matcher(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
             node = nodes[edge]
         node_entry[node] = number
         entry_group.append(lexicon.groups.index(group))
-    token_hashes = {_kernel.fnv(list(map(ord, token))): number for token, number in token_ids.items()}
-    edge_hashes = {
-        ((((node << 32) | token) ^ _kernel.FNV_OFFSET) * _kernel.FNV_PRIME) & ((1 << 64) - 1): child
-        for (node, token), child in nodes.items()
-    }
+    # 64 bits stand for the token: of a few thousand tokens two have the same hash with a chance of about 1e-16.
+    token_hashes = {fnv(map(ord, token)): number for token, number in token_ids.items()}
+    edge_hashes = {fnv([(node << 32) | token]): child for (node, token), child in nodes.items()}
     return (
         *_hash_table(token_hashes),
         *_hash_table(edge_hashes),
@@ -289,8 +270,8 @@ def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
 
 def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text, and (text, entry, count) [P, 3]."""
-    # The compiler takes half a second to import, which an audit of scored documents need not wait for.
-    from . import _kernel
+    # The compiler takes half a second to import, which an audit of scored documents can do without.
+    from . import _counting as _kernel
 
     data, offsets = text_bytes(texts)
     keys, slots, node_keys, node_slots, node_entry, entry_group = _matcher(scoring.lexicon, scoring.tokens)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 Tokens = Literal["word", "whitespace"]
 
 SEPARATOR, WORD, APOSTROPHE = 0, 1, 2
-# Straight, curly, modifier-letter and full-width forms.
-_APOSTROPHES = "'\u2019\u02bc\uff07"
-_STRAIGHT = {ord(character): "'" for character in _APOSTROPHES}
-# What may follow an apostrophe at a word's end without being part of the word: "woman's", "she'll".
-_CLITICS = frozenset({"s", "d", "m", "ll", "re", "ve"})
+APOSTROPHES = "'\u2019\u02bc\uff07"
+"""Straight, curly, modifier-letter and full-width forms."""
+_STRAIGHT = {ord(character): "'" for character in APOSTROPHES}
+CLITICS = ("s", "d", "m", "ll", "re", "ve")
+"""Endings after a word's last apostrophe that are not part of the word: "woman's", "she'll"."""
 # No code point above has a case or is a word character, but for the combining variation selectors.
 _TABLE_SIZE = 0x32400
 _SELECTORS = range(0xE0100, 0xE01F0)
 
-IntArray = np.ndarray[Any, np.dtype[np.int32]]
-ByteArray = np.ndarray[Any, np.dtype[np.uint8]]
+IntArray = NDArray[np.int32]
+ByteArray = NDArray[np.uint8]
 
 
 class Alphabet(NamedTuple):
@@ -56,7 +57,7 @@ def alphabet(tokens: Tokens) -> Alphabet:
             else:
                 folded[code] = ord(result)
     if tokens == "word":
-        kinds[[ord(character) for character in _APOSTROPHES]] = APOSTROPHE
+        kinds[[ord(character) for character in APOSTROPHES]] = APOSTROPHE
     return Alphabet(kinds, folded, np.array(expansions, dtype=np.int32).reshape(-1, 4))
 
 
@@ -95,7 +96,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
             last_apostrophe = place if joins else last_apostrophe
         elif start >= 0:
             end = place
-            if last_apostrophe >= 0 and text[last_apostrophe + 1 : place].casefold() in _CLITICS:
+            if last_apostrophe >= 0 and text[last_apostrophe + 1 : place].casefold() in CLITICS:
                 end = last_apostrophe
             spans.append((start, end))
             start = last_apostrophe = -1
@@ -103,7 +104,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _kind(character: str) -> int:
-    if character in _APOSTROPHES:
+    if character in APOSTROPHES:
         return APOSTROPHE
     code = ord(character)
     inside = code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN"

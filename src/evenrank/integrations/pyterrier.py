@@ -1,4 +1,4 @@
-"""For PyTerrier: re-ranking with any trained ranker, as a transformer. Works without Java.
+"""For PyTerrier: re-ranking with any ranker, as a transformer. Works without Java.
 
 >>> pipeline = bm25 % 100 >> pt.text.get_text(index) >> EvenrankReranker("model/")  # doctest: +SKIP
 """
@@ -6,72 +6,67 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyterrier as pt
 
 from evenrank.io import EvenrankError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
-from evenrank.rankers.models import Kind, find_model, load, load_kernel
-from evenrank.rankers.protocol import Ranker
+from evenrank.rankers.load import load_ranker
+from evenrank.rankers.models import Architecture
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    from evenrank.rankers.protocol import Ranker
+    from evenrank.rankers.scorers import ScoreFunction, Scorer
 
 
 class EvenrankReranker(pt.Transformer):
-    """Scores query and text of each row, and ranks each query's rows by it.
+    """Scores the query and the text of each row, and ranks each query's rows by it.
 
-    ``ranker``: a Ranker, or a model as ``evenrank rerank`` takes it: a folder of a trained ranker, or a folder or
-    a name on the hub that sentence-transformers loads, with ``kind`` where its files do not tell it. Scores are
-    computed in float32, and each depends on its own row alone.
+    ``ranker``: a model as :func:`evenrank.rerank` takes it: a folder or a name on the hub (with ``kind`` if its files
+    do not show what it is), a loaded model, a ranker, or a function of a query and its texts. A folder's model computes
+    in float32, and each score depends on its own row alone.
 
-    In: ``qid``, ``query``, ``docno`` and ``text_field``. Out: the same rows and columns with ``score`` and ``rank``
-    anew, ranks as PyTerrier gives them (equal scores in the order of the rows).
+    In: ``qid``, ``query``, ``docno`` and ``text_field``. Out: the same rows and columns with new ``score`` and
+    ``rank``, ranked as PyTerrier does (equal scores in the order of the rows).
 
-    Raises EvenrankError for a setting out of range or a row without a text; InputError for a model that cannot be used;
-    PyTerrier's InputValidationError for a frame without these columns.
+    Raises EvenrankError for a setting out of range, a row without a text, and scores that are not finite; InputError
+    for a model that cannot be used; PyTerrier's InputValidationError for a frame without these columns.
     """
 
     def __init__(
         self,
-        ranker: Ranker | str | os.PathLike[str],
+        ranker: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction,
         *,
         batch_size: int = 32,
         text_field: str = "text",
-        kind: Kind | None = None,
+        kind: Architecture | None = None,
         device: str | None = None,
     ) -> None:
         super().__init__()
         check_ranges(batch_size=batch_size)
-        self.ranker = ranker if isinstance(ranker, Ranker) else _load(os.fspath(ranker), kind, device)
+        stored = isinstance(ranker, str | os.PathLike)
+        self.ranker = load_ranker(ranker, kind, device=device, precision="float32" if stored else "auto")
         self.batch_size = batch_size
         self.text_field = text_field
         self.kind = kind
         self.device = device
 
-    def transform(self, inp: Any) -> Any:
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The rows with their scores and ranks."""
         pt.validate.result_frame(inp, extra_columns=["query", self.text_field], context=self)
         queries, texts = inp["query"].tolist(), inp[self.text_field].tolist()
         for row, pair in enumerate(zip(queries, texts, strict=True)):
             if not all(isinstance(text, str) for text in pair):
-                raise EvenrankError(f"the row of {shown(inp['docno'].iloc[row])} lacks its query or its text")
-        scores = self.ranker.score(queries, texts, self.batch_size).numpy() if queries else np.empty(0)
-        # A new frame: add_ranks works in place.
-        return pt.model.add_ranks(inp.assign(score=scores.astype(np.float64)))
+                raise EvenrankError(f"the row of {quoted(inp['docno'].iloc[row])} lacks its query or its text")
+        # A new frame: add_ranks changes its argument.
+        return pt.model.add_ranks(inp.assign(score=self.ranker.score(queries, texts, self.batch_size)))
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What PyTerrier draws; without a page of its documentation, which it would look for on the network."""
-        settings = {"ranker": self.ranker.kind, "batch_size": self.batch_size, "text_field": self.text_field}
+        """What PyTerrier draws; without a link to its documentation, which it would look up on the network."""
+        settings = {"ranker": self.ranker.name, "batch_size": self.batch_size, "text_field": self.text_field}
         return {"label": "Evenrank", "settings": settings, "help_url": None}
-
-
-def _load(model: str, kind: Kind | None, device: str | None) -> Ranker:
-    from evenrank.rankers.cat import CatRanker
-    from evenrank.rankers.dot import DotRanker
-
-    folder = find_model(model, kind)
-    if folder.kind == "kernel":
-        return load_kernel(folder, device)
-    encoder = load(folder, "float32", device)
-    return CatRanker(encoder) if folder.kind == "cross" else DotRanker(encoder)

@@ -1,20 +1,25 @@
-"""What Python callers give, as one kind of table: dicts, frames of polars and pandas, Arrow tables, records.
+"""Converts what Python callers pass (dicts, polars and pandas frames, Arrow tables, records) into polars tables.
 
-The one place that asks what kind of thing it was given. ``what`` is the argument in the caller's words; every error
-begins with it.
+This is the only place that inspects the type of an argument. ``what`` names the argument in the caller's terms; every
+error message begins with it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar
 
 import polars as pl
 
-from .errors import EvenrankError, shown
+from .errors import EvenrankError, quoted
 from .tables import first_repeat
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _QUERY = ("query_id", "qid", "query-id")
 _DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
@@ -25,40 +30,54 @@ _TEXTS = {
     # The rows of a ranking hold the texts of both: a query's own comes first.
     "query_id": {"query_id": (*_QUERY, "id", "_id"), "text": ("query", "text", "contents", "body")},
 }
-_WHOLE = pl.Int64
+
+PathLike = str | os.PathLike[str]
+_T = TypeVar("_T")
 
 
-def run_table(given: Any, what: str) -> pl.DataFrame:
-    """A run as ``query_id``, ``doc_id`` and ``score``, in the order given; each document once for a query.
+class ArrowStream(Protocol):
+    """A table that exports itself as an Arrow stream, as those of pandas and pyarrow do."""
 
-    ``given``: ``{query: {document: score}}``, a frame (columns also as PyTerrier names them: ``qid``, ``docno``), or
-    records with these attributes, such as ``ir_measures.ScoredDoc``. Raises EvenrankError for anything else.
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def is_path(given: object) -> TypeIs[PathLike]:
+    """Whether an argument names a file (or ``irds:NAME``) rather than being data in memory."""
+    return isinstance(given, str | os.PathLike)
+
+
+def run_table(given: object, what: str) -> pl.DataFrame:
+    """A run as a table with ``query_id``, ``doc_id`` and ``score``, rows in the order given.
+
+    ``given`` is ``{query: {document: score}}``, a frame (PyTerrier's column names ``qid`` and ``docno`` work too), or
+    an iterable of records with these attributes, such as ``ir_measures.ScoredDoc``. Raises EvenrankError for anything
+    else, for a score that is not finite and for a document that is repeated for a query.
     """
     table = _table(given, _RUN, what, "a path, a Run, {query: {document: score}}")
     score = table["score"]
-    number = _as(score, pl.Float64, float)
+    number = _as(score, pl.Float64, _float)
     bad = ~number.is_finite().fill_null(False)
     if bad.any():
-        _refuse(table, score, bad, "a finite number", what)
+        _reject(table, score, bad, "a finite number", what)
     table = table.with_columns(number)
     _no_repeat(table, what)
     return table
 
 
-def qrels_table(given: Any, what: str) -> pl.DataFrame:
-    """Judgements as ``query_id``, ``doc_id`` and ``relevance`` (whole numbers).
+def qrels_table(given: object, what: str) -> pl.DataFrame:
+    """Relevance judgements as a table with ``query_id``, ``doc_id`` and ``relevance`` (integers).
 
-    ``given``: ``{query: {document: grade}}``, a frame (the grade also as ``label`` or ``rel``), or records, such as
-    ``ir_measures.Qrel``. A judgement that is there twice counts once. Raises EvenrankError for anything else, and for
-    a document that is judged twice with different grades.
+    ``given`` is ``{query: {document: grade}}``, a frame (the grade may be called ``label`` or ``rel``), or an iterable
+    of records such as ``ir_measures.Qrel``. Duplicate judgements are dropped. Raises EvenrankError for anything else
+    and for a document that is judged twice with different grades.
     """
     table = _table(given, _QRELS, what, "a path, {query: {document: grade}}")
     relevance = table["relevance"]
-    number = _as(relevance, pl.Float64, float)
-    grade = number.cast(_WHOLE, strict=False)
+    number = _as(relevance, pl.Float64, _float)
+    grade = number.cast(pl.Int64, strict=False)
     bad = grade.is_null() | (grade.cast(pl.Float64) != number).fill_null(True)
     if bad.any():
-        _refuse(table, relevance, bad, "a whole number", what)
+        _reject(table, relevance, bad, "a whole number", what)
     table = table.with_columns(grade)
     if first_repeat(table, ["query_id", "doc_id"]) is not None:
         table = table.unique(maintain_order=True)
@@ -66,12 +85,12 @@ def qrels_table(given: Any, what: str) -> pl.DataFrame:
     return table
 
 
-def text_table(given: Any, what: str, id_column: str = "doc_id") -> pl.DataFrame:
-    """Texts as ``id_column`` (``doc_id`` or ``query_id``) and ``text``, each id once.
+def text_table(given: object, what: str, id_column: str = "doc_id") -> pl.DataFrame:
+    """Texts as a table with ``id_column`` (``doc_id`` or ``query_id``) and ``text``, one row per id.
 
-    ``given``: ``{id: text}``, a frame (also with ``docno``, ``qid``, ``id``, ``_id``; ``contents``, ``query`` …), or
-    records. A row that is there twice counts once. Raises EvenrankError for anything else, an id without a text and an
-    id with two.
+    ``given`` is ``{id: text}``, a frame (ids may be called ``docno``, ``qid``, ``id`` or ``_id``, texts ``contents``,
+    ``query`` …), or an iterable of records. Duplicate rows are dropped. Raises EvenrankError for anything else, for an
+    id without a text and for an id with two different texts.
     """
     noun = "document" if id_column == "doc_id" else "query"
     if isinstance(given, Mapping):
@@ -83,27 +102,59 @@ def text_table(given: Any, what: str, id_column: str = "doc_id") -> pl.DataFrame
         table = table.with_columns(text.cast(pl.String) if strings else _as(text, pl.String, _string).alias("text"))
     bad = table["text"].is_null()
     if bad.any():
-        _refuse(table, text, bad, "a text", what)
+        _reject(table, text, bad, "a string", what)
     if (table[id_column] == "").any():
-        raise EvenrankError(f"{what}: expected a text or a whole number as {id_column}, found ''")
+        raise EvenrankError(f"{what}: expected a string or a whole number as {id_column}, found ''")
     if first_repeat(table, [id_column]) is not None:
         table = table.unique(maintain_order=True)
         repeat = first_repeat(table, [id_column])
         if repeat is not None:
-            raise EvenrankError(f"{what}: the id {shown(table[id_column][repeat[1]])} stands twice, with two texts")
+            raise EvenrankError(
+                f"{what}: the id {quoted(table[id_column][repeat[1]])} appears twice, with different texts"
+            )
     return table
 
 
-def is_run(given: Any) -> bool:
-    """Whether a mapping is a run, ``{query: {document: score}}``, rather than runs by name."""
+def runs_by_name(given: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether an argument is a mapping of names to runs, rather than one run, ``{query: {document: score}}``.
+
+    Raises EvenrankError, which calls the argument ``runs``, for a name that is not a string.
+    """
+    if not isinstance(given, Mapping) or _is_run(given):
+        return False
+    odd = next((name for name in given if not isinstance(name, str)), None)
+    if odd is not None:
+        raise EvenrankError(f"`runs`: expected names, found {odd!r}: one run is {{query: {{document: score}}}}")
+    return True
+
+
+def run_list(given: object, run_type: type[_T]) -> list[_T | PathLike] | None:
+    """A path, or a list of paths and runs, as a list; None for anything else, which is taken as one run.
+
+    Raises EvenrankError, which calls the argument ``runs``, for a list that begins with a path or a run and then
+    contains something else.
+    """
+    if is_path(given):
+        return [given]
+    if not isinstance(given, Sequence) or (given and not isinstance(given[0], run_type | str | os.PathLike)):
+        return None
+    runs: list[_T | PathLike] = []
+    for run in given:
+        if not isinstance(run, run_type | str | os.PathLike):
+            raise EvenrankError(f"`runs`: expected paths or Runs in the list, found a {type(run).__name__}")
+        runs.append(run)
+    return runs
+
+
+def _is_run(given: Mapping[object, object]) -> bool:
     for documents in given.values():
         if not isinstance(documents, Mapping) or any(isinstance(value, Mapping) for value in documents.values()):
             return False
     return bool(given)
 
 
-def frame_of(given: Any, what: str) -> pl.DataFrame | None:
-    """A frame of polars or pandas, or an Arrow table, as a polars frame; None for anything else."""
+def frame_of(given: object, what: str) -> pl.DataFrame | None:
+    """A polars or pandas frame, or an Arrow table, as a polars frame; None for anything else."""
     if isinstance(given, pl.DataFrame):
         return given
     if isinstance(given, pl.LazyFrame):
@@ -113,26 +164,36 @@ def frame_of(given: Any, what: str) -> pl.DataFrame | None:
         names = [name for name in given.columns if isinstance(name, str)]
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
-            raise EvenrankError(f"{what}: the table has two columns {shown(repeated)}")
-        return pl.DataFrame([_of_pandas(given[name]).alias(name) for name in names])
-    if hasattr(given, "__arrow_c_stream__") and not isinstance(given, pl.Series):
+            raise EvenrankError(f"{what}: the table has two columns {quoted(repeated)}")
+        return pl.DataFrame([_from_pandas(given[name]).alias(name) for name in names])
+    if _is_series(given):
+        raise EvenrankError(f"{what}: expected a table, found a Series, which is a single column")
+    if hasattr(given, "__arrow_c_stream__"):
         return pl.DataFrame(given)
     return None
 
 
-def _of_pandas(column: Any) -> pl.Series:
+def _is_series(given: object) -> bool:
+    pandas = sys.modules.get("pandas")
+    return isinstance(given, pl.Series) or (pandas is not None and isinstance(given, pandas.Series))
+
+
+def _from_pandas(column: Any) -> pl.Series:
     try:
         return pl.Series(pl.from_pandas(column, nan_to_null=False))
-    except Exception:  # pyarrow has errors of its own for a column of mixed types
+    except Exception:  # pyarrow raises its own errors for a column of mixed types
         return _series(column.tolist())
 
 
-def _table(given: Any, fields: Mapping[str, Sequence[str]], what: str, forms: str) -> pl.DataFrame:
-    """``fields`` of what was given: ids as text, the last field as it is."""
-    forms = f"{forms} or a table with {', '.join(list(fields)[:-1])} and {list(fields)[-1]}"
+def _table(given: object, fields: Mapping[str, Sequence[str]], what: str, accepted: str) -> pl.DataFrame:
+    """A table with the columns ``fields``: ids as strings, the last column unconverted."""
+    accepted = f"{accepted} or a table with {', '.join(list(fields)[:-1])} and {list(fields)[-1]}"
     frame = frame_of(given, what)
     if frame is None:
-        frame = _nested(given, fields, what, forms) if isinstance(given, Mapping) else _records(given, what, forms)
+        if isinstance(given, Mapping):
+            frame = _from_nested(given, list(fields), what, accepted)
+        else:
+            frame = _from_records(given, what, accepted)
     found = {field: next((name for name in names if name in frame.columns), None) for field, names in fields.items()}
     missing = [field for field, name in found.items() if name is None]
     if missing and frame.height + frame.width:
@@ -146,14 +207,14 @@ def _table(given: Any, fields: Mapping[str, Sequence[str]], what: str, forms: st
     )
 
 
-def _nested(given: Mapping[Any, Any], fields: Mapping[str, Any], what: str, forms: str) -> pl.DataFrame:
+def _from_nested(given: Mapping[object, object], fields: Sequence[str], what: str, accepted: str) -> pl.DataFrame:
     """``{query: {document: value}}`` as a table."""
-    queries: list[Any] = []
-    documents: list[Any] = []
-    values: list[Any] = []
+    queries: list[object] = []
+    documents: list[object] = []
+    values: list[object] = []
     for query, inner in given.items():
         if not isinstance(inner, Mapping):
-            raise EvenrankError(f"{what}: expected {forms}, found {_kind(inner)} for {shown(query)}")
+            raise EvenrankError(f"{what}: expected {accepted}, found {_described(inner)} for {quoted(query)}")
         queries += [query] * len(inner)
         documents += inner
         values += inner.values()
@@ -162,20 +223,33 @@ def _nested(given: Mapping[Any, Any], fields: Mapping[str, Any], what: str, form
     )
 
 
-def _records(given: Any, what: str, forms: str) -> pl.DataFrame:
-    """Objects with attributes, such as named tuples, as a table."""
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | pl.Series):
-        raise EvenrankError(f"{what}: expected {forms}, found {_kind(given)}")
+def _from_records(given: object, what: str, accepted: str) -> pl.DataFrame:
+    """An iterable of records (dicts, named tuples or dataclasses, all of the same type) as a table."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise EvenrankError(f"{what}: expected {accepted}, found {_described(given)}")
     rows = list(given)
-    names = getattr(type(rows[0]), "_fields", None) if rows else ()
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        keys = [key for key in dict.fromkeys(key for row in rows for key in row) if isinstance(key, str)]
+        return pl.DataFrame([_series([row.get(key) for row in rows]).alias(key) for key in keys])
+    names = _field_names(rows[0]) if rows else ()
     if names is None or any(type(row) is not type(rows[0]) for row in rows):
-        odd = next((row for row in rows if getattr(row, "_fields", None) is None), rows[-1])
-        raise EvenrankError(f"{what}: expected {forms}, found a {type(given).__name__} with {_kind(odd)} in it")
+        odd = next((row for row in rows if _field_names(row) is None and not isinstance(row, Mapping)), rows[-1])
+        raise EvenrankError(
+            f"{what}: expected {accepted}, found a {type(given).__name__} that contains {_described(odd)}"
+        )
     return pl.DataFrame([_series([getattr(row, name) for row in rows]).alias(name) for name in names])
 
 
-def _series(values: Sequence[Any]) -> pl.Series:
-    """Values of whatever types as a column: of one type where they are, else of objects."""
+def _field_names(row: object) -> tuple[str, ...] | None:
+    """The fields of a named tuple or a dataclass; None for anything else."""
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return tuple(field.name for field in dataclasses.fields(row))
+    names: tuple[str, ...] | None = getattr(type(row), "_fields", None)
+    return names
+
+
+def _series(values: Sequence[object]) -> pl.Series:
+    """Values as a column: of their common type if they have one, otherwise of objects."""
     try:
         return pl.Series(values, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
@@ -183,7 +257,10 @@ def _series(values: Sequence[Any]) -> pl.Series:
 
 
 def id_column(values: pl.Series, name: str, what: str) -> pl.Series:
-    """Ids as text, under ``name``. Raises EvenrankError for one that is missing, or neither text nor whole number."""
+    """Ids as strings, as the column ``name``.
+
+    Raises EvenrankError for an id that is missing or neither a string nor an integer.
+    """
     text = values
     if isinstance(values.dtype, pl.Categorical | pl.Enum) or values.dtype.is_integer():
         text = values.cast(pl.String)
@@ -192,31 +269,39 @@ def id_column(values: pl.Series, name: str, what: str) -> pl.Series:
     bad = text.is_null()
     if bad.any():
         found = _value(values[int(bad.arg_max() or 0)])
-        raise EvenrankError(f"{what}: expected a text or a whole number as {name}, found {found}")
+        raise EvenrankError(f"{what}: expected a string or a whole number as {name}, found {found}")
     return text.alias(name)
 
 
-def _id(value: Any) -> str:
+def _id(value: object) -> str:
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, bool):
         raise TypeError
     if isinstance(value, float) and value.is_integer():
-        # Whole numbers become floats in a column of pandas that lacks some.
+        # pandas turns integers into floats in a column with missing values.
         return str(int(value))
+    if not isinstance(value, SupportsIndex):
+        raise TypeError
     return str(operator.index(value))
 
 
-def _string(value: Any) -> str:
+def _float(value: object) -> float:
+    if not isinstance(value, str | SupportsFloat | SupportsIndex):
+        raise TypeError
+    return float(value)
+
+
+def _string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    # Half a surrogate pair is no text that a table holds.
+    # A table cannot store half a surrogate pair.
     value.encode()
     return str(value)
 
 
-def _as(values: pl.Series, dtype: type[pl.DataType], convert: Callable[[Any], Any]) -> pl.Series:
-    """A column with its values converted, null where they cannot be."""
+def _as(values: pl.Series, dtype: type[pl.DataType], convert: Callable[[object], object]) -> pl.Series:
+    """A column with its values converted, null if they cannot be."""
     if dtype == pl.Float64 and (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean)):
         return values.cast(dtype, strict=False)
     converted = []
@@ -228,26 +313,26 @@ def _as(values: pl.Series, dtype: type[pl.DataType], convert: Callable[[Any], An
     return pl.Series(values.name, converted, dtype)
 
 
-def _refuse(table: pl.DataFrame, values: pl.Series, bad: pl.Series, noun: str, what: str) -> None:
+def _reject(table: pl.DataFrame, values: pl.Series, bad: pl.Series, noun: str, what: str) -> None:
     row = int(bad.arg_max() or 0)
-    ids = [f"{name.removesuffix('_id')} {shown(table[name][row])}" for name in table.columns if name.endswith("_id")]
+    ids = [f"{name.removesuffix('_id')} {quoted(table[name][row])}" for name in table.columns if name.endswith("_id")]
     place = ", ".join(ids).replace("doc ", "document ")
     raise EvenrankError(f"{what}: expected {noun} as {values.name}, found {_value(values[row])} ({place})")
 
 
-def _no_repeat(table: pl.DataFrame, what: str, how: str = "stands twice") -> None:
+def _no_repeat(table: pl.DataFrame, what: str, how: str = "appears twice") -> None:
     repeat = first_repeat(table, ["query_id", "doc_id"])
     if repeat is not None:
         query, document = table.row(repeat[1])[:2]
-        raise EvenrankError(f"{what}: the document {shown(document)} {how} for the query {shown(query)}")
+        raise EvenrankError(f"{what}: the document {quoted(document)} {how} for the query {quoted(query)}")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, pl.Series):
         value = value.to_list()
-    return shown(value) if isinstance(value, str) else shown(value)[1:-1]
+    return quoted(value) if isinstance(value, str) else quoted(value)[1:-1]
 
 
-def _kind(value: Any) -> str:
+def _described(value: object) -> str:
     name = "None" if value is None else type(value).__name__
     return f"{name} {_value(value)}" if isinstance(value, str | int | float) else name

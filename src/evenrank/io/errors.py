@@ -1,18 +1,19 @@
-"""The errors a user can cause, each one line of text that names the file and the line."""
+"""The errors that users can cause: one line each, with the file and the line number."""
 
 from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 
 _LONGEST = 1000
-"""Characters of a message about a file: it may list names that are thousands of characters long."""
+"""Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
 
 
 class EvenrankError(Exception):
-    """A mistake in what the user gave. The command prints it as one line and exits with status 2.
+    """An error in the input. The command prints it as one line and exits with status 2.
 
-    Line ends and control characters of the message, as names in a file may hold them, are written as escapes.
+    Line ends and control characters in the message (file names can contain them) are escaped.
     """
 
     def __init__(self, message: str) -> None:
@@ -36,39 +37,51 @@ class InputError(EvenrankError):
 
 
 class MissingExtraError(EvenrankError):
-    """An optional dependency that is not installed, with the command that installs it."""
+    """A missing optional dependency, with the command that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what} needs the extra [{extra}]: pip install "evenrank[{extra}]"')
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Raises MissingExtraError if one of the ``modules`` that ``what`` needs is not installed."""
+    # Looked for, not imported: importing PyTorch takes seconds, too long to wait for an error message.
+    if any(find_spec(module) is None for module in modules):
+        raise MissingExtraError(what, extra)
+
+
+def require_neural(what: str) -> None:
+    """Raises MissingExtraError if the libraries for neural models, which ``what`` needs, are not installed."""
+    require(what, "neural", "torch", "transformers", "sentence_transformers", "accelerate", "safetensors")
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def plain(text: str) -> str:
-    """A text without the control characters that would move a terminal's cursor or turn its text around."""
+    """``text`` with every control character, which could move a terminal's cursor or reverse the text, replaced."""
     return _CONTROL.sub("�", text)
 
 
 def readable(name: str) -> str:
-    """The name of a file with escapes for what is not UTF-8 in it, as texts and tables can hold it."""
+    """A file name with its bytes that are not UTF-8 escaped, so that texts and tables can contain it."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 class UnknownNameError(EvenrankError, KeyError):
-    """A name that a result does not have; a KeyError too, as it is asked for in brackets."""
+    """A name that a result does not have; a KeyError as well, since results are indexed by name."""
 
     def __str__(self) -> str:
-        # A KeyError would quote it.
+        # KeyError would quote the message.
         return str(self.args[0])
 
 
-def shown(value: object, limit: int = 60) -> str:
+def quoted(value: object, limit: int = 60) -> str:
     """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def reason_of(error: OSError) -> str:
-    """The system's own words: pyarrow puts its own before them, polars a number behind them."""
+    """The operating system's own message, without the text that pyarrow puts before it or polars after it."""
     return os.strerror(error.errno) if error.errno else re.sub(r" \(os error \d+\)$", "", str(error))

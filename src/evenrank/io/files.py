@@ -1,4 +1,4 @@
-"""Files as they are read: text in blocks of whole lines, Parquet, gzip, URLs."""
+"""Reading files: text in blocks of whole lines, Parquet, gzip, URLs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
-from .errors import EvenrankError, InputError, MissingExtraError, reason_of, shown
+from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason_of
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 BLOCK_BYTES = 1 << 24
@@ -28,21 +29,21 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines of a text file: UTF-8, ended by ``\\n``, without a byte-order mark or ``\\r``."""
+    """Whole lines of a text file: UTF-8, ending in ``\\n``, without a byte-order mark or ``\\r``."""
 
     data: bytes
     first_line: int
-    """Number in the file of the block's first line, counted from 1."""
+    """The block's first line in the file, counted from 1."""
     lines: int
 
 
 def line_limit() -> int:
-    """The most bytes that a line may have: EVENRANK_MAX_LINE_BYTES, else 64 MiB."""
+    """The maximum length of a line in bytes: EVENRANK_MAX_LINE_BYTES, or 64 MiB."""
     text = os.environ.get(LINE_LIMIT_VARIABLE)
     if text is None:
         return LINE_BYTES
     if not (text.isascii() and text.isdigit() and int(text[:20])):
-        raise EvenrankError(f"{LINE_LIMIT_VARIABLE}: expected a number of bytes, found {shown(text)}")
+        raise EvenrankError(f"{LINE_LIMIT_VARIABLE}: expected a number of bytes, found {quoted(text)}")
     return int(text[:20])
 
 
@@ -55,10 +56,10 @@ def line_blocks(
 ) -> Iterator[Block]:
     """The lines of a plain or gzip text file, in blocks of about ``block_bytes``.
 
-    ``span``: only the whole lines between two places (bytes) of a plain file; lines are then counted from the first of
-    them, as 1 where that is the file's first and as 2 where it is not. ``stream``: the file where it is open already.
-    Raises InputError for a missing, empty or damaged file, for bytes that are not UTF-8 and for a line longer than
-    :func:`line_limit`: a small gzip file can hold one that fills the memory.
+    ``span``: only the whole lines between two byte offsets of a plain file; their line numbers start at 1 if the span
+    starts with the file, otherwise at 2. ``stream``: the file, if it is already open. Raises InputError for a missing,
+    empty or damaged file, for bytes that are not UTF-8 and for a line longer than :func:`line_limit`: a small gzip file
+    can contain one that fills the memory.
     """
     if stream is None:
         with open_binary(path) as opened:
@@ -124,14 +125,14 @@ def _raw_blocks(
 
 
 class Readable(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes."""
 
 
 class Headed:
-    """An open file of which the first bytes have been read, from its beginning: a pipe cannot go back."""
+    """An open file from its start, although its first bytes were already read: a pipe cannot be rewound."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:
         self._head, self._rest = head, rest
@@ -144,13 +145,13 @@ class Headed:
         return part
 
     def first_line(self) -> bytes:
-        """What of the first bytes stands before their first line end, which is read too."""
+        """The first line of the bytes that were already read; its line end is read too."""
         line, _, self._head = self._head.partition(b"\n")
         return line
 
 
 def read_bytes(path: str | os.PathLike[str], stream: Readable, size: int) -> bytes:
-    """Up to ``size`` bytes of an open file. Raises InputError where it is damaged or cannot be read."""
+    """Up to ``size`` bytes of an open file. Raises InputError if it is damaged or cannot be read."""
     try:
         return stream.read(size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -159,8 +160,39 @@ def read_bytes(path: str | os.PathLike[str], stream: Readable, size: int) -> byt
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
 
 
-def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
-    """The fsspec file system of a URL (``s3://bucket/file``) and the path in it; None for a path of this machine.
+class FileSystem(Protocol):
+    """The methods of fsspec's file systems that are used here."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder exists."""
+
+    def isdir(self, path: str) -> bool:
+        """Whether a path is a folder."""
+
+    def ls(self, path: str, detail: bool) -> list[str]:
+        """The paths in a folder."""
+
+    def glob(self, path: str) -> list[str]:
+        """The paths that match a pattern."""
+
+    def unstrip_protocol(self, path: str) -> str:
+        """The URL of a path."""
+
+    def open(self, path: str, mode: str) -> IO[bytes]:
+        """An open file."""
+
+    def put_file(self, lpath: str, rpath: str) -> None:
+        """Uploads a file."""
+
+    def makedirs(self, path: str, exist_ok: bool) -> None:
+        """Creates a folder."""
+
+    def rm_file(self, path: str) -> None:
+        """Removes a file."""
+
+
+def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
+    """The fsspec file system of a URL (``s3://bucket/file``) and the path in it; None for a local path.
 
     Raises MissingExtraError without fsspec, and InputError for a URL that it cannot open.
     """
@@ -171,7 +203,7 @@ def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
     except ImportError:
         raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "ray") from None
     try:
-        found: tuple[Any, str] = url_to_fs(os.fspath(path))
+        found: tuple[FileSystem, str] = url_to_fs(os.fspath(path))
     except (ImportError, ValueError, OSError) as error:
         raise InputError(path, str(error).splitlines()[0]) from None
     return found
@@ -179,7 +211,7 @@ def file_system(path: str | os.PathLike[str]) -> tuple[Any, str] | None:
 
 @contextmanager
 def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """The bytes of a file or a URL as they are."""
+    """The raw bytes of a file or a URL."""
     elsewhere = file_system(path)
     try:
         stream = open(path, "rb") if elsewhere is None else elsewhere[0].open(elsewhere[1], "rb")  # noqa: SIM115
@@ -194,16 +226,16 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def refuse_pipe(path: str | os.PathLike[str]) -> None:
-    """Raises InputError for a pipe, where a file is read more than once or not from its beginning to its end."""
+    """Raises InputError for a pipe: for files that are read more than once, or not from start to end."""
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise InputError(path, "expected a file, found a pipe: it may be read more than once")
 
 
 @contextmanager
 def open_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet file") -> Iterator[pq.ParquetFile]:
-    """A Parquet file or URL. Raises InputError for one that is not there.
+    """A Parquet file or URL. Raises InputError if it does not exist.
 
-    And for whatever the engines raise in the block, which is to be reading: see :func:`reading_parquet`.
+    Errors of pyarrow and polars in the block, which should only read, become InputError: see :func:`reading_parquet`.
     """
     import pyarrow.parquet as pq
 
@@ -211,7 +243,7 @@ def open_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet f
         raise InputError(path, "no such file")
     refuse_pipe(path)
     with reading_parquet(path, problem), ExitStack() as stack:
-        # By its path a file is read without going through Python; pyarrow takes names in UTF-8 alone.
+        # Given a path, pyarrow reads without Python; it accepts only UTF-8 paths.
         by_path = file_system(path) is None and is_utf8(os.fspath(path))
         source = path if by_path else stack.enter_context(open_raw(path))
         try:
@@ -224,16 +256,16 @@ def open_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet f
 
 @contextmanager
 def reading_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet file") -> Iterator[None]:
-    """Whatever pyarrow and polars raise in the block becomes an InputError that names the file.
+    """Turns whatever pyarrow and polars raise in the block into an InputError that names the file.
 
-    A damaged file can bring about any error of theirs: polars' panics, which are no ``Exception``, too.
+    A damaged file can cause any of their errors, including polars' panics, which are not an ``Exception``.
     """
     try:
         yield
     except EvenrankError:
         raise
     except MemoryError:
-        raise InputError(path, f"{problem}, or one that needs more memory than there is") from None
+        raise InputError(path, f"{problem}, or one that needs more memory than is available") from None
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
@@ -241,29 +273,29 @@ def reading_parquet(path: str | os.PathLike[str], problem: str = "damaged Parque
         raise InputError(path, f"{problem} ({reason})") from None
 
 
-def polars_table(path: str | os.PathLike[str], data: Any) -> pl.DataFrame:
-    """A pyarrow table or batch as polars has it. Raises InputError for a type that polars takes for no column of ours.
+def polars_table(path: str | os.PathLike[str], data: pa.Table | pa.RecordBatch) -> pl.DataFrame:
+    """A pyarrow table or batch as a polars table. Raises InputError for a column of an unsupported type.
 
-    What a damaged file says of its columns beside their types stays behind: polars would panic.
+    Column metadata is dropped, since that of a damaged file can make polars panic.
     """
     import polars as pl
     import pyarrow as pa
 
-    # Parquet says which columns are UTF-8, pyarrow and polars believe it.
+    # pyarrow and polars trust the file on which columns are UTF-8.
     data.validate(full=True)
     for field in data.schema:
-        if not _is_taken(field.type):
+        if not _is_supported(field.type):
             raise InputError(path, f"expected texts, numbers or lists of them in {field.name}, found {field.type}")
     return pl.DataFrame(pa.Table.from_arrays(list(data.columns), names=data.schema.names))
 
 
-def _is_taken(kind: Any) -> bool:
+def _is_supported(kind: pa.DataType) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_taken(kind.value_type)
+        return _is_supported(kind.value_type)
     if types.is_struct(kind):
-        return all(_is_taken(field.type) for field in kind)
+        return all(_is_supported(field.type) for field in kind)
     if types.is_decimal256(kind) or types.is_float16(kind):
         return False
     texts = "string large_string string_view binary large_binary binary_view"
@@ -272,12 +304,12 @@ def _is_taken(kind: Any) -> bool:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of a library in Rust, as polars raises it."""
+    """Whether an error is a panic of a Rust library such as polars."""
     return type(error).__module__ == "pyo3_runtime"
 
 
 def is_utf8(name: str) -> bool:
-    """Whether the name of a file is UTF-8: the engines take no other."""
+    """Whether a file name is UTF-8: pyarrow and polars accept no other."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -287,7 +319,7 @@ def is_utf8(name: str) -> bool:
 
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file's bytes, unpacked when they are gzip (told by its first bytes, not by its name)."""
+    """A file's bytes, decompressed if they are gzip (detected by content, not by name)."""
     with open_raw(path) as plain:
         if is_gzip(plain):
             with gzip.open(plain, "rb") as unpacked:
@@ -297,9 +329,9 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def is_gzip(stream: IO[bytes]) -> bool:
-    """Whether gzip's first bytes stand at the beginning of an opened file, which stays there."""
+    """Whether an open file starts with gzip's magic bytes; its position does not change."""
     if isinstance(stream, io.BufferedReader):
-        # Peeked, not read: a pipe cannot go back.
+        # Peeked, not read: a pipe cannot be rewound.
         return stream.peek(2)[:2] == _GZIP_MAGIC
     head = stream.read(2)
     stream.seek(0)

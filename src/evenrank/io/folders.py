@@ -1,4 +1,4 @@
-"""Folders of files that are read as one, on this machine or at a URL."""
+"""Folders of files that are read as one collection, local or at a URL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .errors import InputError, reason_of
 from .files import file_system
 
 UNFINISHED = "_unfinished.json"
-"""In a folder that a command is writing parts into; it goes when all are there."""
+"""The file that marks a folder of parts as unfinished; it is removed when all parts are written."""
 
 
 def files_of(path: str | os.PathLike[str]) -> list[str]:
-    """The files that a path names: itself, those of a folder, or those that match a pattern, in the order of names.
+    """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    In a folder names that begin with ``.`` or ``_`` are left out, and manifests. Raises InputError for a folder that
-    holds none, or that a command has not finished.
+    Names starting with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a
+    folder of parts that is unfinished.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
@@ -41,20 +41,20 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         else:
             return [name]
     if any(os.path.basename(file) == UNFINISHED for file in inside):
-        raise InputError(name, "unfinished: the command that writes it has to be run again")
+        raise InputError(name, "unfinished: run the command that writes it again")
     kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
     kept = [file for file in kept if not file.endswith(".manifest.json")]
     if not kept:
-        raise InputError(name, "no file in it")
+        raise InputError(name, "contains no files")
     return kept
 
 
 def part_name(number: int, form: str) -> str:
-    """The name of a part: ``part-000012.parquet``."""
+    """The file name of a part: ``part-000012.parquet``."""
     return f"part-{number:06d}.{form}"
 
 
 def joined(folder: str | os.PathLike[str], name: str) -> str:
-    """A file in a folder, of this machine or a URL."""
+    """The path of a file in a folder, local or at a URL."""
     text = os.fspath(folder)
     return f"{text.rstrip('/')}/{name}" if "://" in text else str(Path(text) / name)

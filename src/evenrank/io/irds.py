@@ -1,11 +1,11 @@
-"""Collections, queries and qrels by their ir_datasets identifier, written ``irds:NAME``."""
+"""Collections, queries and qrels from ir_datasets, written ``irds:NAME``."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from .errors import EvenrankError, InputError
 
 _PREFIX = "irds:"
 _BATCH = 1 << 15
+T = TypeVar("T")
 
 
 def is_identifier(path: str | os.PathLike[str]) -> bool:
@@ -30,7 +31,7 @@ def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
 
 
 def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
-    """The documents that ``ids`` names, looked up rather than scanned; one that does not exist is left out."""
+    """The documents named by ``ids``, looked up rather than scanned; ids that do not exist are left out."""
     documents = _load(identifier, "docs")
     wanted = ids.unique(maintain_order=True).to_list()
     found = _guard(identifier, lambda: documents.docs_store().get_many_iter(wanted))
@@ -39,7 +40,7 @@ def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
 
 
 def queries(identifier: str) -> Iterator[Any]:
-    """The queries of a data set as it has them, with all their fields."""
+    """The queries of a data set with all their fields, as ir_datasets returns them."""
     return _iterate(identifier, "queries")
 
 
@@ -60,9 +61,9 @@ def _load(identifier: str, kind: str) -> Any:
         dataset = ir_datasets.load(name)
         has_kind = getattr(dataset, f"has_{kind}")()
     except KeyError:
-        raise EvenrankError(f"{identifier}: ir_datasets knows no data set {name!r}") from None
+        raise EvenrankError(f"{identifier}: ir_datasets has no data set {name!r}") from None
     except (OSError, RuntimeError) as error:
-        raise _unread(identifier, error) from None
+        raise _unreadable(identifier, error) from None
     if not has_kind:
         raise EvenrankError(f"{identifier}: this data set has no {kind}")
     return dataset
@@ -73,17 +74,17 @@ def _iterate(identifier: str, kind: str) -> Iterator[Any]:
     return _guard(identifier, lambda: getattr(dataset, f"{kind}_iter")())
 
 
-def _guard(identifier: str, start: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """What ``start()`` yields; a failed download or a missing package becomes one line."""
+def _guard(identifier: str, start: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """The items of ``start()``; a failed download or a missing package becomes an error of one line."""
     try:
         yield from start()
     except ImportError as error:
-        # What ir_datasets leaves to be installed for some of its data sets; its words name the package.
+        # Some data sets need another package, which the message of ir_datasets names.
         raise InputError(identifier, " ".join(str(error).split())) from None
     except (OSError, RuntimeError) as error:
-        raise _unread(identifier, error) from None
+        raise _unreadable(identifier, error) from None
 
 
-def _unread(identifier: str, error: Exception) -> InputError:
+def _unreadable(identifier: str, error: Exception) -> InputError:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return InputError(identifier, f"cannot be fetched or read: {reason}")
+    return InputError(identifier, f"cannot be downloaded or read: {reason}")

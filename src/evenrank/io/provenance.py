@@ -14,22 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evenrank import __version__, _command
+from evenrank import _command
+from evenrank._version import __version__
 
-from .errors import EvenrankError, InputError, shown
+from .errors import EvenrankError, InputError, quoted
 from .folders import files_of
 from .irds import is_identifier
 
 _LIBRARIES = (
-    "numpy", "polars", "pyarrow", "scipy", "ir_measures", "ir_datasets", "bm25s", "numba", "gensim", "torch",
+    "numpy", "polars", "pyarrow", "scipy", "ir_measures", "ir_datasets", "numba", "gensim", "torch",
     "transformers", "sentence-transformers", "accelerate", "safetensors", "onnxruntime", "openvino", "ray",
 )  # fmt: skip
-"""Those whose version can change a figure; listed where something has imported them."""
+"""Libraries whose version can change a figure; listed if they were imported."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """Something that was read. ``files``: name in the list, path, size and time of change of each."""
+    """An input. ``files``: the listed name, path, size and modification time of each."""
 
     role: str
     path: str | None
@@ -41,14 +42,14 @@ class _Entry:
     digests: list[str | None] | None = None
 
     def digest(self) -> None:
-        """Reads the files, the first time."""
+        """Computes the digests, once."""
         if self.digests is None:
             self.digests = [_digest(path) for _, path, _, _ in self.files]
 
-    def finish(self) -> dict[str, Any]:
-        """The entry as JSON values: without a digest where a file is not the one any more that was noted."""
+    def finish(self) -> dict[str, object]:
+        """The entry as JSON values; without a digest if a file has changed since it was recorded."""
         self.digest()
-        values: dict[str, Any] = {"role": self.role, "path": self.path}
+        values: dict[str, object] = {"role": self.role, "path": self.path}
         if self.rows is not None:
             values["rows"] = self.rows
         if self.files:
@@ -56,7 +57,7 @@ class _Entry:
             if self.several:
                 values["files"] = len(self.files)
             values |= {"bytes": sum(size for _, _, size, _ in self.files), "sha256": None}
-            if len(digests) < len(self.files) or not all(_as_noted(*file) for file in self.files):
+            if len(digests) < len(self.files) or not all(_unchanged(*file) for file in self.files):
                 values["changed"] = True
             elif self.several:
                 lines = (f"{digest}  {file[0]}\n" for digest, file in zip(digests, self.files, strict=True))
@@ -71,25 +72,25 @@ class _Entry:
 
 
 class Provenance:
-    """How a result was made, begun before its files are read.
+    """How a result was made; created before the inputs are read.
 
-    ``function``: the Python function that was called, which stands for the command where none was typed. The time is
-    that of this object, or ``SOURCE_DATE_EPOCH`` (seconds), with which the same input gives the same bytes.
-    Raises EvenrankError where that is no number of seconds.
+    ``function``: the Python function, recorded if no command was typed. The date is the time of creation, or
+    ``SOURCE_DATE_EPOCH`` (seconds), which makes results reproducible byte for byte.
+    Raises EvenrankError if that is not a number of seconds.
     """
 
     def __init__(self, function: str) -> None:
         self.command = _command.typed.get() or function
         self.date = _now()
         self._entries: list[_Entry] = []
-        self._files: list[dict[str, Any]] | None = None
+        self._files: list[dict[str, object]] | None = None
         self._versions: dict[str, str] | None = None
         self._worker: threading.Thread | None = None
 
-    def add(self, role: str, source: Any, *, tree: bool = False) -> Provenance:
-        """Notes what is to be read: a file, a folder (``tree``: with all in it), a name, or a table in memory.
+    def add(self, role: str, source: object, *, tree: bool = False) -> Provenance:
+        """Records an input: a file, a folder (``tree``: including subfolders), a name, or a table in memory.
 
-        To be called before it is read: a file that is another one when its digest is made is said to have changed.
+        To be called before it is read: a file that differs when its digest is computed is reported as changed.
         """
         if source is None:
             return self
@@ -97,7 +98,7 @@ class Provenance:
         return self
 
     def add_files(self, role: str, path: str, files: Iterable[str | os.PathLike[str]]) -> Provenance:
-        """Notes several files as one entry, under names relative to the folder ``path``."""
+        """Records several files as one entry, with names relative to the folder ``path``."""
         entry = _Entry(role, path, several=True)
         entry.files = [_file(os.path.relpath(file, path).replace(os.sep, "/"), os.fspath(file)) for file in files]
         if entry.files:
@@ -105,22 +106,22 @@ class Provenance:
         return self
 
     def add_model(self, role: str, model: str | os.PathLike[str] | None) -> Provenance:
-        """Notes a model: its folder with all files in it, or its name on the hub with the commit that was fetched."""
+        """Records a model: its folder with all its files, or its hub name with the downloaded commit."""
         if model is None or os.path.isdir(model):
             return self.add(role, model, tree=True)
         self._entries.append(_Entry(role, os.fspath(model), "on the hub, by name", hub=True))
         return self
 
     def name(self, role: str, path: str, note: str) -> Provenance:
-        """Notes what is known by its name alone."""
+        """Records an input that is identified by its name only."""
         self._entries.append(_Entry(role, path, note))
         return self
 
     def ahead(self, wanted: bool | None = None) -> Provenance:
-        """Begins with the digests beside the reading, where they will be ``wanted`` (None: as the command says)."""
+        """Starts computing digests while the inputs are read, if ``wanted`` (None: if the command writes them)."""
         if (_command.writes.get() if wanted is None else wanted) and self._worker is None:
-            # A daemon: a command that fails does not wait for the digest of a large collection. Digests are made
-            # without the interpreter's lock.
+            # A daemon thread, so that a failing command does not wait for the digest of a large collection. Hashing
+            # releases the GIL.
             self._worker = threading.Thread(target=self._digest_all, args=(list(self._entries),), daemon=True)
             self._worker.start()
         return self
@@ -130,8 +131,8 @@ class Provenance:
         for entry in entries:
             entry.digest()
 
-    def finish(self) -> list[dict[str, Any]]:
-        """What was read, with its digests, which are made now: before a command writes over what it has read."""
+    def finish(self) -> list[dict[str, object]]:
+        """The inputs with their digests, computed now: before a command replaces what it has read."""
         if self._files is None:
             if self._worker is not None:
                 self._worker.join()
@@ -139,7 +140,7 @@ class Provenance:
         return self._files
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values: ``command``, ``date``, ``versions``, ``platform`` and ``files``; the same every time."""
+        """As JSON values: ``command``, ``date``, ``versions``, ``platform`` and ``files``; the same on every call."""
         files = self.finish()
         if self._versions is None:
             self._versions = _versions()
@@ -151,7 +152,7 @@ class Provenance:
             "files": [dict(file) for file in files],
         }
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         self.to_dict()
         return {**self.__dict__, "_worker": None}
 
@@ -159,10 +160,10 @@ class Provenance:
 def _now() -> str:
     given = os.environ.get("SOURCE_DATE_EPOCH")
     try:
-        # Without an offset but Z, to the second.
+        # In UTC, to the second.
         time = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)
     except (ValueError, OverflowError, OSError):
-        raise EvenrankError(f"SOURCE_DATE_EPOCH: expected a number of seconds, found {shown(given)}") from None
+        raise EvenrankError(f"SOURCE_DATE_EPOCH: expected a number of seconds, found {quoted(given)}") from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -179,7 +180,7 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _entry(role: str, source: Any, tree: bool) -> _Entry:
+def _entry(role: str, source: object, tree: bool) -> _Entry:
     if not isinstance(source, str | os.PathLike):
         return _Entry(role, None, "in memory", _rows(source))
     path = os.fspath(source)
@@ -200,12 +201,12 @@ def _entry(role: str, source: Any, tree: bool) -> _Entry:
             return _Entry(role, path, "a pipe, not digested" if stat.S_ISFIFO(kind) else "a stream, not digested")
         return _Entry(role, path, files=[_file(path, path)])
     except (InputError, OSError):
-        # Whoever reads it says what is wrong.
+        # Reading it will raise the error.
         return _Entry(role, path, "not found")
 
 
-def _rows(source: Any) -> int | None:
-    """The rows of a table, of a run or scores that hold one, or of anything that has a length."""
+def _rows(source: object) -> int | None:
+    """The length of a table, of an object with a table (a run, a group table), or of anything that has a length."""
     for table in (source, getattr(source, "table", None), getattr(source, "words", None)):
         if isinstance(table, Sized):
             return len(table)
@@ -217,7 +218,7 @@ def _several(role: str, path: str, named: list[tuple[str, str]]) -> _Entry:
 
 
 def _tree(folder: str) -> list[tuple[str, str]]:
-    """Every file of a folder and the folders in it, but for those whose name, or whose folder's, begins with a dot."""
+    """All files in a folder and its subfolders, except hidden ones."""
     home = Path(folder)
     inside = (file.relative_to(home) for file in home.rglob("*") if file.is_file())
     names = sorted(name.as_posix() for name in inside if not any(part.startswith(".") for part in name.parts))
@@ -230,7 +231,7 @@ def _file(name: str, path: str) -> tuple[str, str, int, int]:
 
 
 def _commit(model: str) -> str | None:
-    """The commit that the hub's name stands for in this machine's cache."""
+    """The commit of a hub model in the local cache."""
     home = os.environ.get("HF_HOME", os.path.join(os.path.expanduser("~"), ".cache", "huggingface"))
     cache = os.environ.get("HF_HUB_CACHE", os.path.join(home, "hub"))
     try:
@@ -240,7 +241,7 @@ def _commit(model: str) -> str | None:
         return None
 
 
-def _as_noted(_: str, path: str, size: int, changed: int) -> bool:
+def _unchanged(_: str, path: str, size: int, changed: int) -> bool:
     try:
         known = os.stat(path)
     except OSError:

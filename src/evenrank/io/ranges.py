@@ -1,24 +1,24 @@
-"""The numbers that a setting may have: one table by the argument's name, for the library and for the command."""
+"""The allowed range of every numeric setting, by argument name, for the library and the command line."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .errors import EvenrankError, shown
+from .errors import EvenrankError, quoted
 
 LARGEST = 2**31 - 1
-"""What a count may be at most: numbers of documents, words and places are 32 bits wide in the compiled loops."""
+"""The largest count: numbers of documents, words and positions are 32-bit integers in the compiled loops."""
 
 
 def seed_32(seed: int) -> int:
-    """A seed for the libraries whose own have 32 bits."""
+    """The seed for libraries that accept 32 bits only."""
     return seed % 2**32
 
 
 class Range(NamedTuple):
-    """From ``least`` to ``most``, both allowed."""
+    """From ``least`` to ``most``, inclusive."""
 
     least: float
     most: float
@@ -30,12 +30,12 @@ _FROM_0 = Range(0, LARGEST)
 _SHARE = Range(0, 1, whole=False)
 
 RANGES: dict[str, Range] = {
-    # Of rankings.
+    # Rankings.
     "k": _COUNT,
     "depth": _COUNT,
     "background_depth": _COUNT,
     "batch_size": _COUNT,
-    # Beyond, scores leave the precision of float32: a repeated word then counts as often as it stands there anyway.
+    # Larger values exceed the precision of float32, and term frequency no longer saturates anyway.
     "k1": Range(0, 1e6, whole=False),
     "b": _SHARE,
     "fb_docs": _COUNT,
@@ -44,12 +44,12 @@ RANGES: dict[str, Range] = {
     "language_model": _SHARE,
     "folds": Range(2, LARGEST),
     "restarts": Range(0, 10_000),
-    # Of groups and negatives.
+    # Groups and negatives.
     "threshold": Range(0, LARGEST, whole=False),
     "missing_limit": _SHARE,
     "n": _COUNT,
     "share": _SHARE,
-    # Of word vectors.
+    # Word vectors.
     "components": _COUNT,
     "most": _COUNT,
     "count": _COUNT,
@@ -63,7 +63,7 @@ RANGES: dict[str, Range] = {
     "window": Range(1, 10_000),
     "epochs": _COUNT,
     "min_count": _COUNT,
-    # Of places.
+    # Positions.
     "passages": _COUNT,
     "max_words": _COUNT,
     "min_pairs": _COUNT,
@@ -72,7 +72,7 @@ RANGES: dict[str, Range] = {
     "places": Range(2, 10_000),
     "sample": _COUNT,
     "max_length": _COUNT,
-    # Of collections and of the work.
+    # Collections, seeds and workers.
     "validation": _FROM_0,
     "seed": Range(0, 2**64 - 1),
     "seeds": Range(1, 10_000),
@@ -83,8 +83,8 @@ RANGES: dict[str, Range] = {
 }
 
 
-def check_ranges(**settings: Any) -> None:
-    """Raises EvenrankError, naming the argument, for one of ``settings`` outside its range; None passes.
+def check_ranges(**settings: object) -> None:
+    """Raises EvenrankError, naming the argument, for a setting outside its range; None is allowed.
 
     >>> check_ranges(k=10, b=0.4, limit=None)
     >>> check_ranges(k=0)
@@ -102,7 +102,7 @@ def _check(name: str, value: object, allowed: Range) -> None:
     fits = isinstance(value, kind) and not isinstance(value, bool)
     if fits and least <= value <= most:  # type: ignore[operator]
         return
-    # A limit that only an absurd number passes is named where that is the mistake.
+    # The largest count is mentioned only if it was exceeded.
     open_end = most == LARGEST and not (fits and value > most)  # type: ignore[operator]
     if not (whole and fits):
         expected = f"a {'whole ' * whole}number from {least:.10g}" + ("" if open_end else f" to {most:.10g}")
@@ -113,7 +113,7 @@ def _check(name: str, value: object, allowed: Range) -> None:
 
 def _written(value: object) -> str:
     if not isinstance(value, Real):
-        return shown(value)
+        return quoted(value)
     digits = math.log10(abs(int(value)) or 1) if isinstance(value, Integral) else 0
-    # Python writes no whole number of more than some thousand digits.
+    # Python refuses to print integers of more than some thousand digits.
     return f"{value}" if digits < 50 else f"a number of {math.floor(digits) + 1} digits"

@@ -1,27 +1,25 @@
-"""A run in chunks of whole queries: in bounded memory, however long its file is."""
+"""A run in chunks of whole queries, in bounded memory however large the file is."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .errors import EvenrankError, InputError, readable, shown
+from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
 from .runs import RUN_LAYOUT, Run
 from .tables import first_repeat, parse_block
-
-Array = np.ndarray[Any, Any]
+from .types import Array
 
 _PART = 1 << 19
 
 
 def spell_starts(query: pl.Series) -> Array:
-    """Where each stretch of equal values begins, and the length at the end [Q + 1]."""
+    """The start of each stretch of equal values, and the total length at the end [Q + 1]."""
     number = query.rle_id().to_numpy().astype(np.int64)
     return np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(query))
 
@@ -29,8 +27,8 @@ def spell_starts(query: pl.Series) -> Array:
 def run_chunks(run: str | os.PathLike[str] | Run | pl.DataFrame) -> tuple[Iterator[pl.DataFrame], str]:
     """The table of a run (see :class:`Run`) in chunks of whole queries, and the run's name.
 
-    A file is read as it is asked for: the lines of a query must stand together. Raises InputError, with the line, where
-    they do not, for a line that is none of a run, and for a document that stands twice for a query.
+    A file is read lazily; the lines of each query must be contiguous. Raises InputError, with the line number, if they
+    are not, for a malformed line, and for a document that appears twice for a query.
     """
     if isinstance(run, str | os.PathLike):
         return _ranked_chunks(run), readable(os.path.basename(os.fspath(run)))
@@ -53,7 +51,7 @@ def _ranked_chunks(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
         if again.height:
             query, line = again.row(0)
             earlier = seen.get(query) or first.filter(pl.col("query_id") == query)["line"][0]
-            message = f"the lines of the query {shown(query)} do not stand together (first in line {earlier})"
+            message = f"the lines of the query {quoted(query)} are not contiguous (first in line {earlier})"
             raise InputError(path, f"{message}: sort the run by query, for example with sort -s -k1,1", line=line)
         seen.update(first.iter_rows())
         try:
@@ -63,13 +61,13 @@ def _ranked_chunks(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
             if repeat is None:
                 raise
             before, row = (chunk.row(number, named=True) for number in repeat)
-            message = f"the document {shown(row['doc_id'])} stands twice for the query {shown(row['query_id'])}"
+            message = f"the document {quoted(row['doc_id'])} appears twice for the query {quoted(row['query_id'])}"
             raise InputError(path, f"{message} (first in line {before['line']})", line=row["line"]) from None
         yield table
 
 
 def _whole_queries(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
-    """The lines of a run file, about a block at a time, cut where the query changes."""
+    """The rows of a run file, about a block at a time, split where the query changes."""
     rest: list[pl.DataFrame] = []
     for block in line_blocks(path):
         table = parse_block(path, block, RUN_LAYOUT)
@@ -85,5 +83,5 @@ def _whole_queries(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
             rest = []
         rest.append(table[cut:])
     if not rest:
-        raise InputError(path, "the file has no line")
+        raise InputError(path, "the file has no lines")
     yield pl.concat(rest)

@@ -1,24 +1,28 @@
-"""TREC runs: the one unit of ranking."""
+"""TREC runs."""
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
+from .atomic import atomic_path
 from .convert import run_table
-from .errors import InputError, readable, shown
+from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
 from .tables import Layout, first_repeat, parse_block, pick
-from .written import atomic_path
+from .types import Array
+
+if TYPE_CHECKING:
+    import pandas
 
 Order = Literal["score", "file"]
-Array = np.ndarray[Any, Any]
 
 RUN_LAYOUT = Layout(
     "a TREC run",
@@ -38,35 +42,50 @@ _COLUMNS = ["query_id", "doc_id", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A ranking of documents for each of a set of queries.
+    """Ranked documents for a set of queries.
 
     ``table`` has one row per ranked document: ``query_id`` and ``doc_id`` (text), ``score`` (float), ``rank`` (from 1).
-    The rows of a query stand together, in rank order; queries stand in the order in which the source names them.
+    The rows of a query are contiguous and in rank order; queries are in the order of the source.
     """
 
     name: str
     table: pl.DataFrame
     notes: tuple[str, ...] = field(default=())
     source: str | None = field(default=None)
-    """The file that it was read from, for messages."""
+    """The file that the run was read from, for messages."""
 
     @property
     def described(self) -> str:
-        """The run in a message: its name, and its file where that has another name."""
+        """The run for a message: its name, and its file if that has a different name."""
         return described(self.name, self.source)
 
     @property
     def queries(self) -> pl.Series:
-        """The query ids, one each, in the run's order."""
+        """The distinct query ids, in the run's order."""
         return self.table["query_id"].filter(self.table["rank"] == 1)
 
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """The scores as ``{query: {document: score}}``, in rank order."""
+        scores: dict[str, dict[str, float]] = {}
+        for query, document, score in self.table.select(_COLUMNS).iter_rows():
+            scores.setdefault(query, {})[document] = score
+        return scores
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a pandas frame. Raises EvenrankError if pandas is not installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise EvenrankError("to_pandas needs pandas, which is not installed: pip install pandas")
+        return self.table.to_pandas()
+
     @classmethod
-    def from_table(cls, table: Any, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()) -> Run:
+    def from_table(
+        cls, table: object, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()
+    ) -> Run:
         """A run from ``{query: {document: score}}``, a frame of polars or pandas, or records such as ScoredDoc.
 
-        A frame has ``query_id``, ``doc_id`` and ``score`` (``qid``, ``docno`` too); rows may stand in any order.
-        ``order="score"`` ranks by falling score, ties by falling document id, as trec_eval does;
-        ``order="file"`` ranks by row order and sets the score to minus the position.
+        A frame has ``query_id``, ``doc_id`` and ``score`` (or ``qid``, ``docno``); rows can be in any order.
+        ``order="score"`` ranks by descending score, ties by descending document id, as trec_eval does;
+        ``order="file"`` ranks by row order and sets each score to minus the rank.
         Raises EvenrankError for a missing column, a repeated document or a score that is not finite.
         """
         return cls._of(run_table(table, f"run {name}"), name, order, notes)
@@ -76,10 +95,10 @@ class Run:
         return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
 
 
-def as_run(given: Any, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
-    """A run from a path, from a :class:`Run`, or from what :meth:`Run.from_table` takes, under ``name``, else its own.
+def as_run(given: object, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
+    """A run from a path, a :class:`Run`, or anything that :meth:`Run.from_table` accepts; renamed if ``name`` is given.
 
-    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that is no run.
+    Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that is not a run.
     """
     if isinstance(given, Run):
         return given if name is None else replace(given, name=name)
@@ -88,10 +107,12 @@ def as_run(given: Any, name: str | None = None, *, order: Order = "score", what:
     return Run._of(run_table(given, what), name or "run", order)
 
 
-def as_runs(given: Any, what: str = "`runs`") -> list[Run]:
-    """Several runs, by name or one after the other, each as :func:`as_run` takes it."""
+def as_runs(given: object, what: str = "`runs`") -> list[Run]:
+    """Several runs, as a mapping by name or an iterable, each as :func:`as_run` accepts it."""
     if isinstance(given, Mapping):
         return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
+    if not isinstance(given, Iterable):
+        raise EvenrankError(f"{what}: expected runs by name or in a list, found {type(given).__name__}")
     named = (Run, str, os.PathLike)
     return [
         as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{what}, number {number}")
@@ -102,18 +123,18 @@ def as_runs(given: Any, what: str = "`runs`") -> list[Run]:
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
     """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table.
 
-    Raises InputError, with the line, for a line that has not six fields, a score that is not a finite number, and a
-    document that stands twice for a query.
+    Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
+    document that appears twice for a query.
     """
     table = pl.concat([parse_block(path, block, RUN_LAYOUT) for block in line_blocks(path)])
     if not table.height:
-        raise InputError(path, "the file has no line")
+        raise InputError(path, "the file has no lines")
     repeat = first_repeat(table, ["query_id", "doc_id"])
     if repeat is not None:
         earlier, again = (table.row(row, named=True) for row in repeat)
         raise InputError(
             path,
-            f"the document {shown(again['doc_id'])} stands twice for the query {shown(again['query_id'])}"
+            f"the document {quoted(again['doc_id'])} appears twice for the query {quoted(again['query_id'])}"
             f" (first in line {earlier['line']})",
             line=again["line"],
         )
@@ -128,7 +149,7 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
 
 
 def described(name: str, source: str | None) -> str:
-    """A run in a message.
+    """A run for a message.
 
     >>> described("BM25", "runs/a.run"), described("a.run", "a.run"), described("BM25", None)
     ('run BM25 (runs/a.run)', 'run a.run', 'run BM25')
@@ -136,15 +157,17 @@ def described(name: str, source: str | None) -> str:
     return f"run {name}" if source in (None, name) else f"run {name} ({source})"
 
 
-def write_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """Writes a run in TREC form, whole or not at all. Scores keep their full precision.
+def write_run(run: object, path: str | os.PathLike[str]) -> None:
+    """Writes a run in TREC format, atomically and with the full precision of its scores.
 
-    Raises InputError for an id that is empty or holds white space, which the form cannot carry.
+    ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
+    empty or contains white space, which the format does not allow, and EvenrankError for anything that is not a run.
     """
+    run = as_run(run)
     for column in ("query_id", "doc_id"):
         bad = run.table[column].filter(run.table[column].str.contains(r"^$|[ \t\r\n]"))
         if len(bad):
-            raise InputError(path, f"cannot be written: {shown(bad[0])} as {column} is empty or holds white space")
+            raise InputError(path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
     tag = readable("_".join(run.name.split())) or "run"
     table = run.table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(path) as part:
@@ -152,10 +175,10 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 
 def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
-    """``table`` with the rows of each query (``number`` [N]) together and in order, and a ``rank`` column."""
+    """``table`` with the rows of each query (``number`` [N]) contiguous and in order, and a ``rank`` column."""
     ties_only = False
     if order == "score":
-        rows, ties_only = _falling(number, table["score"].to_numpy(), table["doc_id"])
+        rows, ties_only = _descending(number, table["score"].to_numpy(), table["doc_id"])
     else:
         rows = np.argsort(number, kind="stable") if (np.diff(number) < 0).any() else None
     if rows is not None:
@@ -163,7 +186,7 @@ def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     rank = np.arange(1, table.height + 1, dtype=np.uint32)
     rank -= np.repeat(starts.astype(np.uint32), np.diff(np.append(starts, table.height)))
-    # Part by part, each of whole queries: a column made in one piece would have all others copied to lie beside it.
+    # In parts of whole queries: a column made in one piece would force polars to copy all the others.
     cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)).clip(max=len(starts) - 1))]
     parts = []
     for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
@@ -171,7 +194,7 @@ def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
         if rows is None:
             part = table[start:end]
         elif ties_only:
-            # Only documents change places: the other columns need no copy.
+            # Only documents are permuted: the other columns need no copy.
             part = table[start:end]
             part = part.with_columns(part["doc_id"].gather(rows[start:end] - start))
         else:
@@ -181,10 +204,10 @@ def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
     return pl.concat(parts, rechunk=False)
 
 
-def _falling(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None, bool]:
-    """The order of rows that puts queries together, scores falling, ties by falling id; None if they stand so.
+def _descending(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None, bool]:
+    """The order of rows with queries contiguous, scores descending and ties by descending id; None if already so.
 
-    And whether it only moves tied documents of a query.
+    The second value: whether it only permutes tied documents of a query.
     """
     step = np.diff(number)
     rows, ties_only = None, True
@@ -196,27 +219,27 @@ def _falling(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None,
         # Only tied rows are compared by id.
         tied = np.flatnonzero(as_above | np.append(as_above[1:], False))
         rows = np.arange(len(number), dtype=np.int32) if rows is None else rows
-        group = np.cumsum(~as_above[tied])
-        ids = pl.DataFrame({"group": group, "id": pick(doc, rows[tied]), "row": rows[tied]})
-        rows[tied] = ids.sort(["group", "id"], descending=[False, True])["row"].to_numpy()
+        block = np.cumsum(~as_above[tied])
+        ids = pl.DataFrame({"block": block, "id": pick(doc, rows[tied]), "row": rows[tied]})
+        rows[tied] = ids.sort(["block", "id"], descending=[False, True])["row"].to_numpy()
     return rows, ties_only
 
 
 def _query_numbers(query: pl.Series) -> Array:
-    """A number [N] for each row's query, growing in order of first appearance."""
+    """The number [N] of each row's query, in order of first appearance."""
     spell = query.rle_id().to_numpy().astype(np.int32)
     starts = np.flatnonzero(np.diff(spell, prepend=-1))
     names = query.gather(starts)
     if names.n_unique() == len(names):
         return spell
-    # A query whose rows stand apart: its later spells take the number of the first.
+    # The rows of a query are not contiguous: its later stretches take the number of the first.
     first = names.to_frame("name").with_row_index("place").select(pl.col("place").min().over("name"))
     numbers: Array = first["place"].to_numpy().astype(np.int32)[spell]
     return numbers
 
 
 def _rank_contradictions(table: pl.DataFrame, number: Array) -> int:
-    """Rows that a query's rank column puts before (or behind) the row above although their score is lower (higher)."""
+    """Number of rows whose rank and score, compared with the row above, contradict each other."""
     rank, score = table["rank"].fill_null(0).to_numpy(), table["score"].to_numpy()
     deeper, higher = rank[1:] > rank[:-1], score[1:] > score[:-1]
     wrong = (deeper & higher) | ((rank[1:] < rank[:-1]) & (score[1:] < score[:-1]))

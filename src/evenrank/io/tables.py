@@ -1,4 +1,4 @@
-"""Blocks of lines parsed into tables, with the line of the first mistake when there is one."""
+"""Parses blocks of lines into tables; errors have the line number."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from .errors import InputError, shown
+from .errors import InputError, quoted
 from .files import BOM, Block
+from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
 _PIECE = 1 << 20
@@ -21,9 +23,9 @@ _NUMBERS = (pl.Float64, pl.Int64)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of a line, in order: name and type. A name that starts with ``_`` is checked and dropped.
+    """The fields of a line, in order: name and type. A field whose name starts with ``_`` is checked and dropped.
 
-    A field named in ``lenient`` may hold what is not of its type: it is null then.
+    ``lenient``: fields that become null, instead of an error, if their value is not of their type.
     """
 
     what: str
@@ -41,10 +43,10 @@ class Layout:
 
 
 def parse_block(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl.DataFrame:
-    """A block of white-space-separated lines (spaces, tabs, or both) as a table with a ``line`` column.
+    """A block of lines, separated by spaces, tabs or both, as a table with a ``line`` column.
 
-    The usual file, one space or one tab between fields, takes a fast way; any other line takes a slower one that
-    gives the same table or says what is wrong with which line.
+    Files with exactly one space or one tab between fields are parsed by polars; all others by a slower parser that
+    returns the same table, or raises InputError with the line number.
     """
     table = _parse_regular(block, layout)
     if table is None:
@@ -61,7 +63,7 @@ def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
     if table is None and layout.lenient:
         loose = {name: pl.String if name in layout.lenient else kind for name, kind in layout.fields.items()}
         table = _read_csv(block, loose, separator)
-    # A null is an empty field: two separators in a row, or a short line.
+    # A null is an empty field (two separators in a row) or a short line.
     if table is None or table.height != block.lines or any(table.null_count().row(0)):
         return None
     table = table.with_columns(pl.col(name).cast(layout.fields[name], strict=False) for name in layout.lenient)
@@ -74,7 +76,7 @@ def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
 
 
 def csv_drops(data: bytes) -> bool:
-    """Whether polars' CSV reader would drop some of it: a carriage return at a field's end, a byte-order mark."""
+    """Whether polars' CSV reader would drop some bytes: a carriage return at a field's end, or a byte-order mark."""
     return b"\r" in data or data.startswith(BOM)
 
 
@@ -100,7 +102,7 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
     if bad.height:
         line, content = bad.row(0)[:2]
         count = len(re.split(r"[ \t]+", content.strip(" \t")))
-        raise InputError(path, f"{layout.expected()} of {layout.what}, found {count}: {shown(content)}", line=line)
+        raise InputError(path, f"{layout.expected()} of {layout.what}, found {count}: {quoted(content)}", line=line)
     columns: list[pl.Expr] = []
     for i, (name, kind) in enumerate(layout.fields.items()):
         column = pl.col(f"f{i}")
@@ -112,7 +114,7 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
             bad = parsed.filter(wrong)
             if bad.height:
                 noun = "a whole number" if kind is pl.Int64 else "a finite number"
-                found = shown(bad[f"f{i}"][0])
+                found = quoted(bad[f"f{i}"][0])
                 raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {found}", line=bad["line"][0])
             column = number
         columns.append(column.alias(name))
@@ -120,9 +122,9 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
 
 
 def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None:
-    """The row numbers of the first repeated combination of ``keys`` (text columns): (earlier, repeating), or None.
+    """The rows of the first repeated combination of ``keys`` (text columns), (earlier, repeated), or None.
 
-    Hashes first: exact comparison is only done for the rows whose hashes meet.
+    Only rows with equal hashes are compared exactly.
     """
     number = np.zeros(table.height, dtype=np.uint64)
     for seed, key in enumerate(keys):
@@ -140,18 +142,18 @@ def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None
     return int(earlier), int(repeat["row"])
 
 
-def pick(values: Picked, rows: np.ndarray[Any, Any]) -> Picked:
-    """``values[rows]`` of a long table or column for a few rows, all different.
+def pick(values: Picked, rows: Array) -> Picked:
+    """``values[rows]`` of a long table or column, for a few distinct rows.
 
-    By mask, then put in order: polars picks by number only after copying what lies in several pieces into one.
+    Selected by mask and then sorted: selecting by number would make polars first copy all chunks into one.
     """
     wanted = np.zeros(len(values), dtype=bool)
     wanted[rows] = True
     return values.filter(pl.Series(wanted))[np.searchsorted(np.sort(rows), rows)]
 
 
-def text_bytes(texts: pl.Series) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The UTF-8 bytes [B] of texts [N], and where each begins and the last one ends [N + 1]."""
+def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
+    """The UTF-8 bytes [B] of texts [N], and the offsets [N + 1] of each text's start and the last one's end."""
     import pyarrow as pa
 
     column = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
@@ -161,10 +163,9 @@ def text_bytes(texts: pl.Series) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
 
 
 class IdIndex:
-    """Where ids stand in a list of ids, found by 64-bit hash: millions a second, twelve bytes an id.
+    """The positions of ids in a list of ids, looked up by 64-bit hash: millions per second, twelve bytes per id.
 
-    That an unknown id among millions has the hash of a known one, and passes for it, is a matter of one list in
-    millions; two known ids of equal hash are the same matter.
+    Among millions of ids, the chance that two have the same hash, and are taken for one, is about one in a million.
     """
 
     def __init__(self, ids: Iterable[pl.Series]) -> None:
@@ -175,21 +176,21 @@ class IdIndex:
         self._slots = np.full(size, -1, dtype=np.int32)
         rows = np.arange(len(self._hashes), dtype=np.int32)
         slot = self._hashes & self._mask
-        # Of several ids for a slot one gets it; the others are searched for, unless they are that one again.
+        # One id gets each slot; other ids of that slot, unless they repeat it, are found by binary search.
         self._slots[slot[::-1]] = rows[::-1]
         others = rows[self._hashes != self._hashes[self._slots[slot]]]
         others = others[np.argsort(self._hashes[others], kind="stable")]
         self._others, self._other_hashes = others, self._hashes[others]
 
-    def places(self, ids: pl.Series) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """The first place [N] in the list of each of ``ids``, −1 where it is not in it."""
-        # In pieces: the numbers on the way take several times the memory of the result.
+    def places(self, ids: pl.Series) -> NDArray[np.int32]:
+        """The first position [N] in the list of each of ``ids``, −1 for ids that are not in it."""
+        # In pieces: intermediate arrays take several times the memory of the result.
         pieces = [self._places(ids[start : start + _PIECE]) for start in range(0, len(ids), _PIECE)]
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
 
-    def _places(self, ids: pl.Series) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _places(self, ids: pl.Series) -> NDArray[np.int32]:
         hashes = ids.hash().to_numpy()
-        place: np.ndarray[Any, np.dtype[np.int32]] = self._slots[hashes & self._mask]
+        place: NDArray[np.int32] = self._slots[hashes & self._mask]
         if not len(self._hashes):
             return place
         rows = np.flatnonzero((place >= 0) & (self._hashes[place] != hashes))

@@ -7,14 +7,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from . import irds
 from .convert import text_table
-from .errors import InputError, shown
+from .errors import InputError, quoted
 from .files import Block, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
 from .folders import files_of
 from .tables import IdIndex, csv_drops, first_repeat, lines_of
@@ -23,7 +23,7 @@ _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
 _PARQUET_MAGIC = b"PAR1"
 _LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
-# White space as polars has it (Unicode's), for lines that are blank.
+# White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
@@ -31,33 +31,33 @@ _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
     """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
 
-    TSV (id, tab, text), JSONL or Parquet (plain or gzip; told by content, not by name), a folder of such files or a
-    pattern (``shards/*.tsv``), in the order of their names, or ``irds:NAME``. A JSONL or Parquet ``title`` stands
-    before its text. Memory stays at a batch, plus eight bytes a document for ``unique``: after the last batch an id
-    that stands twice raises InputError. So does, with its line, a line that is no document.
+    TSV (id, tab, text), JSONL or Parquet (plain or gzip; detected by content, not by name), a folder of such files or a
+    pattern (``shards/*.tsv``), sorted by name, or ``irds:NAME``. A JSONL or Parquet ``title`` is put before its text.
+    Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
+    last batch. Raises InputError, with the line number, for a line that is not a document.
     """
     yield from _scan(path, "doc_id", unique)
 
 
 def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """All queries of a file in one of the forms of :func:`scan_collection`: ``query_id`` and ``text``."""
+    """All queries of a file in one of the formats of :func:`scan_collection`: ``query_id`` and ``text``."""
     return pl.concat(list(_scan(path, "query_id", True)))
 
 
 def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
-    """The documents of a collection that ``ids`` names: ``doc_id`` and ``text``, in the collection's order."""
+    """The documents of a collection named by ``ids``: ``doc_id`` and ``text``, in the collection's order."""
     return pl.concat(list(scan_texts(path, [ids])))
 
 
-def as_collection(given: Any, what: str = "`collection`") -> str | os.PathLike[str] | pl.DataFrame:
-    """A path as it is; ``{id: text}``, a frame or records as a table with ``doc_id`` and ``text``.
+def as_collection(given: object, what: str = "`collection`") -> str | os.PathLike[str] | pl.DataFrame:
+    """A path unchanged; ``{id: text}``, a frame or records as a table with ``doc_id`` and ``text``.
 
-    Raises EvenrankError, which begins with ``what``, for anything else.
+    Raises EvenrankError, starting with ``what``, for anything else.
     """
     return given if isinstance(given, str | os.PathLike) else text_table(given, what)
 
 
-def as_batches(given: Any, what: str = "`collection`") -> Iterator[pl.DataFrame]:
+def as_batches(given: object, what: str = "`collection`") -> Iterator[pl.DataFrame]:
     """The documents of a collection (see :func:`as_collection`), or of an iterable of frames, in batches."""
     if isinstance(given, str | os.PathLike):
         return scan_collection(given)
@@ -66,21 +66,21 @@ def as_batches(given: Any, what: str = "`collection`") -> Iterator[pl.DataFrame]
         first = next(whole, None)
         if first is None or isinstance(first, pl.DataFrame):
             return (text_table(frame, what) for frame in ([] if first is None else itertools.chain([first], whole)))
-        # A frame of pandas is iterable too; an iterator has lost its first.
+        # A pandas frame is iterable too; an iterator needs its first item back.
         given = itertools.chain([first], whole) if whole is given else given
     return iter([text_table(given, what)])
 
 
-def as_queries(given: Any, what: str = "`queries`") -> pl.DataFrame:
+def as_queries(given: object, what: str = "`queries`") -> pl.DataFrame:
     """Queries, ``query_id`` and ``text``, from a path, ``{id: text}``, a frame or records.
 
-    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that cannot be used.
+    Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that cannot be used.
     """
     return read_queries(given) if isinstance(given, str | os.PathLike) else text_table(given, what, "query_id")
 
 
 def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
-    """The documents of a collection that ``ids`` name, in batches, so that not all texts are held at once."""
+    """The documents of a collection named by ``ids``, in batches, so that memory does not have to hold all texts."""
     if irds.is_identifier(path):
         yield irds.texts(os.fspath(path), pl.concat(ids))
         return
@@ -90,7 +90,7 @@ def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterat
 
 
 def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
-    hashes: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    hashes: list[NDArray[np.uint64]] = []
     rows = 0
     for batch in _batches(path, id_column):
         rows += batch.height
@@ -99,7 +99,7 @@ def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterato
         if batch.height:
             yield batch
     if not rows:
-        raise InputError(path, "the file holds no text")
+        raise InputError(path, "the file contains no texts")
     if unique:
         met = np.concatenate(hashes)
         met.sort()
@@ -109,7 +109,7 @@ def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterato
 
 
 def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Series) -> None:
-    """Raises InputError for the first repeated id; equal hashes of different ids are no repeat."""
+    """Raises InputError for the first repeated id, if any: different ids can have equal hashes."""
     suspects = pl.concat(
         [
             batch.with_row_index("row")
@@ -124,15 +124,15 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
         first, again = (suspects.row(row, named=True) for row in repeat)
         lines = _lines_with(path, again[id_column])
         if len(lines) > 1:
-            message = f"the id {shown(again[id_column])} stands twice (first in line {lines[0]})"
+            message = f"the id {quoted(again[id_column])} appears twice (first in line {lines[0]})"
             raise InputError(path, message, line=lines[1])
         raise InputError(
-            path, f"the id {shown(again[id_column])} stands twice: texts {first['row'] + 1} and {again['row'] + 1}"
+            path, f"the id {quoted(again[id_column])} appears twice: texts {first['row'] + 1} and {again['row'] + 1}"
         )
 
 
 def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
-    """The lines of a text file whose id is ``wanted``; none for what has no lines, and for several files."""
+    """The line numbers of a text file with the id ``wanted``; none for other formats and for several files."""
     if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or _is_parquet(path):
         return []
     found = []
@@ -162,14 +162,14 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFr
 def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """The batches of one file; ``span``: between two places (bytes, of Parquet row groups) only."""
+    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
     refuse_pipe(path)
     if _is_parquet(path):
         yield from _parquet_batches(path, id_column, span)
         return
     parse = None
     if span is not None and span[0]:
-        # A part of a file is of the form that its beginning says.
+        # The format of a part is that of the start of its file.
         parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
     lines = 0
     first = True
@@ -178,11 +178,11 @@ def file_batches(
         if parse is None and not block.data.decode().strip(_WHITE):
             continue
         parse = parse or _parser(block)
-        # Names of columns stand in the first line that is not blank.
+        # A header can only be the first line that is not blank.
         yield parse(path, block, id_column, first and (span is None or span[0] == 0))
         first = False
     if lines == 1 and parse is _parse_tsv and _LONE_CR.search(block.data):
-        raise InputError(path, "expected lines that end in a line feed, found carriage returns alone", line=1)
+        raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
 
 
 def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
@@ -200,16 +200,16 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first
         table = pl.read_csv(
             block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
         )
-        # Polars takes a line without a tab for an id with an empty text: count the tabs.
+        # polars reads a line without a tab as an id with an empty text, so tabs are counted.
         if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
             if first:
                 table = table[_header_rows(table) :]
-            # A line of white space alone is no document, whatever stands beside it.
+            # A line of white space only is not a document.
             if not (table[id_column].str.strip_chars() == "").any():
                 return table
     except pl.exceptions.PolarsError:
         pass
-    # A tab inside a text, a blank line or a mistake: the slower way, which can tell them apart.
+    # A tab in a text, a blank line or an error: the slower parser distinguishes them.
     lines = lines_of(block).with_columns(
         pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"])
     )
@@ -219,7 +219,7 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first
         line, found = bad.row(0)[:2]
         raise InputError(
             path,
-            f"expected an id, a tab and a text, found {shown(found)} and no tab"
+            f"expected an id, a tab and a text, found {quoted(found)} and no tab"
             if found
             else "expected an id before the tab, found none",
             line=line,
@@ -229,7 +229,7 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first
 
 
 def _header_rows(table: pl.DataFrame) -> int:
-    """1 where the first row names columns instead of holding a text."""
+    """1 if the first row is a header, otherwise 0."""
     if not table.height:
         return 0
     first, text = table.row(0)
@@ -246,11 +246,11 @@ def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, fir
                 "".join(_json_row(json.loads(content))).encode()
             except UnicodeEncodeError:
                 raise InputError(
-                    path, f"expected Unicode, found half a surrogate pair: {shown(content)}", line=line
+                    path, f"expected Unicode, found half a surrogate pair: {quoted(content)}", line=line
                 ) from None
             except (ValueError, RecursionError) as error:
                 reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
-                raise InputError(path, f"{reason}, found {shown(content)}", line=line) from None
+                raise InputError(path, f"{reason}, found {quoted(content)}", line=line) from None
         raise
 
 
@@ -258,15 +258,15 @@ class _FieldError(ValueError):
     pass
 
 
-def _json_row(value: Any) -> tuple[str, str]:
+def _json_row(value: object) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise _FieldError("expected a JSON object")
     row_id = next((value[name] for name in _IDS if name in value), None)
     text = next((value[name] for name in _TEXTS if name in value), None)
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
-        raise _FieldError(f"expected a text or a whole number under one of {', '.join(_IDS)}")
+        raise _FieldError(f"expected a string or an integer under one of {', '.join(_IDS)}")
     if not isinstance(text, str):
-        raise _FieldError(f"expected a text under one of {', '.join(_TEXTS)}")
+        raise _FieldError(f"expected a string under one of {', '.join(_TEXTS)}")
     title = value.get("title")
     return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
 

@@ -1,40 +1,34 @@
-"""Arrays in, figures out, without PyTorch: bias, utility, ties, statistics, and the ir_measures provider.
+"""Arrays in, figures out, without PyTorch: bias, utility, ties, statistics, and a provider for ir_measures.
 
-Importing this package makes our measures known to ir_measures.
+Importing this package makes our measures known to ir_measures' parser.
 """
 
 from .background import BACKGROUND_DEPTH, Background
-from .evaluate import DELTA, MISSING_LIMIT, Evaluation, Lacking, Missing
-from .lists import RankedLists
-from .neutrality import ranker_agnostic_fairr, ranker_agnostic_nfairr
-from .pairwise import delta_aprf, nprf, pairwise_wins, prf
-from .provider import add_measure, set_scores, using_scores
+from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
+from .evaluate import Evaluation
+from .ir_provider import provider
+from .joined import JoinedRun
+from .missing import MISSING_LIMIT, Lacking, Missing
+from .neutrality import FaiRR, NeutralityMeasure, NFaiRR, ranker_agnostic_fairr, ranker_agnostic_nfairr
+from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta_aprf, nprf, prf
+from .rank_bias import AbsARaB, AbsoluteMeanARaB, ARaB, RaB, RankBiasMeasure
+from .ranked_lists import RankedLists
 from .registry import (
-    APRF,
-    BIAS_MEASURES,
-    CUTOFF,
-    AbsARaB,
-    AbsoluteDeltaAPRF,
-    AbsoluteMeanARaB,
-    ARaB,
-    BiasMeasure,
-    DeltaAPRF,
-    FaiRR,
-    LinearMeasure,
-    NFaiRR,
-    RaB,
+    add_measure,
+    bias_measures,
     describe,
     is_bias,
     parse_measure,
     parse_measures,
+    resolve,
+    spelled,
 )
+from .wins import pairwise_wins
 
 __all__ = [
     "APRF",
     "BACKGROUND_DEPTH",
-    "BIAS_MEASURES",
     "CUTOFF",
-    "DELTA",
     "MISSING_LIMIT",
     "ARaB",
     "AbsARaB",
@@ -45,13 +39,20 @@ __all__ = [
     "DeltaAPRF",
     "Evaluation",
     "FaiRR",
+    "JoinedRun",
     "Lacking",
     "LinearMeasure",
     "Missing",
     "NFaiRR",
+    "NeutralityMeasure",
+    "PairwiseMeasure",
     "RaB",
+    "RankBiasMeasure",
     "RankedLists",
+    "RunMeasure",
+    "TieFigures",
     "add_measure",
+    "bias_measures",
     "delta_aprf",
     "describe",
     "is_bias",
@@ -60,8 +61,9 @@ __all__ = [
     "parse_measure",
     "parse_measures",
     "prf",
+    "provider",
     "ranker_agnostic_fairr",
     "ranker_agnostic_nfairr",
-    "set_scores",
-    "using_scores",
+    "resolve",
+    "spelled",
 ]

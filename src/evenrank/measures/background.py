@@ -1,4 +1,4 @@
-"""What NFaiRR is normalised by."""
+"""The documents that NFaiRR is normalised by."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from evenrank.io.errors import EvenrankError, shown
+from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
-
-from . import neutrality
-from .lists import Array
+from evenrank.io.types import Array
 
 BACKGROUND_DEPTH = 200
 _KEPT_DEPTH = 100
@@ -21,9 +19,9 @@ _KEPT_DEPTH = 100
 
 @dataclass(frozen=True)
 class Background:
-    """The documents against which NFaiRR is normalised: a run's first ``depth`` per query.
+    """The documents that NFaiRR is normalised by: the first ``depth`` of a run for each query.
 
-    ``neutrality`` [Q, depth] of them, ``lengths`` [Q] how many there are.
+    ``neutrality`` [Q, depth]: their neutrality; ``lengths`` [Q]: how many there are.
     """
 
     name: str
@@ -44,24 +42,36 @@ class Background:
         """The background documents: ``query_id`` and ``doc_id``."""
         return self.run.table.filter(pl.col("rank") <= self.depth).select("query_id", "doc_id")
 
-    def ideal(self, queries: pl.Series, cutoff: int) -> Array:
-        """IFaiRR@cutoff for each of ``queries``. Raises EvenrankError naming a query the background lacks."""
+    def rows(self, queries: pl.Series) -> Array:
+        """The row of each of ``queries``. Raises EvenrankError, which names the first that the background lacks."""
         same = queries.equals(self.queries)
-        place = np.arange(len(queries)) if same else IdIndex([self.queries]).places(queries)
-        if (place < 0).any():
-            lacking = queries.gather(np.flatnonzero(place < 0))
+        rows = np.arange(len(queries)) if same else IdIndex([self.queries]).places(queries)
+        if (rows < 0).any():
+            lacking = queries.gather(np.flatnonzero(rows < 0))
             raise EvenrankError(
-                f"{self.run.described}, the background, has no documents for the query {shown(lacking[0])}"
+                f"{self.run.described}, the background, has no documents for the query {quoted(lacking[0])}"
                 f" ({len(lacking)} of {len(queries)} queries are missing)"
             )
-        ordered = self._ordered if cutoff <= _KEPT_DEPTH else self._best(cutoff)
-        ideal: Array = neutrality.fairr(ordered, self.lengths, min(cutoff, ordered.shape[1]))[place]
-        return ideal
+        return rows
+
+    def most_neutral(self, depth: int) -> Array:
+        """The ``depth`` largest neutralities of each query in falling order [Q, ≥ min(depth, D)]; −1 past the end."""
+        return self._most_neutral if depth <= _KEPT_DEPTH else ideal_order(self.neutrality, self.lengths, depth)
 
     @functools.cached_property
-    def _ordered(self) -> Array:
+    def _most_neutral(self) -> Array:
         # Sorted once for all the usual cutoffs.
-        return self._best(_KEPT_DEPTH)
+        return ideal_order(self.neutrality, self.lengths, _KEPT_DEPTH)
 
-    def _best(self, depth: int) -> Array:
-        return neutrality.ideal_order(self.neutrality, self.lengths, depth)
+
+def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
+    """The ``depth`` largest of the neutralities [Q, D] of each list, falling [Q, ≤ depth]; −1 past its end.
+
+    ``lengths`` [Q]: how many of the D columns are documents.
+    """
+    depth = min(depth, background.shape[1])
+    # Places without a document come last: no neutrality is below 0.
+    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
+    if depth < background.shape[1]:
+        falling = np.partition(falling, depth, axis=1)[:, :depth]
+    return -np.sort(falling, axis=1)

@@ -1,10 +1,16 @@
-"""Fairness of exposure to neutral documents: FaiRR and NFaiRR."""
+"""Fairness of exposure to neutral documents (FaiRR, NFaiRR)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .lists import Array
+from evenrank.io.errors import EvenrankError
+from evenrank.io.types import Array
+
+from .background import Background, ideal_order
+from .base import Better, LinearMeasure
+from .joined import JoinedRun
+from .lazy import Column
 
 
 def discount_weights(lengths: Array, cutoff: int) -> Array:
@@ -22,21 +28,8 @@ def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
     return np.where(lengths > 0, (weights * neutrality[:, :cutoff]).sum(axis=1), np.nan)
 
 
-def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
-    """The ``depth`` largest of the neutralities [Q, D] of each list, falling [Q, ≤ depth]; −1 past its end.
-
-    ``lengths`` [Q] says how many of the D columns are documents.
-    """
-    depth = min(depth, background.shape[1])
-    # Places without a document come last: no neutrality is below 0.
-    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
-    if depth < background.shape[1]:
-        falling = np.partition(falling, depth, axis=1)[:, :depth]
-    return -np.sort(falling, axis=1)
-
-
 def ideal_fairr(background: Array, lengths: Array, cutoff: int) -> Array:
-    """IFaiRR@cutoff [Q]: FaiRR of the background documents' neutralities [Q, D] sorted by falling neutrality.
+    """IFaiRR@cutoff [Q]: FaiRR of the background documents' neutralities [Q, D] sorted by descending neutrality.
 
     ``lengths`` [Q] says how many of the D columns are documents [RKS21, eq. 3].
     """
@@ -55,7 +48,7 @@ def nfairr(fairness: Array, ideal: Array) -> Array:
 
 
 def ranker_agnostic_fairr(neutrality: Array, cutoff: int) -> float:
-    """FaiRR@cutoff of a document set [D] any of which may stand at any rank: mean neutrality × Σ discounts.
+    """FaiRR@cutoff of a document set [D] any of which may be at any rank: mean neutrality × Σ discounts.
 
     The ranker-agnostic form of [RKS21]. Raises ValueError for an empty set.
 
@@ -68,10 +61,88 @@ def ranker_agnostic_fairr(neutrality: Array, cutoff: int) -> float:
 
 
 def ranker_agnostic_nfairr(neutrality: Array, cutoff: int) -> float:
-    """:func:`ranker_agnostic_fairr` over the FaiRR of the same documents [D] sorted by falling neutrality.
+    """:func:`ranker_agnostic_fairr` over the FaiRR of the same documents [D] sorted by descending neutrality.
 
-    What a random order of the set has on average, as a share of its most neutral order; NaN without a neutral document.
+    The mean over random orders of the set, as a share of its most neutral order; NaN without a neutral document.
     """
     depth = min(cutoff, len(neutrality))
     ideal = ideal_fairr(neutrality[None, :], np.array([len(neutrality)]), depth)
     return float(nfairr(np.array([ranker_agnostic_fairr(neutrality, depth)]), ideal)[0])
+
+
+class NeutralityMeasure(LinearMeasure):
+    """A measure of the neutrality of the first documents."""
+
+    better: Better = "higher"
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank."""
+        return discount_weights(lengths, depth)
+
+    def column(self, run: JoinedRun) -> Column:
+        """The documents' neutralities."""
+        return run.neutrality
+
+
+class _FaiRR(NeutralityMeasure):
+    """
+    Fairness of exposure to neutral documents: Σ_{i ≤ cutoff} neutrality(d_i)/log2(1 + i) [RKS21, eq. 2].
+
+    Its size depends on the query's candidates; NFaiRR can be compared.
+
+    When it misleads: a document without any group word is as neutral as one that speaks of all groups equally, and so
+    is one with no more group words than the threshold (1). A ranking of irrelevant neutral documents has the best
+    value.
+
+    Worked example: neutralities 1, 0 and 1/2: 1/log2(2) + 0 + (1/2)/log2(4) = 1 + 0 + 1/4.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.neutrality import fairr
+    >>> fairr(np.array([[1.0, 0.0, 0.5]]), np.array([3]), 3).tolist()
+    [1.25]
+    """
+
+    __name__ = NAME = "FaiRR"
+    PRETTY_NAME = "Fairness of Retrieval Results"
+    meaning = "How neutral the first ranks are, the very first weighing most."
+
+
+class _NFaiRR(NeutralityMeasure):
+    """
+    FaiRR over that of the background documents sorted by descending neutrality [RKS21, eq. 4]: 1 is the most neutral
+    ranking of the background. Undefined where the background has no neutral document; above 1 where a run contains
+    documents from outside the background.
+
+    When it misleads: its size depends on the background, so values from two papers with different backgrounds cannot be
+    compared. The reference ``neutral-first`` has 1.0 and may be useless as a ranking. Neutral wording is not fairness:
+    of two ideal neutral lists, one may still be about men only.
+
+    Worked example: neutralities 1, 0 and 1/2 in the run's order, the same three documents as background. FaiRR is 5/4;
+    the best order, 1, 1/2, 0, has 1 + (1/2)/log2(3) = 1.3155.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr
+    >>> three, length = np.array([[1.0, 0.0, 0.5]]), np.array([3])
+    >>> nfairr(fairr(three, length, 3), ideal_fairr(three, length, 3)).round(4).tolist()
+    [0.9502]
+    """
+
+    __name__ = NAME = "NFaiRR"
+    PRETTY_NAME = "Normalised Fairness of Retrieval Results"
+    needs_background = True
+    meaning = "How neutral the first ranks are, relative to the most neutral order of the same candidates."
+
+    def scale(self, run: JoinedRun) -> Array:
+        """1 / IFaiRR [Q] of each query. Raises EvenrankError without a background, or if it lacks a query."""
+        if run.background is None:
+            raise EvenrankError("NFaiRR needs a background run")
+        return nfairr(super().scale(run), self._ideal(run.background)[run.background.rows(run.queries)])
+
+    def _ideal(self, background: Background) -> Array:
+        """IFaiRR of each of the background's queries."""
+        ordered = background.most_neutral(self["cutoff"])
+        return fairr(ordered, background.lengths, min(self["cutoff"], ordered.shape[1]))
+
+
+FaiRR, NFaiRR = _FaiRR(), _NFaiRR()
+MEASURES = (FaiRR, NFaiRR)

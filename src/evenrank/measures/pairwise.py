@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
+from ir_measures.measures import ParamInfo
 
-from .lists import Array, RankedLists
+from evenrank.groups.formulas import MAGNITUDES
+from evenrank.groups.table import REST
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.types import Array
 
+from . import statistics
+from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
+from .joined import JoinedRun
+from .wins import Wins, break_ties, pairwise_wins
 
-@dataclass(frozen=True)
-class Wins:
-    """How often each clicked document wins against its list's documents that are not clicked.
-
-    Each array is [H], one entry a clicked document: ``query``; ``strict``: documents that score lower; ``tied``:
-    documents that score the same; ``others``: all of the list that are not clicked; ``score``: its own.
-    """
-
-    query: Array
-    strict: Array
-    tied: Array
-    others: Array
-    score: Array
-
-
-def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
-    """Wins of the clicked documents, given by their rising places [H] in the lists' flat arrays."""
-    query = lists.query_of(clicked)
-    first_click = np.searchsorted(clicked, lists.offsets[:-1])
-    clicks = np.diff(np.append(first_click, len(clicked)))[query]
-    start, size = lists.tie_of(clicked)
-    # Clicked documents ahead of each tie group, and within it.
-    ahead = np.searchsorted(clicked, start) - first_click[query]
-    within = np.searchsorted(clicked, start + size) - first_click[query] - ahead
-    below = lists.offsets[query + 1] - start - size - (clicks - ahead - within)
-    return Wins(
-        query,
-        below.astype(np.float64),
-        (size - within).astype(np.float64),
-        (lists.lengths[query] - clicks).astype(np.float64),
-        lists.scores[clicked],
-    )
-
-
-def break_ties(wins: Wins, group: Array, rng: np.random.Generator) -> Wins:
-    """The wins in one random order of tied documents; ``group`` [H]: each clicked document's tie group, rising."""
-    _, group, clicked = np.unique(group, return_inverse=True, return_counts=True)
-    size = wins.tied + clicked[group]
-    # Distinct random places for a tie's clicked documents; those behind them that are not clicked are beaten.
-    place = np.zeros(len(group))
-    left = np.arange(len(group))
-    while len(left):
-        place[left] = np.floor(rng.random(len(left)) * size[left])
-        order = np.lexsort((place, group))
-        again = np.zeros(len(group), dtype=bool)
-        again[order[1:]] = (group[order[1:]] == group[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
-        left = np.flatnonzero(again)
-    order = np.lexsort((place, group))
-    last = np.searchsorted(group, group, side="right") - 1
-    clicked_behind = np.empty(len(group))
-    clicked_behind[order] = last[order] - np.arange(len(group))
-    beaten = size - 1 - place - clicked_behind
-    return Wins(wins.query, wins.strict + beaten, np.zeros_like(wins.tied), wins.others, wins.score)
+_SIDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
+_REL = ParamInfo(dtype=int, default=1, desc="smallest grade that counts as clicked")
+Poles = tuple[str, str]
 
 
 def prf(wins: Wins, in_group: Array, queries: int, *, tie_weight: float = 1.0) -> Array:
@@ -88,14 +47,182 @@ def _mean_share(wins: Wins, in_group: Array, queries: int, won: Array) -> Array:
     return share
 
 
-def tied_pair_share(wins: Wins) -> float:
-    """Share of all (clicked, not clicked) pairs that are tied; NaN without a pair."""
-    pairs = wins.others.sum()
-    return float(wins.tied.sum() / pairs) if pairs else float("nan")
-
-
 def delta_aprf(first: Array, second: Array) -> float:
     """ΔA-PRF = mean of the first pole's PRF − mean of the second's, each over the queries that have it; NaN if none."""
     if np.isnan(first).all() or np.isnan(second).all():
         return float("nan")
     return float(np.nanmean(first) - np.nanmean(second))
+
+
+class PairwiseMeasure(BiasMeasure):
+    """A measure of the pairs of a clicked document and one that is not, over whole lists."""
+
+    needs_qrels = True
+
+    def _prf(self, run: JoinedRun, poles: Poles | None, side: int, tie_weight: float = 1.0) -> Array:
+        """PRF [Q] of the clicked documents of one side."""
+        wins, rows = run.wins(self["rel"])
+        chosen = run.sides(rows, self["magnitude"], poles) == side
+        return prf(wins, chosen, len(run.queries), tie_weight=tie_weight)
+
+
+class _APRF(PairwiseMeasure):
+    """
+    Pairwise ranking fairness of one group: the share of pairs of a clicked document of the group and a document that
+    is not clicked in which the clicked one scores at least as high, averaged over queries [BEU19; IBBR, eq. 2].
+
+    Ties count as wins, so a constant scorer gets 1: look at the tie mean beside it.
+
+    When it misleads: it is a measure of effectiveness for one group, and says nothing alone: compare the two groups'.
+    It looks at pairs within one list, so a group whose relevant documents the first stage never found is not missed.
+
+    Worked example: scores 3, 2, 1, 0; the first and the third document are clicked and of the group. The first beats
+    both others, the third one of two: 3 of 4 pairs.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import RankedLists, pairwise_wins, prf
+    >>> lists = RankedLists(np.array([0, 4]), np.array([3.0, 2.0, 1.0, 0.0]))
+    >>> prf(pairwise_wins(lists, np.array([0, 2])), np.array([True, True]), 1).tolist()
+    [0.75]
+    """
+
+    __name__ = NAME = "APRF"
+    PRETTY_NAME = "Average Pairwise Ranking Fairness"
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
+        "group": ParamInfo(dtype=str, required=True, desc="group of the clicked documents"),
+        "magnitude": _SIDE,
+        "rel": _REL,
+    }
+    better: Better = "higher"
+    meaning = "How often a relevant passage of the group beats a passage that is not relevant."
+
+    def values(self, run: JoinedRun) -> Array:
+        """PRF [Q] of the group."""
+        return self._of_group(run)
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The exact expectation [Q] of PRF: a tie counts a half, and so does every pair in a random order."""
+        value = self._of_group(run, 0.5)
+        return _as_random(value) if random else value
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """PRF [Q] with all ties lost, and with all ties won."""
+        return self._of_group(run, 0.0), self._of_group(run, 1.0)
+
+    def _of_group(self, run: JoinedRun, tie_weight: float = 1.0) -> Array:
+        group, groups = self["group"], run.required_table.groups
+        if group not in groups:
+            raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(groups)}")
+        other = groups[1 - groups.index(group)] if len(groups) == 2 else REST
+        return self._prf(run, (group, other), 1, tie_weight)
+
+
+class _DeltaAPRF(PairwiseMeasure):
+    """
+    ΔA-PRF: the mean PRF of the first pole minus that of the second, signed [IBBR, §4.3]. 0: clicked documents of both
+    groups win equally often.
+
+    When it misleads: a ranker that ranks both groups equally badly has 0. The two means are over different queries,
+    those with a clicked document of each group, so a difference can come from the queries rather than from the ranker.
+    A tie counts as a win: many ties push both to 1 and the difference to 0.
+
+    Worked example: the list of APRF, the first document of the first pole, the third of the second: 2/2 − 1/2.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import RankedLists, delta_aprf, pairwise_wins, prf
+    >>> wins = pairwise_wins(RankedLists(np.array([0, 4]), np.array([3.0, 2.0, 1.0, 0.0])), np.array([0, 2]))
+    >>> delta_aprf(prf(wins, np.array([True, False]), 1), prf(wins, np.array([False, True]), 1))
+    0.5
+    """
+
+    __name__ = NAME = "DeltaAPRF"
+    PRETTY_NAME = "Difference of Average Pairwise Ranking Fairness"
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"magnitude": _SIDE, "rel": _REL, "poles": POLES}
+    whole_run = True
+    part_count = 2
+    signed = True
+    meaning = "How much more often relevant passages of one group beat others than those of the other group do."
+
+    def parts(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, ...]:
+        """PRF [Q] of the first pole and of the second; ``random``: a half where defined."""
+        first, second = self._of_poles(run)
+        return (_as_random(first), _as_random(second)) if random else (first, second)
+
+    def per_query(self, parts: Sequence[Array]) -> Array:
+        """The first pole's PRF minus the second's."""
+        return parts[0] - parts[1]
+
+    def values(self, run: JoinedRun) -> Array:
+        """The first pole's PRF minus the second's [Q], for queries with a clicked document of both."""
+        return self.per_query(self._of_poles(run))
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The exact expectation [Q] of the difference: a tie counts a half, and so does any pair in a random order."""
+        first, second = self._of_poles(run, (0.5, 0.5))
+        return _as_random(first) - _as_random(second) if random else first - second
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The difference [Q] with all ties won by the second pole, and by the first."""
+        return self.per_query(self._of_poles(run, (0.0, 1.0))), self.per_query(self._of_poles(run, (1.0, 0.0)))
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """Mean and range of the difference of means, which is no mean of the queries' differences."""
+        low, middle, high = (
+            delta_aprf(*self._of_poles(run, weights)) for weights in ((0.0, 1.0), (0.5, 0.5), (1.0, 0.0))
+        )
+        return TieFigures(None, None, None) if np.isnan(middle) else TieFigures(None, middle, (low, high))
+
+    def drawn_parts(self, run: JoinedRun, *, random: bool = False) -> list[tuple[Array, Array]]:
+        """PRF [Q] of both poles in each of 200 random orders of tied documents (``random``: of all candidates)."""
+        wins, rows = run.wins(self["rel"])
+        lists = run.lists.all_tied() if random else run.lists
+        if random:
+            wins = pairwise_wins(lists, rows)
+        sides = run.sides(rows, self["magnitude"], self.poles)
+        rng = np.random.default_rng(run.seed)
+        drawn = (break_ties(wins, lists.tie_of(rows)[0], rng) for _ in range(TIE_DRAWS if wins.tied.any() else 1))
+        queries = len(run.queries)
+        return [(prf(one, sides == 1, queries), prf(one, sides == -1, queries)) for one in drawn]
+
+    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """ΔA-PRF in each of 200 random orders of tied documents (``random``: of all candidates)."""
+        return np.array([delta_aprf(*parts) for parts in self.drawn_parts(run, random=random)])
+
+    def permutation_p(self, parts: Sequence[Array], seed: int) -> float | None:
+        """By permuting the poles: under the null hypothesis a query's change of PRF does not depend on its group."""
+        first, second = (part[:, 0] - part[:, 1] for part in parts)
+        return statistics.permuted_group_p(first, second, seed)
+
+    def _of_poles(self, run: JoinedRun, tie_weights: tuple[float, float] = (1.0, 1.0)) -> tuple[Array, Array]:
+        """PRF [Q] of the first and of the second pole, with the weight of a tie in each."""
+        return self._prf(run, self.poles, 1, tie_weights[0]), self._prf(run, self.poles, -1, tie_weights[1])
+
+
+class _AbsoluteDeltaAPRF(AbsoluteFigure, _DeltaAPRF):
+    """
+    |ΔA-PRF| as published [IBBR, §4.3], written ``|DeltaAPRF|``. Tests are on the signed value.
+
+    When it misleads: as DeltaAPRF; and it hides which group loses. A mitigation that turns a lean of 0.1 into one of
+    −0.1 shows as no change.
+
+    Worked example: the two poles' PRF 1/2 and 1 differ by −1/2; written without its sign.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import delta_aprf
+    >>> abs(delta_aprf(np.array([0.5]), np.array([1.0])))
+    0.5
+    """
+
+    __name__ = NAME = "|DeltaAPRF|"
+    SPELLED = "AbsoluteDeltaAPRF"
+    PRETTY_NAME = "Absolute Difference of Average Pairwise Ranking Fairness"
+    meaning = "The size of the difference between the groups' average pairwise ranking fairness."
+
+
+def _as_random(value: Array) -> Array:
+    """In a random order a clicked document wins half of its pairs."""
+    return np.where(np.isnan(value), value, 0.5)
+
+
+APRF, DeltaAPRF, AbsoluteDeltaAPRF = _APRF(), _DeltaAPRF(), _AbsoluteDeltaAPRF()
+MEASURES = (APRF, DeltaAPRF, AbsoluteDeltaAPRF)

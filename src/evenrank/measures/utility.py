@@ -1,115 +1,100 @@
-"""Effectiveness, equal to what ir_measures gives, from the judged documents alone.
+"""Effectiveness, equal to what ir_measures computes, from the judged documents alone.
 
-A run's documents without a positive grade add nothing to any of these measures, so only the *hits* (documents of the
-run with a positive grade) are looked at. Where documents are tied, the expectation over their orders has a closed
-form for each measure here [McSherry & Najork, ECIR 2008]; that of ERR is our own.
+Documents without a positive grade add nothing to these measures, so only the *hits* (documents of the run with a
+positive grade) are looked at. The expectations over orders of tied documents are closed forms
+[McSherry & Najork, ECIR 2008]; that of ERR is our own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
+import polars as pl
+from ir_measures import Measure
 
 from evenrank.io.errors import EvenrankError
+from evenrank.io.types import Array
 
-from .lists import Array, RankedLists
+from .base import RunMeasure
+from .hits import Hits, number_within
+from .joined import JoinedRun
+from .tie_blocks import TieBlocks, chance_of_none, ln_choose, reach
 
 
-@dataclass(frozen=True)
-class Hits:
-    """The documents with a positive grade that Q judged queries' lists hold, by query and rank.
+class UtilityMeasure(RunMeasure):
+    """How one of ir_measures' measures is computed here.
 
-    ``query``, ``rank`` (from 1), ``grade`` [H]; ``before`` [H]: documents ahead of the hit's tie group; ``size`` [H]:
-    documents in it. ``ideal_query``, ``ideal_grade`` [I]: all positive grades of the judgements, falling per query.
+    Its values are over the judged queries [J]: those that the run lacks count 0, those whose order is undefined NaN.
     """
 
-    queries: int
-    query: Array
-    rank: Array
-    grade: Array
-    before: Array
-    size: Array
-    ideal_query: Array
-    ideal_grade: Array
+    needs_qrels = True
 
-    def at_least(self, relevance: int) -> Hits:
-        """Only the hits and judgements of at least this grade."""
-        if relevance <= 1:
-            return self
-        keep, ideal = self.grade >= relevance, self.ideal_grade >= relevance
-        return replace(
-            self,
-            query=self.query[keep],
-            rank=self.rank[keep],
-            grade=self.grade[keep],
-            before=self.before[keep],
-            size=self.size[keep],
-            ideal_query=self.ideal_query[ideal],
-            ideal_grade=self.ideal_grade[ideal],
-        )
-
-    def ties_broken(self, *, best: bool) -> Hits:
-        """The hits in the best (or worst) order of tied documents: high grades first (or last) in each tie group."""
-        order = np.lexsort((-self.grade if best else self.grade, self.before, self.query))
-        query, grade = self.query[order], self.grade[order]
-        before, size = self.before[order], self.size[order]
-        number = _number_within(query, before)
-        count = _count_within(query, before)
-        rank = before + number + 1 if best else before + size - count + number + 1
-        return replace(self, query=query, grade=grade, rank=rank, before=rank - 1, size=np.ones_like(rank))
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+        self.cutoff: int | None = measure.params.get("cutoff")
 
     @property
-    def relevant(self) -> Array:
-        """Relevant documents judged for each query [Q]."""
-        return np.bincount(self.ideal_query, minlength=self.queries)
+    def required_cutoff(self) -> int:
+        """The cutoff of a measure that needs one."""
+        assert self.cutoff is not None
+        return self.cutoff
 
-    def sum(self, values: Array, chosen: Array | None = None) -> Array:
-        """Per-query sums [Q] of values [H]."""
-        if chosen is not None:
-            return np.bincount(self.query[chosen], weights=values[chosen], minlength=self.queries)
-        return np.bincount(self.query, weights=values, minlength=self.queries)
-
-
-def find_hits(
-    lists: RankedLists, rows: Array, query: Array, grade: Array, ideal_query: Array, ideal_grade: Array, queries: int
-) -> Hits:
-    """Hits from the places ``rows`` [H] of graded documents in the lists, with judged-query numbers and grades."""
-    order = np.lexsort((rows, query))
-    rows, query, grade = rows[order], query[order], grade[order]
-    start, size = lists.tie_of(rows)
-    first = lists.offsets[lists.query_of(rows)]
-    ideal = np.lexsort((-ideal_grade, ideal_query))
-    return Hits(
-        queries,
-        query,
-        rows - first + 1,
-        grade,
-        start - first,
-        size,
-        ideal_query[ideal],
-        ideal_grade[ideal],
-    )
+    def queries(self, run: JoinedRun) -> pl.Series:
+        """The judged queries [J]."""
+        return run.judged
 
 
-def _starts_within(*keys: Array) -> Array:
-    new = np.ones(len(keys[0]), dtype=bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return np.flatnonzero(new)
+def decided(run: JoinedRun, values: Array) -> Array:
+    """Values [J] of utility, NaN for the queries whose order is undefined."""
+    if run.undecided is None or not run.undecided.any():
+        return values
+    unknown = run.queries.filter(pl.Series(run.undecided))
+    return np.where(run.judged.is_in(unknown.implode()).to_numpy(), np.nan, values)
 
 
-def _number_within(*keys: Array) -> Array:
-    """The number of each entry among neighbours with equal keys, from 0."""
-    starts = _starts_within(*keys)
-    number: Array = np.arange(len(keys[0])) - np.repeat(starts, np.diff(np.append(starts, len(keys[0]))))
-    return number
+class HitMeasure(UtilityMeasure):
+    """A measure of the hits alone: a subclass has its value and its expectation over ties.
 
+    ``graded``: grades count, rather than being relevant (at least ``rel``).
+    """
 
-def _count_within(*keys: Array) -> Array:
-    """How many neighbours with equal keys each entry has, itself included."""
-    starts = _starts_within(*keys)
-    sizes = np.diff(np.append(starts, len(keys[0])))
-    return np.repeat(sizes, sizes)
+    NAME: ClassVar[str]
+    graded = False
+    needs_cutoff = False
+
+    @classmethod
+    def covers(cls, measure: Measure) -> bool:
+        """Whether the parameters of ir_measures' measure are computed here."""
+        params = dict(measure.params)
+        cutoff = params.pop("cutoff", None)
+        relevance = 1 if cls.graded else params.pop("rel", 1)
+        return not params and relevance >= 1 and not (cls.needs_cutoff and cutoff is None)
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        raise NotImplementedError
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        raise NotImplementedError
+
+    def _chosen(self, hits: Hits) -> Hits:
+        return hits if self.graded else hits.at_least(self.measure.params.get("rel", 1))
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [J] of each query, in ir_measures' order of tied documents."""
+        return decided(run, self.value(self._chosen(run.hits)))
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The exact expectation [J] of each query's value over the orders of tied documents, or random orders."""
+        return decided(run, self.expectation(self._chosen(run.all_tied_hits if random else run.hits)))
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and the largest value [J] of each query over the orders of its tied documents."""
+        low, high = (decided(run, self.value(self._chosen(run.hits.ties_broken(best=best)))) for best in (False, True))
+        return low, high
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
@@ -117,45 +102,202 @@ def _ratio(numerator: Array, denominator: Array) -> Array:
     return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
 
 
-def precision(hits: Hits, cutoff: int) -> Array:
-    """P@cutoff [Q]: relevant documents among the first ``cutoff`` ranks / cutoff."""
-    return hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff) / cutoff
+class _Precision(HitMeasure):
+    """P@k: relevant documents in the first k ranks / k."""
+
+    NAME = "P"
+    needs_cutoff = True
+    meaning = "The share of passages within the cutoff that are relevant."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        cutoff = self.required_cutoff
+        return hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff) / cutoff
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        cutoff = self.required_cutoff
+        return hits.sum(reach(hits.before, hits.size, cutoff) / hits.size) / cutoff
 
 
-def recall(hits: Hits, cutoff: int) -> Array:
-    """R@cutoff [Q]: relevant documents among the first ``cutoff`` ranks / relevant documents judged."""
-    return _ratio(hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff), hits.relevant)
+class _Recall(HitMeasure):
+    """R@k: relevant documents in the first k ranks / relevant documents judged."""
+
+    NAME = "R"
+    needs_cutoff = True
+    meaning = "The share of all relevant passages that are ranked within the cutoff."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        cutoff = self.required_cutoff
+        return _ratio(hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff), hits.relevant)
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        cutoff = self.required_cutoff
+        return _ratio(hits.sum(reach(hits.before, hits.size, cutoff) / hits.size), hits.relevant)
 
 
-def success(hits: Hits, cutoff: int) -> Array:
-    """Success@cutoff [Q]: 1 where a relevant document stands among the first ``cutoff`` ranks."""
-    return (precision(hits, cutoff) > 0).astype(np.float64)
+class _Success(HitMeasure):
+    """Success@k: 1 if a relevant document is in the first k ranks, else 0."""
+
+    NAME = "Success"
+    needs_cutoff = True
+    meaning = "1 if a relevant passage is within the cutoff, otherwise 0."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        cutoff = self.required_cutoff
+        return (hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff) > 0).astype(np.float64)
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        cutoff = self.required_cutoff
+        blocks = TieBlocks.of(hits)
+        first = blocks.hits_before == 0
+        size, count = blocks.size[first], blocks.hits[first]
+        value = np.zeros(hits.queries)
+        value[blocks.query[first]] = 1 - chance_of_none(size, count, reach(blocks.before[first], size, cutoff))
+        return value
 
 
-def reciprocal_rank(hits: Hits, cutoff: int | None = None) -> Array:
-    """RR@cutoff [Q]: 1 / rank of the first relevant document, 0 where none stands in the first ``cutoff`` ranks."""
-    value = np.zeros(hits.queries)
-    chosen = hits.rank <= (cutoff or np.inf)
-    np.maximum.at(value, hits.query[chosen], 1 / hits.rank[chosen])
-    return value
+class _ReciprocalRank(HitMeasure):
+    """RR[@k]: 1 / rank of the first relevant document, 0 if the first k ranks have none."""
+
+    NAME = "RR"
+    meaning = "The reciprocal of the rank of the first relevant passage."
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [J] of each query, in ir_measures' order of tied documents."""
+        if self.cutoff is None:
+            return super().values(run)
+        # ir_measures takes RR with a cutoff from MS MARCO's program, which puts tied documents in ascending order of
+        # id, where all else has descending order; the figure must be theirs.
+        hits = replace(run.hits, rank=2 * run.hits.before + run.hits.size + 1 - run.hits.rank)
+        return decided(run, self.value(self._chosen(hits)))
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        value = np.zeros(hits.queries)
+        chosen = hits.rank <= (self.cutoff or np.inf)
+        np.maximum.at(value, hits.query[chosen], 1 / hits.rank[chosen])
+        return value
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        blocks = TieBlocks.of(hits)
+        first = blocks.hits_before == 0
+        query, before, size, count = (x[first] for x in (blocks.query, blocks.before, blocks.size, blocks.hits))
+        inside = np.minimum(reach(before, size, self.cutoff), size - count + 1)
+        block = np.repeat(np.arange(len(inside)), inside)
+        place = np.arange(len(block)) - np.repeat(np.cumsum(inside) - inside, inside)
+        # The first hit is at a place if none is before it and one of the rest is at it.
+        none_before = chance_of_none(size[block], count[block], place)
+        none_until = chance_of_none(size[block], count[block], place + 1)
+        value = (none_before - none_until) / (before[block] + place + 1)
+        return np.bincount(query[block], weights=value, minlength=hits.queries)
 
 
-def average_precision(hits: Hits, cutoff: int | None = None) -> Array:
-    """AP@cutoff [Q]: mean over the relevant documents judged of the precision at each one's rank, 0 if not reached."""
-    order = np.lexsort((hits.rank, hits.query))
-    query, rank = hits.query[order], hits.rank[order]
-    share = (_number_within(query) + 1) / rank
-    chosen = rank <= (cutoff or np.inf)
-    return _ratio(np.bincount(query[chosen], weights=share[chosen], minlength=hits.queries), hits.relevant)
+class _AveragePrecision(HitMeasure):
+    """AP[@k]: the mean over the relevant documents judged of the precision at its rank, 0 if not reached."""
+
+    NAME = "AP"
+    meaning = "The mean of the precision at the rank of each relevant passage."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        order = np.lexsort((hits.rank, hits.query))
+        query, rank = hits.query[order], hits.rank[order]
+        share = (number_within(query) + 1) / rank
+        chosen = rank <= (self.cutoff or np.inf)
+        return _ratio(np.bincount(query[chosen], weights=share[chosen], minlength=hits.queries), hits.relevant)
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        blocks = TieBlocks.of(hits)
+        inside = reach(blocks.before, blocks.size, self.cutoff)
+        deepest = int((blocks.before + blocks.size).max(initial=0))
+        harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, deepest + 1))))
+        # Σ over places i = 1 … reach of (c + 1 + (i − 1)(r − 1)/(g − 1)) / (s + i)
+        inverse = harmonic[blocks.before + inside] - harmonic[blocks.before]
+        slope = (blocks.hits - 1) / np.maximum(blocks.size - 1, 1)
+        total = (blocks.hits_before + 1) * inverse + slope * (inside - (blocks.before + 1) * inverse)
+        share = blocks.hits / blocks.size * total
+        return _ratio(np.bincount(blocks.query, weights=share, minlength=hits.queries), hits.relevant)
 
 
-def ndcg(hits: Hits, cutoff: int | None = None) -> Array:
-    """nDCG@cutoff [Q] with gain = grade and discount log2(1 + rank), as trec_eval."""
-    return _ratio(_dcg(hits.queries, hits.query, hits.rank, hits.grade, cutoff), _ideal_dcg(hits, cutoff))
+class _NDCG(HitMeasure):
+    """nDCG[@k] with gain = grade and discount log2(1 + rank), as trec_eval."""
+
+    NAME = "nDCG"
+    graded = True
+    meaning = "How high relevant passages rank, higher grades counting more; 1 is the best possible order."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        return _ratio(_dcg(hits.queries, hits.query, hits.rank, hits.grade, self.cutoff), _ideal_dcg(hits, self.cutoff))
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        deepest = int((hits.before + hits.size).max(initial=0))
+        discounts = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, deepest + 2)))))
+        inside = reach(hits.before, hits.size, self.cutoff)
+        gain = hits.grade * (discounts[hits.before + inside] - discounts[hits.before]) / hits.size
+        return _ratio(hits.sum(gain), _ideal_dcg(hits, self.cutoff))
+
+
+class _ERR(HitMeasure):
+    """ERR@k for grades 0 to 4, stopping probability (2^grade − 1)/16, as gdeval."""
+
+    NAME = "ERR"
+    graded = True
+    needs_cutoff = True
+    meaning = "The expected reciprocal rank at which a reader who stops at a relevant passage stops."
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        cutoff = self.required_cutoff
+        order = np.lexsort((hits.rank, hits.query))
+        query, rank, stop = hits.query[order], hits.rank[order], _stopping(hits.grade[order])
+        chosen = rank <= cutoff
+        value = _survival(query, stop) * stop / rank
+        return np.bincount(query[chosen], weights=value[chosen], minlength=hits.queries)
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents.
+
+        With f(i) the expected product of 1 − stop over i documents drawn from a tie block, its place i adds
+        (f(i − 1) − f(i)) / rank, times the chance of reaching the block.
+        """
+        blocks = TieBlocks.of(hits)
+        cutoff = min(self.required_cutoff, int((hits.before + hits.size).max(initial=1)))
+        stop = _stopping(hits.grade)
+        reached = _survival(hits.query, stop)[blocks.first] if len(blocks.first) else blocks.first.astype(float)
+        most = int(blocks.hits.max(initial=0))
+        # polynomial[u]: sum over u-subsets of a block's hits of the product of 1 − stop, by the usual recurrence.
+        padded = np.zeros((len(blocks.first), most))
+        lane = np.repeat(np.arange(len(blocks.first)), blocks.hits)
+        padded[lane, number_within(hits.query, hits.before) if len(lane) else lane] = 1 - stop
+        polynomial = np.zeros((len(blocks.first), most + 1))
+        polynomial[:, 0] = 1
+        for hit in range(most):
+            polynomial[:, 1:] += polynomial[:, :-1] * padded[:, hit, None]
+        places = np.arange(cutoff + 1)
+        drawn = np.minimum(places, reach(blocks.before, blocks.size, cutoff)[:, None])
+        survive = np.zeros(drawn.shape)
+        size, count = blocks.size[:, None], blocks.hits[:, None]
+        for u in range(most + 1):
+            possible = (u <= count) & (u <= drawn) & (drawn - u <= size - count)
+            d, c, s = np.where(possible, drawn, u), np.where(possible, count, u), np.where(possible, size, 2 * u)
+            # Hypergeometric chance of u hits among the drawn, over the number of u-subsets.
+            ln = ln_choose(s - c, d - u) - ln_choose(s, d)
+            survive += np.where(possible, np.exp(ln) * polynomial[:, [min(u, most)]], 0.0)
+        gain = ((survive[:, :-1] - survive[:, 1:]) / (blocks.before[:, None] + places[1:])).sum(axis=1)
+        return np.bincount(blocks.query, weights=reached * gain, minlength=hits.queries)
 
 
 def _ideal_dcg(hits: Hits, cutoff: int | None) -> Array:
-    rank = _number_within(hits.ideal_query) + 1 if len(hits.ideal_query) else hits.ideal_query
+    rank = number_within(hits.ideal_query) + 1 if len(hits.ideal_query) else hits.ideal_query
     return _dcg(hits.queries, hits.ideal_query, rank, hits.ideal_grade, cutoff)
 
 
@@ -164,18 +306,9 @@ def _dcg(queries: int, query: Array, rank: Array, grade: Array, cutoff: int | No
     return np.bincount(query, weights=gain, minlength=queries)
 
 
-def expected_reciprocal_rank(hits: Hits, cutoff: int) -> Array:
-    """ERR@cutoff [Q] for grades 0 to 4, stopping probability (2^grade − 1)/16, as gdeval."""
-    order = np.lexsort((hits.rank, hits.query))
-    query, rank, stop = hits.query[order], hits.rank[order], _stopping(hits.grade[order])
-    chosen = rank <= cutoff
-    value = _survival(query, stop) * stop / rank
-    return np.bincount(query[chosen], weights=value[chosen], minlength=hits.queries)
-
-
 def _stopping(grade: Array) -> Array:
     if grade.max(initial=0) > 4:
-        raise EvenrankError(f"ERR takes grades from 0 to 4; the qrels hold {grade.max()}")
+        raise EvenrankError(f"ERR takes grades from 0 to 4; the qrels contain {grade.max()}")
     return (2.0**grade - 1) / 16
 
 
@@ -183,139 +316,17 @@ def _survival(query: Array, stop: Array) -> Array:
     """The chance [H] of not having stopped before each hit: the product of 1 − stop over the query's earlier hits."""
     # A cumulative sum of logs over everything, minus its value where the query starts.
     logs = np.concatenate(([0.0], np.cumsum(np.log1p(-stop))))
-    starts = np.arange(len(query)) - _number_within(query) if len(query) else np.zeros(0, dtype=np.int64)
+    starts = np.arange(len(query)) - number_within(query) if len(query) else np.zeros(0, dtype=np.int64)
     chance: Array = np.exp(logs[:-1] - logs[starts])
     return chance
 
 
-# --- expectations over the orders of tied documents ------------------------------------------------------------------
+_MEASURES: dict[str, type[HitMeasure]] = {
+    kind.NAME: kind for kind in (_Precision, _Recall, _Success, _ReciprocalRank, _AveragePrecision, _NDCG, _ERR)
+}
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """The tie groups [G] that hold hits: query, documents before, size, hits within and hits before."""
-
-    query: Array
-    before: Array
-    size: Array
-    hits: Array
-    hits_before: Array
-    first: Array
-
-
-def _groups(hits: Hits) -> _Groups:
-    starts = _starts_within(hits.query, hits.before) if len(hits.query) else np.zeros(0, dtype=np.int64)
-    count = np.diff(np.append(starts, len(hits.query)))
-    earlier = _number_within(hits.query)[starts] if len(starts) else starts
-    return _Groups(hits.query[starts], hits.before[starts], hits.size[starts], count, earlier, starts)
-
-
-def _reach(before: Array, size: Array, cutoff: int | None) -> Array:
-    """How many documents of each tie group stand within the cutoff."""
-    return size if cutoff is None else np.clip(cutoff - before, 0, size)
-
-
-def expected_precision(hits: Hits, cutoff: int) -> Array:
-    """Expectation of :func:`precision` over the orders of tied documents."""
-    return hits.sum(_reach(hits.before, hits.size, cutoff) / hits.size) / cutoff
-
-
-def expected_recall(hits: Hits, cutoff: int) -> Array:
-    """Expectation of :func:`recall` over the orders of tied documents."""
-    return _ratio(hits.sum(_reach(hits.before, hits.size, cutoff) / hits.size), hits.relevant)
-
-
-def expected_ndcg(hits: Hits, cutoff: int | None = None) -> Array:
-    """Expectation of :func:`ndcg` over the orders of tied documents."""
-    deepest = int((hits.before + hits.size).max(initial=0))
-    discounts = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, deepest + 2)))))
-    reach = _reach(hits.before, hits.size, cutoff)
-    gain = hits.grade * (discounts[hits.before + reach] - discounts[hits.before]) / hits.size
-    return _ratio(hits.sum(gain), _ideal_dcg(hits, cutoff))
-
-
-def expected_success(hits: Hits, cutoff: int) -> Array:
-    """Expectation of :func:`success` over the orders of tied documents."""
-    groups = _groups(hits)
-    first = groups.hits_before == 0
-    size, count = groups.size[first], groups.hits[first]
-    value = np.zeros(hits.queries)
-    value[groups.query[first]] = 1 - _chance_of_none(size, count, _reach(groups.before[first], size, cutoff))
-    return value
-
-
-def _chance_of_none(size: Array, count: Array, drawn: Array) -> Array:
-    """The chance that ``drawn`` of ``size`` documents hold none of ``count`` marked ones."""
-    rest = size - drawn
-    possible = rest >= count
-    safe = np.where(possible, rest, count)
-    return np.where(possible, np.exp(_ln_choose(safe, count) - _ln_choose(size, count)), 0.0)
-
-
-def _ln_choose(n: Array, k: Array) -> Array:
-    # A table of ln n! does for lists of documents, and spares importing scipy.
-    factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, int(np.max(n, initial=0)) + 1)))))
-    result: Array = factorial[n] - factorial[k] - factorial[n - k]
-    return result
-
-
-def expected_rr(hits: Hits, cutoff: int | None = None) -> Array:
-    """Expectation of :func:`reciprocal_rank` over the orders of tied documents."""
-    groups = _groups(hits)
-    first = groups.hits_before == 0
-    query, before, size, count = (x[first] for x in (groups.query, groups.before, groups.size, groups.hits))
-    reach = np.minimum(_reach(before, size, cutoff), size - count + 1)
-    group = np.repeat(np.arange(len(reach)), reach)
-    place = np.arange(len(group)) - np.repeat(np.cumsum(reach) - reach, reach)
-    # The first hit stands at a place if none does before it and one of the rest does at it.
-    none_before = _chance_of_none(size[group], count[group], place)
-    none_until = _chance_of_none(size[group], count[group], place + 1)
-    value = (none_before - none_until) / (before[group] + place + 1)
-    return np.bincount(query[group], weights=value, minlength=hits.queries)
-
-
-def expected_ap(hits: Hits, cutoff: int | None = None) -> Array:
-    """Expectation of :func:`average_precision` over the orders of tied documents."""
-    groups = _groups(hits)
-    reach = _reach(groups.before, groups.size, cutoff)
-    deepest = int((groups.before + groups.size).max(initial=0))
-    harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, deepest + 1))))
-    # Σ over places i = 1 … reach of (c + 1 + (i − 1)(r − 1)/(g − 1)) / (s + i)
-    inverse = harmonic[groups.before + reach] - harmonic[groups.before]
-    slope = (groups.hits - 1) / np.maximum(groups.size - 1, 1)
-    total = (groups.hits_before + 1) * inverse + slope * (reach - (groups.before + 1) * inverse)
-    share = groups.hits / groups.size * total
-    return _ratio(np.bincount(groups.query, weights=share, minlength=hits.queries), hits.relevant)
-
-
-def expected_err(hits: Hits, cutoff: int) -> Array:
-    """Expectation of :func:`expected_reciprocal_rank` over the orders of tied documents.
-
-    With f(i) the expected product of 1 − stop over i documents drawn from a tie group, its place i adds
-    (f(i − 1) − f(i)) / rank, times the chance of getting to the group.
-    """
-    groups = _groups(hits)
-    cutoff = min(cutoff, int((hits.before + hits.size).max(initial=1)))
-    stop = _stopping(hits.grade)
-    reached = _survival(hits.query, stop)[groups.first] if len(groups.first) else groups.first.astype(float)
-    most = int(groups.hits.max(initial=0))
-    # polynomial[u]: sum over u-subsets of a group's hits of the product of 1 − stop, by the usual recurrence.
-    padded = np.zeros((len(groups.first), most))
-    lane = np.repeat(np.arange(len(groups.first)), groups.hits)
-    padded[lane, _number_within(hits.query, hits.before) if len(lane) else lane] = 1 - stop
-    polynomial = np.zeros((len(groups.first), most + 1))
-    polynomial[:, 0] = 1
-    for hit in range(most):
-        polynomial[:, 1:] += polynomial[:, :-1] * padded[:, hit, None]
-    places = np.arange(cutoff + 1)
-    drawn = np.minimum(places, _reach(groups.before, groups.size, cutoff)[:, None])
-    survive = np.zeros(drawn.shape)
-    size, count = groups.size[:, None], groups.hits[:, None]
-    for u in range(most + 1):
-        possible = (u <= count) & (u <= drawn) & (drawn - u <= size - count)
-        d, c, s = np.where(possible, drawn, u), np.where(possible, count, u), np.where(possible, size, 2 * u)
-        # Hypergeometric chance of u hits among the drawn, over the number of u-subsets.
-        ln = _ln_choose(s - c, d - u) - _ln_choose(s, d)
-        survive += np.where(possible, np.exp(ln) * polynomial[:, [min(u, most)]], 0.0)
-    gain = ((survive[:, :-1] - survive[:, 1:]) / (groups.before[:, None] + places[1:])).sum(axis=1)
-    return np.bincount(groups.query, weights=reached * gain, minlength=hits.queries)
+def computed_here(measure: Measure) -> HitMeasure | None:
+    """How a measure of ir_measures is computed here; None if it is left to ir_measures."""
+    kind = _MEASURES.get(measure.NAME)
+    return kind(measure) if kind is not None and kind.covers(measure) else None

@@ -1,15 +1,15 @@
-"""AdvBert: an encoder trained so that an adversary cannot tell gendered pairs from its vectors.
+"""AdvBert: an encoder trained so that an adversary cannot recognise gendered pairs from its vectors.
 
 Rekabsaz, Kopeinik & Schedl, SIGIR 2021, "Societal biases in retrieved contents: measurement framework and adversarial
 mitigation of BERT rankers" [RKS21], §4: a relevance head and, behind gradient reversal, a head that predicts whether
-the pair is gendered. What an adversary still finds afterwards is measured by a fresh one (:func:`attack`).
+the pair is gendered. A fresh adversary measures what can still be found afterwards (:func:`attack`).
 
-When it misleads: an adversary at chance during training says little: a fresh one often still finds the group, which is
-why ``result.json`` reports a fresh one before and after. The label is whether a pair is gendered at all, not which
-group it speaks of, so a lean to one group is not what is trained against. Validation by effectiveness would choose an
-early checkpoint, before the adversary acts: ``keep = "last"``.
+When it misleads: an adversary at chance during training proves little: a fresh one often still finds the group, so
+``result.json`` reports a fresh one before and after. The label is whether a pair is gendered at all, not which group it
+mentions, so a lean towards one group is not trained against. Validation by effectiveness would choose an early
+checkpoint, before the adversary acts: use ``keep = "last"``.
 
-Worked example: the adversary's gradient reaches the encoder with its sign turned and times the factor.
+Worked example: the adversary's gradient reaches the encoder with reversed sign, times the factor.
 
 >>> import torch
 >>> from evenrank.mitigation.adversarial import reverse_gradient
@@ -21,9 +21,10 @@ Worked example: the adversary's gradient reaches the encoder with its sign turne
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -33,19 +34,19 @@ from torch.nn import functional
 
 from evenrank.groups import Scoring, score_texts
 from evenrank.io import EvenrankError
+from evenrank.io.types import Array
 from evenrank.rankers.cat import CatRanker
 from evenrank.rankers.dot import DotRanker
 from evenrank.rankers.encoders import seeded
-from evenrank.rankers.protocol import Inputs, QueryGroups, Ranker
+from evenrank.rankers.protocol import CandidateLists, Inputs, Ranker
 
 Label = Literal["neutrality", "any"]
-Array = np.ndarray[Any, Any]
 _DRAWS = 1000
 
 
 def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") -> Array:
-    """Whether each text [N] is gendered: neutrality below 1 (so a single group word, or balanced words, do not count,
-    as in the public program), or with ``any`` a word of any group at all."""
+    """Whether each text [N] is gendered: neutrality below 1 (a single group word, or balanced words, do not count, as
+    in the public program), or with ``any`` a word of any group at all."""
     table = pl.DataFrame({"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": texts})
     scores = score_texts(table, scoring)
     if label == "any":
@@ -54,19 +55,23 @@ def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") ->
     return scores["neutrality"].to_numpy() < 1
 
 
+class _Context(Protocol):
+    factor: float
+
+
 class _Reversal(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, vectors: Tensor, factor: float) -> Tensor:
+    def forward(context: _Context, vectors: Tensor, factor: float) -> Tensor:
         context.factor = factor
         return vectors.view_as(vectors)
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(context: _Context, *gradients: Tensor) -> tuple[Tensor, None]:
         return -context.factor * gradients[0], None
 
 
 def reverse_gradient(vectors: Tensor, factor: float = 1.0) -> Tensor:
-    """The vectors themselves, whose gradient is multiplied by −``factor`` (Ganin & Lempitsky 2015)."""
+    """The vectors unchanged; their gradient is multiplied by −``factor`` (Ganin & Lempitsky 2015)."""
     reversed_: Tensor = _Reversal.apply(vectors, factor)  # type: ignore[no-untyped-call]
     return reversed_
 
@@ -87,7 +92,7 @@ class Adversary(nn.Module):
 def scores_and_vectors(ranker: Ranker, inputs: Inputs) -> tuple[Tensor, Tensor]:
     """Scores [B, K], and the vector [pairs, H] of each pair, query by query.
 
-    ``cat``: the encoder's last [CLS]; ``dot``: the query's vector and the passage's, one behind the other. Raises
+    ``cat``: the encoder's last [CLS]; ``dot``: the query's vector and the passage's, concatenated. Raises
     EvenrankError for a ranker without an encoder.
     """
     if isinstance(ranker, DotRanker):
@@ -108,9 +113,9 @@ def scores_and_vectors(ranker: Ranker, inputs: Inputs) -> tuple[Tensor, Tensor]:
 
 
 class AdversarialRanker(Ranker):
-    """A ranker with its adversary, trained together; all but training is the ranker's own.
+    """A ranker trained together with its adversary; everything else is delegated to the ranker.
 
-    While training, the score matrix comes with the adversary's loss (cross-entropy over the batch's pairs), whose
+    While training, :meth:`forward` also returns the adversary's loss (cross-entropy over the batch's pairs), whose
     gradient is reversed before it reaches the encoder: one backward pass of the sum trains both.
     """
 
@@ -127,44 +132,44 @@ class AdversarialRanker(Ranker):
         self.adversary = Adversary(_vector_size(ranker), seed)
         self.eval()
 
-    def encode(self, groups: QueryGroups) -> Inputs:
-        """What the ranker needs, and ``gendered`` [pairs] bool."""
+    def encode(self, groups: CandidateLists) -> Inputs:
+        """The ranker's own tensors, and ``gendered`` [pairs] bool."""
         query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
         texts = pl.Series([text for row in groups.passages for text in row], dtype=pl.String)
         passage = gendered(texts, self.scoring, self.label)
-        shown = passage | np.repeat(query, [len(row) for row in groups.passages])
-        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(shown)}
+        either = passage | np.repeat(query, [len(row) for row in groups.passages])
+        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(either)}
 
     def forward(self, **inputs: Tensor) -> Any:
-        """Scores [B, K]; while training, scores and the adversary's loss (−1 in ``gendered``: a pair not counted)."""
-        shown = inputs.pop("gendered", None)
-        if not self.training or shown is None:
+        """Scores [B, K]; while training, scores and the adversary's loss (−1 in ``gendered``: an ignored pair)."""
+        labels = inputs.pop("gendered", None)
+        if not self.training or labels is None:
             return self.ranker(**inputs)
         scores, vectors = scores_and_vectors(self.ranker, inputs)
         logits = self.adversary(reverse_gradient(vectors, self.factor))
-        # A batch may hold pairs that do not count alone, whose mean is no number.
-        total = functional.cross_entropy(logits, shown.long(), ignore_index=-1, reduction="sum")
-        return scores, total / (shown.long() >= 0).sum().clamp(min=1)
+        # A batch may consist of ignored pairs, whose mean is undefined.
+        total = functional.cross_entropy(logits, labels.long(), ignore_index=-1, reduction="sum")
+        return scores, total / (labels.long() >= 0).sum().clamp(min=1)
 
-    def save(self, folder: Any) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the ranker alone."""
         self.ranker.save(folder)
 
     @classmethod
-    def load(cls, folder: Any) -> Ranker:
-        """Not possible: what is saved is the ranker alone."""
-        raise EvenrankError(f"{folder}: load the ranker itself")
+    def load(cls, folder: str | os.PathLike[str]) -> Ranker:
+        """Always raises EvenrankError: only the ranker is saved."""
+        raise EvenrankError(f"{os.fspath(folder)}: load the ranker itself")
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
-        """As the ranker."""
+        """Delegated to the ranker."""
         return self.ranker.reads_to(queries, passages)
 
     def keep_tokens(self) -> None:
-        """As the ranker."""
+        """Delegated to the ranker."""
         self.ranker.keep_tokens()
 
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
-        """As the ranker."""
+        """Delegated to the ranker."""
         training = self.training
         self.eval()
         scores = self.ranker.score(queries, passages, batch_size)
@@ -172,13 +177,13 @@ class AdversarialRanker(Ranker):
         return scores
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Those of the ranker, and ``adversary``."""
+        """The ranker's, and ``adversary``."""
         return {**self.ranker.parameter_groups(), "adversary": list(self.adversary.parameters())}
 
 
 def _vector_size(ranker: Ranker) -> int:
     with torch.no_grad():
-        return scores_and_vectors(ranker, ranker.encode(QueryGroups(["a"], [["b"]])))[1].shape[1]
+        return scores_and_vectors(ranker, ranker.encode(CandidateLists(["a"], [["b"]])))[1].shape[1]
 
 
 # --- what remains -----------------------------------------------------------------------------------------------------
@@ -186,14 +191,14 @@ def _vector_size(ranker: Ranker) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """How well an adversary tells gendered pairs: balanced accuracy (½ is chance) with its 95% interval."""
+    """How well an adversary recognises gendered pairs: balanced accuracy (½ is chance) with its 95% interval."""
 
     balanced_accuracy: float
     ci95: tuple[float, float]
     pairs: int
     queries: int
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The figures as JSON values."""
         return {
             "balanced_accuracy": self.balanced_accuracy,
@@ -205,14 +210,14 @@ class Leakage:
 
 @torch.inference_mode()
 def pair_vectors(ranker: Ranker, queries: Sequence[str], passages: Sequence[str], batch_size: int = 64) -> Tensor:
-    """The vector [pairs, H] of each pair, the encoder as it is."""
+    """The vector [pairs, H] of each pair, without training the encoder."""
     training = ranker.training
     ranker.eval()
     device = next(ranker.parameters()).device
     parts = []
     for start in range(0, len(queries), batch_size):
         rows = slice(start, start + batch_size)
-        inputs = ranker.encode(QueryGroups(queries[rows], [[passage] for passage in passages[rows]]))
+        inputs = ranker.encode(CandidateLists(queries[rows], [[passage] for passage in passages[rows]]))
         parts.append(scores_and_vectors(ranker, {name: value.to(device) for name, value in inputs.items()})[1].cpu())
     ranker.train(training)
     return torch.cat(parts)
@@ -232,7 +237,7 @@ def attack(
 
     ``queries`` and ``passages`` [pairs]. Half of the distinct queries train, half test; both classes weigh the same;
     Adam, learning rate 1e-3, on standardised vectors. The interval is a percentile bootstrap over test queries.
-    Raises EvenrankError where a half holds pairs of one class alone.
+    Raises EvenrankError if a half contains pairs of one class only.
     """
     names, query = np.unique(np.asarray(queries, dtype=object), return_inverse=True)
     rng = np.random.default_rng(seed)
@@ -241,7 +246,7 @@ def attack(
     found |= gendered(pl.Series(passages, dtype=pl.String), scoring, label)
     for half in (in_train, ~in_train):
         if len(np.unique(found[half])) < 2:
-            raise EvenrankError("attack: a half of the queries has gendered pairs alone, or none")
+            raise EvenrankError("attack: one half of the queries has only gendered pairs, or none")
     vectors = pair_vectors(ranker, queries, passages).clone()
     train = torch.from_numpy(in_train)
     mean, deviation = vectors[train].mean(0), vectors[train].std(0).clamp(min=1e-6)
@@ -258,19 +263,19 @@ def attack(
             torch.autograd.backward(loss)
             optimizer.step()
     with torch.no_grad():
-        guessed = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
-    return _leakage(guessed, found[~in_train], query[~in_train], rng)
+        predicted = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
+    return _leakage(predicted, found[~in_train], query[~in_train], rng)
 
 
-def _leakage(guessed: Array, found: Array, query: Array, rng: np.random.Generator) -> Leakage:
-    """Balanced accuracy of guesses [N] with an interval over queries."""
+def _leakage(predicted: Array, found: Array, query: Array, rng: np.random.Generator) -> Leakage:
+    """Balanced accuracy of predictions [N] with an interval over queries."""
     _, query = np.unique(query, return_inverse=True)
     count = int(query.max()) + 1
     # Per query: gendered pairs and those found, neutral pairs and those found.
     tables = np.stack(
         [
             np.bincount(query, weights=part, minlength=count)
-            for part in (found, found & guessed, ~found, ~found & ~guessed)
+            for part in (found, found & predicted, ~found, ~found & ~predicted)
         ]
     )
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=_DRAWS) @ tables.T

@@ -1,12 +1,12 @@
 """Blind: every group word masked, in queries and passages, in training and in scoring.
 
-The cheapest mitigation, and the yardstick of the others: a method is worth its name where it lies beyond the straight
-line from none to blind in the plane of effectiveness and bias.
+The cheapest mitigation, and the baseline of the others: a method is worth its cost if it lies beyond the straight line
+from none to blind in the plane of effectiveness and bias.
 
-When it misleads: what an audit counts is the very words that are masked, so the ranker cannot see them, but other words
-that go with a group (a sport, a name, an occupation) stay. The mask itself stays too: it hides which group a passage
-speaks of, not that it speaks of one, and where clicked passages mostly do, a ranker learns to prefer masks. A query
-that asks about a group loses the word that it asks with.
+When it misleads: an audit counts the very words that are masked, but other words that go with a group (a sport, a name,
+an occupation) stay visible to the ranker. So does the mask itself: it hides which group a passage mentions, not that it
+mentions one, and if clicked passages mostly do, a ranker learns to prefer masks. A query about a group loses the word
+that names it.
 
 Worked example:
 
@@ -25,24 +25,24 @@ import polars as pl
 from evenrank.groups import Scoring, gendered_spans, score_texts
 from evenrank.groups.tokens import tokenize
 from evenrank.io import EvenrankError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 
 MASK = "[MASK]"
-"""One special token to BERT's tokenizers, and the same word, whichever was masked, to any other ranker."""
+"""A special token to BERT's tokenizers, and to other rankers one word for all that is masked."""
 
 
 def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Series:
-    """The texts [N] with ``mask`` for each lexicon entry that counting finds; all else stays as it is.
+    """The texts [N] with ``mask`` in place of each lexicon entry that counting finds; everything else is unchanged.
 
-    An entry of several words becomes one mask. A text that holds no entry is returned as it is, so masking twice is
+    An entry of several words becomes one mask. A text without an entry is returned unchanged, so masking twice equals
     masking once. Raises EvenrankError for a mask that the lexicon counts.
     """
     counted = score_texts(_table(pl.Series([mask])), scoring)
     if any(counted[f"count_{group}"].sum() for group in scoring.lexicon.groups):
-        raise EvenrankError(f"mask: {shown(mask)} is counted by the lexicon {scoring.lexicon.name} itself")
+        raise EvenrankError(f"mask: {quoted(mask)} is counted by the lexicon {scoring.lexicon.name} itself")
     scores = score_texts(_table(texts), scoring)
     found = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups)).to_series()
-    # Only texts that hold an entry are gone through word by word.
+    # Only texts with an entry are read word by word.
     rows = np.flatnonzero(found.to_numpy() > 0)
     if not len(rows):
         return texts

@@ -29,15 +29,16 @@ def cached_backward(
     """Adds the gradient of ``loss_fn(scores [B, K])`` to the parameters' ``.grad``; returns the loss, detached.
 
     1. All texts are encoded in chunks of ``chunk`` texts, without a graph.
-    2. ``backward(loss)`` goes back to the vectors, and to whatever parameters ``loss_fn`` itself has. The default suits
-       one process; ``accelerator.backward`` divides by the accumulation steps and scales the loss as it always does.
-    3. Each chunk is encoded again with a graph, with the same random numbers (dropout), and its vectors' gradient goes
-       back through it. No more than ``chunk`` texts of a side are ever in a graph.
+    2. ``backward(loss)`` computes the gradients of the vectors and of the parameters of ``loss_fn``, if any. The
+       default is for one process; ``accelerator.backward`` divides by the accumulation steps and scales the loss.
+    3. Each chunk is encoded again with a graph and the same random numbers (dropout), and the gradient of its vectors
+       is propagated. A graph never has more than ``chunk`` texts of queries or of passages.
 
     ``ranker``: a :class:`DotRanker`, or a wrapper that keeps it as ``module`` and passes calls on (DDP). Under DDP only
-    the last chunk, which holds texts of both sides, synchronises: gradients of all chunks, once. ``loss_fn`` is called
-    once, so it may gather across processes.
-    ``inputs``: what :meth:`DotRanker.encode` gave, on the ranker's device. Call it under autocast as a forward pass.
+    the last chunk, which has both queries and passages, synchronises the gradients of all chunks, once. ``loss_fn`` is
+    called once, so it may gather across processes. ``inputs``: as from :meth:`DotRanker.encode`, on
+    the ranker's device. Call it under autocast as a forward pass.
+
     Raises ValueError for a chunk below 1 and TypeError for a ranker that has no vectors to cache.
     """
     if chunk < 1:
@@ -83,13 +84,13 @@ def _encode(
         for piece in pieces:
             states.append(RandomState(inputs["mask"].device))
             vectors.append(ranker(**_texts(inputs, piece)))
-    # A weight that autocast has cast without a graph would be taken again, and have no gradient.
+    # Weights that autocast has cast without a graph would be reused, without a gradient.
     torch.clear_autocast_cache()
     return vectors, states
 
 
 def _pieces(inputs: Inputs, chunk: int) -> list[tuple[Rows, Rows]]:
-    """The rows of queries and of passages encoded at once, sorted by length; both only in the last piece."""
+    """The rows of queries and of passages of each chunk, sorted by length; only the last has both."""
     split = []
     for side in _SIDES:
         lengths = inputs[side + "attention_mask"].sum(1)
@@ -113,7 +114,7 @@ def _texts(inputs: Inputs, piece: tuple[Rows, Rows]) -> Inputs:
 
 
 def _in_order(vectors: list[Tensor], pieces: list[tuple[Rows, Rows]], side: int) -> Tensor:
-    """The vectors of one side's texts in the order of the inputs; in a piece, queries stand before passages."""
+    """The vectors of one side's texts in the order of the inputs; in a chunk, queries precede passages."""
     parts, places = [], []
     for part, piece in zip(vectors, pieces, strict=True):
         rows = piece[side]
@@ -124,7 +125,7 @@ def _in_order(vectors: list[Tensor], pieces: list[tuple[Rows, Rows]], side: int)
 
 
 class RandomState:
-    """The state of the random numbers of the CPU and of a device, to draw the same ones again."""
+    """The state of the random numbers of the CPU and of a device, to draw the same numbers again."""
 
     def __init__(self, device: torch.device) -> None:
         self._devices = [device] if device.type == "cuda" else []
@@ -133,7 +134,7 @@ class RandomState:
 
     @contextmanager
     def replayed(self) -> Iterator[None]:
-        """Draws the same numbers inside, and goes on as if nothing had been drawn outside."""
+        """Draws the same numbers inside, and restores the current state afterwards."""
         with torch.random.fork_rng(devices=self._devices):
             torch.set_rng_state(self._cpu)
             for device, state in zip(self._devices, self._device, strict=True):
@@ -142,6 +143,6 @@ class RandomState:
 
 
 def _unsynchronised(ranker: nn.Module) -> AbstractContextManager[object]:
-    """Without the exchange of gradients between processes, where ``ranker`` does one."""
+    """Without synchronising gradients between processes, if ``ranker`` does so."""
     no_sync = getattr(ranker, "no_sync", None)
     return nullcontext() if no_sync is None else no_sync()

@@ -15,26 +15,26 @@ from torch import Tensor
 from evenrank.io import InputError
 
 from .encoders import EncoderRanker, reads_to, seeded, start_encoder, tokenise
-from .models import find_model, load
-from .protocol import Inputs, QueryGroups
+from .models import find_model, load_encoder
+from .protocol import CandidateLists, Inputs
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 
 class CatRanker(EncoderRanker):
-    """[CLS] query [SEP] passage [SEP] through a transformer, and a head with one output: the score is its logit.
+    """[CLS] query [SEP] passage [SEP] through a transformer and a head with one output, whose logit is the score.
 
     The head is that of ``AutoModelForSequenceClassification(num_labels=1)``: a linear layer on [CLS], after the
-    architecture's own pooler where it has one (BERT: a layer with tanh; DistilBERT: a layer with ReLU; RoBERTa and
-    ELECTRA: a layer in the head itself). Words beyond the greatest length are cut from the longer of the two texts.
-    What :meth:`save` writes is a folder of sentence-transformers' ``CrossEncoder``.
+    architecture's own pooler if it has one (BERT: a layer with tanh; DistilBERT: a layer with ReLU; RoBERTa and
+    ELECTRA: a layer in the head itself). Pairs that are too long lose tokens of the longer text. :meth:`save` writes a
+    folder of sentence-transformers' ``CrossEncoder``.
     """
 
     kind = "cat"
 
     def __init__(self, model: CrossEncoder) -> None:
-        """A ranker around a CrossEncoder with one score a pair, whose activation becomes the identity."""
+        """A ranker around a CrossEncoder with one score per pair; sets its activation to the identity."""
         super().__init__()
         self.model = model
         model.activation_fn = torch.nn.Identity()
@@ -46,10 +46,9 @@ class CatRanker(EncoderRanker):
     ) -> CatRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
-        ``layers``: only so many of the encoder's first layers; ``max_length``: tokens of a pair; ``seed``: of the
-        weights that the checkpoint lacks, usually those of the head.
-        Raises EvenrankError for a setting out of range or a name that is no model; InputError for a folder without
-        weights, or with another head than one of one score.
+        ``layers``: the number of layers kept, from the first; ``max_length``: tokens of a pair; ``seed``: for weights
+        missing from the checkpoint, usually those of the head. Raises EvenrankError for a setting out of range or an
+        unknown name; InputError for a folder without weights or with a head for several scores.
         """
         from sentence_transformers import CrossEncoder
 
@@ -59,17 +58,17 @@ class CatRanker(EncoderRanker):
 
     @property
     def max_length(self) -> int:
-        """Tokens of a pair; those beyond are cut."""
+        """The greatest number of tokens of a pair."""
         return int(self.model.max_seq_length)
 
-    def encode(self, groups: QueryGroups) -> Inputs:
+    def encode(self, lists: CandidateLists) -> Inputs:
         """``input_ids`` and the other tensors [ΣK_b, L] of all pairs, query by query, and ``mask`` [B, K].
 
-        L is the longest pair of the batch. ``cut`` [ΣK_b] bool: pairs that were longer than ``max_length``.
+        L is the longest pair of the batch. ``cut`` [ΣK_b] bool: pairs longer than ``max_length``.
         """
-        pairs = [[query, text] for query, row in zip(groups.queries, groups.passages, strict=True) for text in row]
+        pairs = [[query, text] for query, row in zip(lists.queries, lists.passages, strict=True) for text in row]
         prompt = self.model.prompts.get(self.model.default_prompt_name)
-        return {**tokenise(self.model, pairs, prompt), "mask": groups.mask}
+        return {**tokenise(self.model, pairs, prompt), "mask": lists.mask}
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         """How many characters of each passage [pairs] are read; a long query leaves less room for its passage."""
@@ -83,7 +82,7 @@ class CatRanker(EncoderRanker):
         scores = torch.zeros(mask.shape, device=mask.device)
         if not inputs:
             return scores
-        # Pairs stand query by query, as the True of the mask do.
+        # Pairs are ordered by query, as the True values of the mask are.
         return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
 
     @classmethod
@@ -93,6 +92,6 @@ class CatRanker(EncoderRanker):
         Raises InputError for a folder without weights or with another kind of model.
         """
         found = find_model(os.fspath(folder))
-        if found.kind != "cross":
-            raise InputError(found.path, f"expected a cross-encoder, found a {found.kind} model")
-        return cls(load(found, "float32", "cpu"))
+        if found.architecture != "cross":
+            raise InputError(found.path, f"expected a cross-encoder, found a {found.architecture} model")
+        return cls(load_encoder(found, "float32", "cpu"))

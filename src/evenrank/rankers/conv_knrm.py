@@ -24,8 +24,8 @@ class ConvKNRMConfig(WordConfig):
 class ConvKNRMRanker(WordRanker):
     """Convolutions of 1 to 3 words, ReLU; kernels of all 9 n-gram pairs (exact match σ 1e-3), × 0.01, 99 weights.
 
-    The n-gram of width n at place i holds the words i … i + n − 1, zeros after the last: a text has as many n-grams of
-    each width as words.
+    The n-gram of width n at position i is the words i … i + n − 1, with zeros after the last word: a text has as many
+    n-grams of each width as words.
     """
 
     kind = "conv-knrm"
@@ -39,9 +39,9 @@ class ConvKNRMRanker(WordRanker):
         self.kernels = kernel_weights(config.longest**2 * len(PUBLISHED_CENTRES))
 
     def project(self, vectors: Tensor) -> tuple[Tensor, ...]:
-        """For each width and place in the n-gram, what a word adds there: [..., filters] each."""
+        """What a word adds at each position of an n-gram of each width: [..., filters] each."""
         weights = [layer.weight[:, :, place] for layer in self._layers() for place in range(layer.kernel_size[0])]
-        # One multiplication for all; as a convolution, each word would be multiplied once for each width and place.
+        # One multiplication for all; a convolution would multiply each word once for each width and position.
         return (functional.linear(vectors, torch.cat(weights)),)
 
     def represent(self, projected: tuple[Tensor, ...], mask: Tensor, *, passage: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""The bi-encoder: query and passage apart, each to a vector.
+"""The bi-encoder: query and passage are encoded separately.
 
 Karpukhin et al. 2020 (DPR); Hofstätter et al., ECIR 2021 [POS], eq. 3.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 
 from .encoders import EncoderRanker, TokenCache, reads_to, seeded, start_encoder, tokenise
-from .models import find_model, load
-from .protocol import Inputs, QueryGroups
+from .models import find_model, load_encoder
+from .protocol import CandidateLists, Inputs
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Module
 
 Pooling = Literal["cls", "mean"]
 Similarity = Literal["dot", "cosine"]
@@ -33,10 +34,10 @@ _PROMPTS = {_QUERY: ("query",), _PASSAGE: ("document", "passage", "corpus")}
 class DotRanker(EncoderRanker):
     """The inner product of a query's vector and a passage's, from one encoder or from two (towers).
 
-    A vector is the encoder's output at [CLS] or the mean over the tokens, projected by a linear layer where asked, and
-    of length 1 where the similarity is the cosine: a score is an inner product in any case. What :meth:`save` writes is
-    a folder of sentence-transformers' ``SentenceTransformer`` (two encoders: its ``Router``), whose ``encode_query``
-    and ``encode_document`` give the vectors.
+    A vector is the encoder's output at [CLS] or the mean over the tokens, optionally projected by a linear layer, and
+    normalised if the similarity is the cosine, so that a score is always an inner product. :meth:`save` writes a folder
+    of sentence-transformers' ``SentenceTransformer`` (with its ``Router`` for two encoders), whose ``encode_query`` and
+    ``encode_document`` return the vectors.
     """
 
     kind = "dot"
@@ -48,7 +49,7 @@ class DotRanker(EncoderRanker):
         super().__init__()
         similarity = model.similarity_fn_name
         if similarity not in ("dot", "cosine"):
-            raise EvenrankError(f"similarity: expected dot or cosine, found {shown(similarity)}")
+            raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
         if similarity == "cosine" and not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.model = model
@@ -60,11 +61,12 @@ class DotRanker(EncoderRanker):
         if any(self.prompts.values()) and not all(getattr(part, "include_prompt", True) for part in model.modules()):
             raise EvenrankError("a model that leaves its prompt out of the mean is not supported")
         for name, parameter in model.named_parameters():
-            # BERT has a pooler for another task, on which no vector depends.
+            # BERT's pooler is for another task, and no vector depends on it.
             if ".pooler." in name:
                 parameter.requires_grad_(False)
         self.eval()
 
+    # parameters: those of a recipe's dot ranker.
     @classmethod
     def from_pretrained(
         cls,
@@ -82,21 +84,23 @@ class DotRanker(EncoderRanker):
     ) -> DotRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
-        One encoder for both, unless ``shared`` is off (two that start alike) or the passages have a ``passage_model``.
-        ``projection``: size d of a linear layer after pooling, one an encoder; ``layers``: only so many of an encoder's
-        first layers; ``query_length``, ``passage_length``: tokens; ``seed``: of the weights that no checkpoint gives.
-        Raises EvenrankError for a setting out of range, a name that is no model, or encoders whose vectors differ in
-        size; InputError for a folder without weights.
+        Queries and passages share one encoder, unless ``shared`` is False (two copies) or ``passage_model`` is set.
+        ``projection``: output size d of a linear layer after pooling, one per encoder; ``layers``: the number of layers
+        kept, from the first; ``query_length``, ``passage_length``: in tokens; ``seed``: for weights missing from the
+        checkpoint. Raises EvenrankError for a setting out of range, an unknown name, or encoders whose vectors differ
+        in size; InputError for a folder without weights.
         """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
 
         if pooling not in ("cls", "mean"):
-            raise EvenrankError(f"pooling: expected cls or mean, found {shown(pooling)}")
+            raise EvenrankError(f"`pooling`: expected cls or mean, found {quoted(pooling)}")
         if projection is not None and projection < 1:
-            raise EvenrankError(f"projection: expected 1 or more, found {projection}")
+            raise EvenrankError(f"`projection`: expected 1 or more, found {projection}")
         if query_length < 1 or passage_length < 1:
-            raise EvenrankError(f"length: expected 1 or more, found {min(query_length, passage_length)}")
+            raise EvenrankError(
+                f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
+            )
         lengths = {"query_length": query_length, "document_length": passage_length}
         with seeded(seed):
             modules = [_tower(model, pooling, projection, layers, lengths)]
@@ -108,27 +112,27 @@ class DotRanker(EncoderRanker):
         whole = modules[0] if len(modules) == 1 else [Router.for_query_document(*modules)]
         return cls(SentenceTransformer(modules=whole, similarity_fn_name=similarity, device="cpu"))
 
-    def encode(self, groups: QueryGroups) -> Inputs:
+    def encode(self, lists: CandidateLists) -> Inputs:
         """``query_input_ids`` and so on [B, L], ``passage_input_ids`` and so on [ΣK_b, L'], and ``mask`` [B, K].
 
-        Passages stand query by query. ``query_cut`` [B] and ``passage_cut`` [ΣK_b] bool: texts longer than allowed.
+        Passages are ordered by query. ``query_cut`` [B] and ``passage_cut`` [ΣK_b] bool: truncated texts.
         """
-        texts = {_QUERY: groups.queries, _PASSAGE: [text for row in groups.passages for text in row]}
+        texts = {_QUERY: lists.queries, _PASSAGE: [text for row in lists.passages for text in row]}
         inputs = {
             side + name: value
             for side, side_texts in texts.items()
             for name, value in self._tokenise(side, side_texts).items()
         }
-        return {**inputs, "mask": groups.mask}
+        return {**inputs, "mask": lists.mask}
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         """How many characters of each passage [pairs] are read."""
         return reads_to(self.model, passages, self.prompts[_PASSAGE], task=_TASKS[_PASSAGE])
 
     def forward(self, **inputs: Tensor) -> Tensor:
-        """Scores [B, K], float32; without ``mask``, the vectors [B + ΣK_b, d] of whatever texts are given.
+        """Scores [B, K], float32; without ``mask``, the vectors [B + ΣK_b, d] of the given texts.
 
-        The second is what cached gradients call, so that a wrapper around this module sees every forward pass.
+        Cached gradients use the second form, so that a wrapper around this module sees every forward pass.
         """
         mask = inputs.pop("mask", None)
         vectors = [self._embed(side, inputs) for side in (_QUERY, _PASSAGE) if side + "input_ids" in inputs]
@@ -142,16 +146,16 @@ class DotRanker(EncoderRanker):
         return torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, products)
 
     def embed_queries(self, **inputs: Tensor) -> Tensor:
-        """The vectors [B, d] of the queries that :meth:`encode` gave (its ``query_…`` tensors)."""
+        """The vectors [B, d] of the queries, given as the ``query_…`` tensors of :meth:`encode`."""
         return self._embed(_QUERY, inputs)
 
     def embed_passages(self, **inputs: Tensor) -> Tensor:
-        """The vectors [ΣK_b, d] of the passages that :meth:`encode` gave (its ``passage_…`` tensors)."""
+        """The vectors [ΣK_b, d] of the passages, given as the ``passage_…`` tensors of :meth:`encode`."""
         return self._embed(_PASSAGE, inputs)
 
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
-        """Scores [pairs] of pairs, on the ranker's device, each distinct text encoded once."""
+        """Scores [pairs], computed on the ranker's device; each distinct text is encoded once."""
         training = self.training
         self.eval()
         query_vectors, query = self._vectors(_QUERY, queries, batch_size)
@@ -162,7 +166,7 @@ class DotRanker(EncoderRanker):
         return torch.cat(products).cpu() if products else torch.empty(0)
 
     def _vectors(self, side: str, texts: Sequence[str], batch_size: int) -> tuple[Tensor, Tensor]:
-        """The vectors of the distinct texts, in batches sorted by length, and the row [texts] of each text."""
+        """The vectors of the distinct texts, encoded in batches sorted by length, and the row [texts] of each text."""
         rows = {text: row for row, text in enumerate(sorted(set(texts), key=lambda text: (-len(text), text)))}
         distinct = list(rows)
         device = next(self.parameters()).device
@@ -179,13 +183,13 @@ class DotRanker(EncoderRanker):
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
 
     def keep_tokens(self) -> None:
-        """From here on a text that comes again is not taken apart again."""
+        """From now on each text is tokenised once."""
         self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:
         own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}
         own.pop("cut", None)
-        # A part of a batch may be shorter than the batch was.
+        # Part of a batch may be shorter than the whole.
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         trimmed = {name: value[:, :length] for name, value in own.items()}
         return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
@@ -197,10 +201,10 @@ class DotRanker(EncoderRanker):
         Raises InputError for a folder without weights or with another kind of model.
         """
         found = find_model(os.fspath(folder))
-        if found.kind != "bi":
-            raise InputError(found.path, f"expected a bi-encoder, found a {found.kind} model")
+        if found.architecture != "bi":
+            raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
         try:
-            return cls(load(found, "float32", "cpu"))
+            return cls(load_encoder(found, "float32", "cpu"))
         except InputError:
             raise
         except EvenrankError as error:
@@ -209,7 +213,7 @@ class DotRanker(EncoderRanker):
 
 def _tower(
     model: str, pooling: Pooling, projection: int | None, layers: int | None, lengths: dict[str, int]
-) -> list[Any]:
+) -> list[Module]:
     """The modules of one encoder."""
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Pooling as Pool

@@ -1,4 +1,4 @@
-"""Encoders on a CPU by ONNX Runtime or OpenVINO, exported once and kept beside the model.
+"""Encoders on a CPU with ONNX Runtime or OpenVINO, exported once and kept beside the model.
 
 Only the transformer is exported; tokenising, prompts, pooling, projection and similarity stay those of the
 sentence-transformers model, which calls the exported transformer as it called its own.
@@ -15,48 +15,58 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.errors import shown
-from evenrank.io.written import folder_within, usual_mode
+from evenrank.io.atomic import folder_within, usual_mode
+from evenrank.io.errors import quoted, require
+from evenrank.io.types import Array
 
-from .models import CACHE, ModelFolder, Precision, require
+from .models import CACHE, ModelFolder, Precision
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
 
 Backend = Literal["torch", "onnx", "openvino"]
 BACKENDS = ("torch", "onnx", "openvino")
-Arrays = list[np.ndarray[Any, Any]]
-Run = Callable[[Arrays], np.ndarray[Any, Any]]
+Arrays = list[Array]
+Run = Callable[[Arrays], Array]
 _TASKS = ("feature-extraction", "sequence-classification")
 _NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
 _OPSET = 17
-_FORM = 1
-"""Counted up when the exported files change in a way that nothing else tells."""
+_VERSION = 1
+"""Raised when the exported files change in a way that no other setting shows."""
 _TOLERANCE = 1e-3
 
 
 def check_backend(backend: str, int8: bool, precision: Precision) -> None:
-    """Raises EvenrankError for a back end that there is not or that has no such precision, MissingExtraError where its
-    libraries are missing.
+    """Raises EvenrankError for an unknown backend or one without that precision, MissingExtraError if its libraries are
+    missing.
     """
     if backend not in BACKENDS:
-        raise EvenrankError(f"backend: expected torch, onnx or openvino, found {shown(backend)}")
+        raise EvenrankError(f"`backend`: expected torch, onnx or openvino, found {quoted(backend)}")
     if int8 and backend == "torch":
         raise EvenrankError("int8 needs the backend onnx or openvino")
     if precision == "bfloat16" and backend == "onnx":
-        raise EvenrankError("precision: the backend onnx has no bfloat16")
+        raise EvenrankError("`precision`: the backend onnx has no bfloat16")
     if backend != "torch":
         require(f"the backend {backend}", "export", *_NEEDED[backend])
 
 
 def use_backend(
-    encoder: Any, folder: ModelFolder, backend: Backend, *, int8: bool = False, precision: Precision = "auto"
+    encoder: CrossEncoder | SentenceTransformer,
+    folder: ModelFolder,
+    backend: Backend,
+    *,
+    int8: bool = False,
+    precision: Precision = "auto",
 ) -> str:
-    """Has ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another back end from now on.
+    """Makes ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another backend.
 
     ``int8``: the weights of linear layers in eight bits, one scale a channel; activations are quantised as they come,
     by OpenVINO 32 numbers at a time, by ONNX Runtime a whole batch at once, which is coarser and lets a score depend
@@ -65,7 +75,7 @@ def use_backend(
     (``XDG_CACHE_HOME``), and used again while the weights, the settings and the versions of the libraries are the same.
     Threads: as many as PyTorch would use.
 
-    Returns what the scores depend on beside the model. Raises as :func:`check_backend`, and InputError for an
+    Returns what the scores depend on besides the model. Raises as :func:`check_backend`, and InputError for an
     architecture that cannot be exported.
     """
     check_backend(backend, int8, precision)
@@ -88,12 +98,12 @@ def use_backend(
 
 def _fingerprint(folder: ModelFolder, backend: Backend, int8: bool) -> str:
     libraries = {name: version(name) for name in ("torch", "transformers", "sentence-transformers", *_NEEDED[backend])}
-    settings = [folder.digest(), folder.kind, backend, int8, int8 and _reduced(), _OPSET, _FORM, libraries]
+    settings = [folder.digest(), folder.architecture, backend, int8, int8 and _reduced(), _OPSET, _VERSION, libraries]
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
 def _reduced() -> bool:
-    """Whether ONNX Runtime's weights keep to seven bits: without VNNI, products of eight bits overflow on x86."""
+    """Whether ONNX Runtime's weights need seven bits: without VNNI, products of eight bits overflow on x86."""
     found = torch.cpu.get_capabilities()
     return found.get("architecture") == "x86_64" and not (found.get("avx512_vnni") or found.get("avx_vnni"))
 
@@ -109,7 +119,12 @@ def _kept(folder: ModelFolder, prefix: str, fingerprint: str) -> Path | None:
 
 
 def _built(
-    folder: ModelFolder, prefix: str, fingerprint: str, towers: dict[str, Any], files: dict[str, str], int8: bool
+    folder: ModelFolder,
+    prefix: str,
+    fingerprint: str,
+    towers: dict[str, Transformer],
+    files: dict[str, str],
+    int8: bool,
 ) -> Path:
     """The folder with the files of all towers, which takes its name when they are complete."""
     problem = ""
@@ -126,7 +141,7 @@ def _built(
                 for name, tower in towers.items():
                     _export(folder, tower, part / files[name], int8)
                 if home.name == CACHE:
-                    # Files for other weights, or by other versions, in the same folder: nobody asks for them again.
+                    # Files for other weights or of other versions in the same folder are no longer needed.
                     for old in home.glob(f"{prefix}{'[0-9a-f]' * len(fingerprint)}"):
                         shutil.rmtree(old, ignore_errors=True)
                 for made in (part, *part.rglob("*")):
@@ -140,12 +155,12 @@ def _built(
     raise InputError(folder.path, f"no place for the exported model: {problem}")
 
 
-def _names(tower: Any) -> list[str]:
+def _names(tower: Transformer) -> list[str]:
     features = tower.preprocess(["a b"])
     return sorted(name for name, value in features.items() if isinstance(value, Tensor))
 
 
-def _output(tower: Any) -> str:
+def _output(tower: Transformer) -> str:
     name = tower.modality_config["text"]["method_output_name"]
     return str(name if isinstance(name, str) else name[0])
 
@@ -163,12 +178,12 @@ class _Traced(nn.Module):
         return output
 
 
-def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
+def _export(folder: ModelFolder, tower: Transformer, target: Path, int8: bool) -> None:
     names, output = _names(tower), _output(tower)
     pair = tower.transformer_task == "sequence-classification"
     texts = [["a b c d", "e"], ["a", "b"]] if pair else ["a b c d", "a"]
     features = tower.preprocess(texts)
-    # Written out step by step, the attention is of operators that every version has.
+    # Eager attention uses only operators that every version has.
     before = tower.model.config._attn_implementation
     tower.model.set_attn_implementation("eager")
     plain = target.with_suffix(".plain.onnx")
@@ -176,7 +191,7 @@ def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
     axes["output"] = {0: "batch"} if pair else {0: "batch", 1: "length"}
     try:
         with warnings.catch_warnings(), torch.inference_mode():
-            # That this exporter is the older one, and that the values of shapes are read while tracing.
+            # Of the older exporter, and of shapes that are read while tracing.
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 _Traced(tower.model, names, output),
@@ -188,7 +203,7 @@ def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
                 output_names=["output"],
                 dynamic_axes=axes,
             )
-    except Exception as error:  # the exporter raises many kinds; each means that this architecture is not for it
+    except Exception as error:  # the exporter can raise anything for an architecture that it does not support
         reason = str(error).strip().split("\n")[0]
         raise InputError(folder.path, f"the model cannot be exported ({type(error).__name__}: {reason})") from None
     finally:
@@ -198,7 +213,7 @@ def _export(folder: ModelFolder, tower: Any, target: Path, int8: bool) -> None:
     if backend == "openvino":
         import openvino
 
-        converted = openvino.convert_model(str(plain))
+        converted = openvino.Core().read_model(str(plain))
         if int8:
             _compress(converted)
         openvino.save_model(converted, str(target), compress_to_fp16=False)
@@ -235,7 +250,7 @@ def _quantise(source: Path, target: Path) -> None:
 
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # It recommends a preparation that is for images.
+    # It recommends a preprocessing step for images.
     logging.disable(logging.WARNING)
     try:
         quantize_dynamic(
@@ -250,15 +265,15 @@ def _quantise(source: Path, target: Path) -> None:
         logging.disable(logging.NOTSET)
 
 
-def _compare(folder: ModelFolder, tower: Any, run: Run, pair: bool) -> None:
-    """Raises InputError where the exported transformer computes something else: a trace can miss a branch."""
+def _compare(folder: ModelFolder, tower: Transformer, run: Run, pair: bool) -> None:
+    """Raises InputError if the exported transformer computes something else: a trace can miss a branch."""
     texts = ["a b c d e f g h i j k l m n o p", "b", "c d e"]
     features = tower.preprocess([[text, "a"] for text in texts] if pair else texts)
     names, output = _names(tower), _output(tower)
     with torch.inference_mode():
         expected = _Traced(tower.model, names, output)(*(features[name] for name in names))
     found = torch.from_numpy(run([features[name].numpy() for name in names]))
-    if not pair:  # what stands at padding is nobody's
+    if not pair:  # the output for padding is undefined
         kept = features["attention_mask"].bool()
         expected, found = expected[kept], found[kept]
     if not torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
@@ -287,14 +302,14 @@ def _session(file: Path, names: list[str], backend: Backend, precision: Precisio
 
 
 class _Exported(nn.Module):
-    """Stands where the transformer stood in a sentence-transformers model."""
+    """Replaces the transformer of a sentence-transformers model."""
 
-    def __init__(self, model: Any, names: list[str], output: str, run: Run) -> None:
+    def __init__(self, model: nn.Module, names: list[str], output: str, run: Run) -> None:
         super().__init__()
-        self.config = model.config
+        self.config: object = model.config
         self.device, self.dtype = torch.device("cpu"), torch.float32
         self._names, self._output, self._run = names, output, run
 
-    def forward(self, **features: Any) -> dict[str, Tensor]:
+    def forward(self, **features: Tensor) -> dict[str, Tensor]:
         values = [features[name].numpy() for name in self._names]
         return {self._output: torch.from_numpy(self._run(values))}

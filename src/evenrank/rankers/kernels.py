@@ -1,4 +1,4 @@
-"""Cosines of word vectors and kernel pooling: what the rankers of the kernel family share."""
+"""Cosines of word vectors and kernel pooling, which the kernel rankers share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch.autograd.function import once_differentiable
 PUBLISHED_CENTRES = (1.0, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9)
 EVEN_CENTRES = (-1.0, -0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WIDTH = 0.1
-# A cosine where no word stands: so far from every centre that each kernel is exactly 0, and its derivative too.
+# The cosine of padding: so far from every centre that each kernel and its derivative are exactly 0.
 _NOWHERE = 1e4
 
 
 def exact_widths(exact: float) -> tuple[float, ...]:
-    """σ of the published centres where the one at 1 counts exact matches only."""
+    """σ of the published centres; ``exact`` is that of the one at 1, which counts exact matches only."""
     return (exact, *[WIDTH] * (len(PUBLISHED_CENTRES) - 1))
 
 
@@ -37,7 +37,7 @@ def cosine(queries: Tensor, passages: Tensor, rows: Tensor) -> Tensor:
 
 
 class _KernelSums(torch.autograd.Function):
-    """Σ over the last dimension of each kernel; keeps the cosines alone for the way back, not each kernel's values."""
+    """Σ over the last dimension of each kernel; saves only the cosines for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, cosines: Tensor, centres: tuple[float, ...], widths: tuple[float, ...]) -> Tensor:
@@ -73,8 +73,8 @@ def kernel_pool(
 ) -> Tensor:
     """Σ_i ln max(Σ_j exp(−(cos_ij − μ_k)² / (2σ_k²)), 1e-10) for each kernel k [Xiong et al. 2017, eq. 3–5].
 
-    ``cosines`` [..., Q, D]; ``query_mask`` [..., Q] and ``passage_mask`` [..., D], bool, where words stand, both with
-    sizes that broadcast. Returns [..., kernels]: finite, −23.03 for each query word and kernel that meets nothing.
+    ``cosines`` [..., Q, D]; ``query_mask`` [..., Q] and ``passage_mask`` [..., D], bool: True for words; their
+    shapes broadcast. Returns [..., kernels], finite: −23.03 for each query word and kernel without a match.
     """
     sums: Tensor = _KernelSums.apply(cosines.masked_fill(~passage_mask[..., None, :], _NOWHERE), centres, widths)  # type: ignore[no-untyped-call]
     return (sums.clamp(min=1e-10).log() * query_mask[..., None]).sum(-2)

@@ -26,10 +26,10 @@ class MatchPyramidConfig(WordConfig):
 class MatchPyramidRanker(WordRanker):
     """5 × (3×3 convolution to 16 maps, ReLU, adaptive max-pooling), then 480 → 100 → 10 → 1, the last without a bias.
 
-    The image is filled with zeros to 30 × 200, and each convolution's input with two rows and columns of zeros after
-    the last, as in the public code, so that its output is as large. Most of an image is that filling, and there every
-    layer gives what it gives for an image of zeros. So only the corner that a batch's texts reach is computed, and the
-    rest is taken from one image of zeros: the same scores, for a tenth of the work.
+    The image is padded with zeros to 30 × 200, and the input of each convolution with two rows and columns of zeros at
+    the end, as in the public code, so that its output has the same size. Most of an image is padding, where each layer
+    has the same output as for an image of zeros. So only the corner that the texts of a batch reach is computed, and
+    the rest is taken from one image of zeros: the same scores for a tenth of the work.
     """
 
     kind = "match-pyramid"
@@ -43,7 +43,7 @@ class MatchPyramidRanker(WordRanker):
         sizes = (MAPS * POOLS[-1][0] * POOLS[-1][1], 100, 10)
         self.dense = nn.ModuleList(nn.Linear(*size) for size in pairwise(sizes))
         self.last = nn.Linear(sizes[-1], 1, bias=False)
-        # PyTorch's own start shrinks the signal to a hundred-thousandth over eight layers; this one keeps it [He 2015].
+        # PyTorch's default shrinks the signal to a hundred-thousandth over eight layers; this keeps it [He 2015].
         for layer in (*self.convolutions, *self.dense):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
@@ -57,7 +57,7 @@ class MatchPyramidRanker(WordRanker):
             rows, out_rows = _reach(image.shape[2], size[0], pool[0])
             columns, out_columns = _reach(image.shape[3], size[1], pool[1])
             corner = padded[:, :, : rows + _KERNEL - 1, : columns + _KERNEL - 1].expand(len(image), -1, -1, -1)
-            # With the maps last, pooling is 20 times as fast.
+            # Pooling is 20 times as fast with the maps last.
             corner = corner.clone(memory_format=torch.channels_last)
             corner[:, :, : image.shape[2], : image.shape[3]] = image
             image = _pooled(convolution(corner), (out_rows, out_columns))

@@ -1,4 +1,4 @@
-"""Scores kept on disk while a re-ranking runs, so that an interrupted one goes on where it stopped."""
+"""Scores kept on disk during a re-ranking, so that an interrupted one resumes."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from evenrank.io import InputError, atomic_path, write_text
-from evenrank.io.written import remove_unlocked
+from evenrank.io.atomic import remove_unlocked
+
+from .scorers import Scores
 
 _FINGERPRINT = "fingerprint"
-Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Parts:
     """A folder beside ``out`` with the scores of each window, valid for one fingerprint of model, inputs and settings.
 
-    What a folder with another fingerprint holds is thrown away. Raises InputError where the folder cannot be written.
+    Scores with another fingerprint are deleted. Raises InputError if the folder cannot be written.
     """
 
     def __init__(self, out: str | os.PathLike[str], fingerprint: str) -> None:
         target = Path(out)
-        # Another process with other inputs may write for the same ``out``: its windows have other names.
+        # Another process with other inputs may write to the same ``out``: its windows have other names.
         self._mark = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         self.folder = target.with_name(f".{target.name}.rerank")
         try:
@@ -39,7 +38,7 @@ class Parts:
             raise InputError(target, f"cannot be written: {error.strerror or error}") from None
 
     def load(self, window: int, size: int) -> Scores | None:
-        """The scores [size] of a window, or None where they are missing or damaged."""
+        """The scores [size] of a window, or None if they are missing or damaged."""
         try:
             scores = pl.read_parquet(self._file(window).read_bytes())["score"].to_numpy()
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
@@ -47,8 +46,8 @@ class Parts:
         return scores if len(scores) == size else None
 
     def save(self, window: int, scores: Scores) -> None:
-        """Keeps the scores of a window, whole or not at all."""
-        self.folder.mkdir(exist_ok=True)  # another process may have ended, and removed it
+        """Writes the scores of a window atomically."""
+        self.folder.mkdir(exist_ok=True)  # another process may have removed it
         with atomic_path(self._file(window)) as part:
             pl.DataFrame({"score": scores}).write_parquet(part)
 
@@ -62,7 +61,7 @@ class Parts:
         return self.folder / f"{window:08d}-{self._mark}.parquet"
 
     def _clear(self) -> None:
-        # Only what this class writes: the folder's name alone is no proof of whose it is.
+        # Only files of this class: the folder may be the user's.
         for pattern in (_FINGERPRINT, "[0-9]*.parquet"):
             for file in self.folder.glob(pattern):
                 file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What every ranker is: query groups in, a score matrix out."""
+"""The base class of rankers: lists of candidates in, a matrix of scores out."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ Inputs = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class QueryGroups:
-    """B queries, each with its own passages: the one unit of training. Lists may be ragged; K is the longest.
+class CandidateLists:
+    """B queries, each with its list of candidate passages, of different lengths; K is the longest.
 
-    ``queries`` [B] and ``passages`` [B][K_b] are texts; ``labels`` [B, K] float: relevance grades (or a teacher's
-    scores), 0 where there is no passage; ``groups`` [A, B, K] int8: bias labels +1, −1 and 0 for each of A attributes
-    (gender, …).
+    ``queries`` [B] and ``passages`` [B][K_b] are texts; ``relevance`` [B, K] float: grades (or a teacher's scores), 0
+    for padding; ``sides`` [A, B, K] int8: +1, −1 or 0 for each of A attributes (gender, …).
     """
 
     queries: Sequence[str]
     passages: Sequence[Sequence[str]]
-    labels: Tensor | None = None
-    groups: Tensor | None = None
+    relevance: Tensor | None = None
+    sides: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:
-        """[B, K] bool: where a passage stands."""
+        """[B, K] bool: False for padding."""
         lengths = torch.tensor([len(row) for row in self.passages])
         return torch.arange(int(lengths.max()) if len(lengths) else 0) < lengths[:, None]
 
@@ -39,19 +38,19 @@ class QueryGroups:
 class Ranker(nn.Module, ABC):
     """A ranker: texts → tensors (:meth:`encode`), tensors → scores [B, K] (:meth:`forward`).
 
-    The score of a pair depends on that pair alone: neither padding nor the other passages of the batch change it.
-    Where ``mask`` is False the score is 0. ``encode`` keeps no gradient and may run in a data-loading process.
+    The score of a pair depends on that pair alone, not on padding or other passages of the batch; it is 0 where
+    ``mask`` is False. ``encode`` keeps no gradient and may run in a data-loading process.
     """
 
     kind: ClassVar[str]
 
     @abstractmethod
-    def encode(self, groups: QueryGroups) -> Inputs:
-        """The tensors of a batch, ``mask`` [B, K] among them, each with the batch or the pairs first."""
+    def encode(self, lists: CandidateLists) -> Inputs:
+        """The tensors of a batch, among them ``mask`` [B, K]; their first dimension is the batch or the pairs."""
 
     @abstractmethod
     def forward(self, **inputs: Tensor) -> Tensor:
-        """Scores [B, K] of what :meth:`encode` gave."""
+        """Scores [B, K] of the tensors that :meth:`encode` returned."""
 
     @abstractmethod
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -60,27 +59,27 @@ class Ranker(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def load(cls, folder: str | os.PathLike[str]) -> Ranker:
-        """The ranker that :meth:`save` wrote, with the same scores. Raises InputError for a folder without weights."""
+        """The ranker that :meth:`save` wrote. Raises InputError for a folder without weights."""
 
     @abstractmethod
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
-        """How many characters of each passage [pairs] the ranker reads before it cuts; all of one that is not cut."""
+        """How many characters of each passage [pairs] the ranker reads before it truncates."""
 
     def lost_spans(self, queries: Sequence[str], passages: Sequence[str], ends: Sequence[int]) -> int:
-        """How many answer spans, given by where they end in each passage [pairs], fall off the end of what is read."""
+        """How many answer spans, given by their ends in each passage [pairs], are truncated."""
         return sum(end > read for end, read in zip(ends, self.reads_to(queries, passages), strict=True))
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Parameters by the name under which a recipe sets their learning rate; all of them, each once."""
+        """All parameters, each once, by the names under which a recipe sets learning rates."""
         return {"all": list(self.parameters())}
 
     def keep_tokens(self) -> None:
-        """Called before training, where the same texts come in every epoch; a ranker may keep what it made of them."""
+        """Called before training, in which texts return every epoch; a ranker may cache their tokens."""
         return
 
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
-        """Scores [pairs] of pairs, on the ranker's device, in batches sorted by length."""
+        """Scores [pairs], computed on the ranker's device in batches sorted by length."""
         training = self.training
         self.eval()
         device = next(self.parameters()).device
@@ -88,16 +87,18 @@ class Ranker(nn.Module, ABC):
         scores = torch.empty(len(queries))
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            inputs = self.encode(QueryGroups([queries[i] for i in rows], [[passages[i]] for i in rows]))
+            inputs = self.encode(CandidateLists([queries[i] for i in rows], [[passages[i]] for i in rows]))
             scores[rows] = self(**{name: value.to(device) for name, value in inputs.items()})[:, 0].float().cpu()
         self.train(training)
         return scores
 
 
 def ranker_class(kind: str) -> type[Ranker]:
-    """The class of a ranker by its name in a recipe. Raises KeyError for another name."""
+    """The class of a ranker kind, as a recipe names it. Raises KeyError for an unknown kind."""
     import importlib
 
+    if kind in REGISTERED:
+        return REGISTERED[kind]
     module, name = _CLASSES[kind]
     return getattr(importlib.import_module(f"{__package__}.{module}"), name)  # type: ignore[no-any-return]
 
@@ -111,8 +112,19 @@ _CLASSES = {
     "match-pyramid": ("match_pyramid", "MatchPyramidRanker"),
 }
 RANKERS = tuple(_CLASSES)
+REGISTERED: dict[str, type[Ranker]] = {}
+"""Custom rankers by kind."""
+
+
+def register_ranker(ranker: type[Ranker]) -> None:
+    """Lets recipes name a custom ranker by its ``kind``. Raises EvenrankError for the kind of a built-in ranker."""
+    if ranker.kind in _CLASSES:
+        from evenrank.io import EvenrankError
+
+        raise EvenrankError(f"`ranker`: {ranker.kind} is a built-in ranker")
+    REGISTERED[ranker.kind] = ranker
 
 
 def config_file(folder: str | os.PathLike[str]) -> Path:
-    """Where a kernel ranker keeps its configuration; ``cat`` and ``dot`` keep that of sentence-transformers."""
+    """The configuration file of a kernel ranker; ``cat`` and ``dot`` have that of sentence-transformers."""
     return Path(folder) / "evenrank.json"

@@ -1,47 +1,50 @@
-"""Re-ranking: the first documents of a run scored anew by any trained ranker, cross-encoder or bi-encoder."""
+"""Re-ranking: the first documents of a run get new scores from any ranker."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from evenrank import __version__
-from evenrank.io import EvenrankError, Run, as_collection, as_queries, as_run, check_outputs, read_texts, write_run
-from evenrank.io.errors import shown
-from evenrank.io.progress import progress
+from evenrank._version import __version__
+from evenrank.engines.progress import progress
+from evenrank.engines.ray import Cluster, Engine, check_engine, on_ray
+from evenrank.io import EvenrankError, Run, as_collection, as_queries, as_run, check_outputs, write_run
 from evenrank.io.ranges import check_ranges
-from evenrank.io.ray_engine import Cluster, Engine, check_engine, on_ray
 
-from .models import Kind, ModelFolder, Precision, find_model, load, load_kernel, require_extra
-from .parts import Parts, Scores
+from .load import StoredRanker, find_ranker
+from .models import Architecture, Precision
+from .pairs import Rows, TextPairs
+from .parts import Parts
+from .scorers import ScoreFunction, Scorer, Scores, check_finite
 
 if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
     from .export import Backend
     from .protocol import Ranker
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
-# Batches in a window, inside which texts are sorted by length; also what an interruption costs at most.
+# Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
 _WINDOW = 64
-_SIMILARITIES = 1 << 14
 
 
+# long, parameters: those of the command, each documented here.
 def rerank(
-    run: Any,
-    model: str,
-    collection: Any,
-    queries: Any,
+    run: object,
+    model: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction,
+    collection: object,
+    queries: object,
     depth: int = 1000,
     *,
     batch_size: int = 32,
-    kind: Kind | None = None,
+    kind: Architecture | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",
     int8: bool = False,
@@ -53,61 +56,55 @@ def rerank(
     cluster: Cluster | None = None,
     quiet: bool = False,
 ) -> Run:
-    """The first ``depth`` documents of each query, ranked by the scores of ``model``; the others are left out.
+    """Ranks the first ``depth`` documents of each query by the scores of ``model`` and leaves out the others.
 
-    ``model``: a folder of a trained ranker, or a folder or a name on the hub that sentence-transformers loads
-    (``models.py`` says how its kind is told); the new run is named ``tag``, or as the model's folder is (of
-    ``runs/my-dot/model``: my-dot). ``run``, ``collection``, ``queries``: paths, dicts (``{query: {document: score}}``,
-    ``{id: text}``) or frames of polars or pandas; ``run`` a :class:`Run` too. Of a collection's file only the needed
-    texts are kept. Scores are a cross-encoder's logit, a bi-encoder's own similarity of query and document, each
-    encoded once (with the model's prompts, if it has them), or a kernel ranker's score. In float32 a score depends on
-    its own pair alone, to 1e-5; in bf16 (on a GPU that computes in it, unless ``precision="float32"``) the last of
-    about three digits can differ from batch to batch.
+    ``run``, ``collection``, ``queries``: paths, dicts (``{query: {document: score}}``, ``{id: text}``), frames of
+    polars or pandas, or records; ``run`` may be a :class:`Run`. Only the texts that are needed are kept in memory.
 
-    ``backend``: "onnx" or "openvino" computes the encoders of sentence-transformers on the CPU, in float32 unless
-    ``precision="bfloat16"`` (OpenVINO) or ``int8`` is asked; ``export.py`` says what is exported and kept where.
+    ``model``: a folder of a ranker trained here; a folder or a name on the hub that sentence-transformers loads, with
+    ``kind`` ("cross" or "bi") if its files do not show which it is; a loaded ``CrossEncoder`` or
+    ``SentenceTransformer``; a ranker of this library; or a function of a query and a list of its passages that returns
+    a score for each passage, called once per query. The new run is named ``tag``, or after the model
+    (``runs/my-dot/model``: my-dot).
 
-    ``transform`` changes the texts of queries and documents, each [N], before they are scored (a mask, say).
+    Scores are a cross-encoder's logits, a bi-encoder's own similarity (each text is encoded once, with the model's
+    prompts if it has any), or those of the ranker or the function. In float32 the score of a pair does not depend on
+    the other pairs, to 1e-5; in bf16 (the default on a GPU that supports it, unless ``precision="float32"``) the last
+    of about three digits can differ between batches.
 
-    With ``out`` the run is also written there, and scores are kept beside it until it is: the same call, made again
-    after an interruption, goes on and writes the same bytes.
+    ``backend``: "onnx" or "openvino" run encoders on the CPU, in float32 unless ``precision="bfloat16"`` (OpenVINO) or
+    ``int8`` is set; the exported model is kept beside the model's files. ``device``: as PyTorch names it (default: the
+    fastest). These settings are for a model given by its folder or name; a loaded one is used as it is.
 
-    ``engine="ray"``: the pairs are scored by the workers of a Ray cluster (``cluster`` says how many, with which GPUs),
-    each with a model of its own; ``model`` has to be there on every machine.
+    ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
 
-    Raises EvenrankError for a setting out of range and for queries or documents of the run without a text;
-    InputError for a model or a collection that cannot be used; MissingExtraError without the extra [neural], or
-    [export] for another back end.
+    ``out``: also write the run there. If ``model`` is a folder or a name, an interrupted call resumes when it is made
+    again, and writes the same bytes. ``engine="ray"``: the workers of a Ray cluster (``cluster``: how many, with which
+    resources) load the model and score the pairs; the folder must be available on every machine.
+
+    Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
+    that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
+    [neural], or [export] for another backend.
     """
     check_ranges(depth=depth, batch_size=batch_size)
-    if precision not in ("auto", "float32", "bfloat16"):
-        raise EvenrankError(f"`precision`: expected auto, float32 or bfloat16, found {shown(precision)}")
-    check_outputs([out], [collection, model])
-    require_extra()
-    if backend != "torch" or int8:
-        _check_backend(backend, int8, precision, device)
-    folder = find_model(model, kind)
-    if folder.kind == "kernel" and (backend != "torch" or precision == "bfloat16"):
-        raise EvenrankError(f"{model}: a kernel ranker computes with the backend torch, in float32")
+    check_engine(engine)
+    check_outputs([out], [run, collection, queries, model])
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
+    # After the input, as a model on the hub may have to be downloaded.
+    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8)
+    if engine == "ray" and isinstance(ranker, Scorer):
+        raise EvenrankError("`engine='ray'`: expected a folder or a name on the hub as `model`, found a loaded model")
     table = run.table.filter(pl.col("rank") <= depth)
-    pairs = _Pairs.build(run.described, table, collection, queries)
+    pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    scoring = _Scoring(folder, precision, device, backend, int8, pairs, batch_size)
-    if engine == "ray":
-        settings = f"ray {precision} {device} {backend} {int8} {bool(cluster and cluster.gpus)}"
-        several = functools.partial(_on_ray, scoring, cluster or Cluster())
-    else:
-        check_engine(engine)
-        encoder, settings = scoring.load()
-        several = functools.partial(_here, scoring.of(encoder), scoring.windows())
-    parts = None if out is None else Parts(out, _fingerprint(folder, settings, pairs, batch_size))
-    scores, resumed = _score_windows(several, scoring.windows(), pairs.size, parts, quiet)
-    if not np.isfinite(scores).all():
-        raise EvenrankError(f"{model}: the model gives {int((~np.isfinite(scores)).sum())} scores that are not finite")
-    notes = (*run.notes, *([f"{folder.name}: {resumed} of {pairs.size} scores were there already"] if resumed else []))
-    result = Run.from_table(table.with_columns(pl.Series("score", scores)), tag or folder.name, notes=notes)
+    job = _Job(ranker, pairs, batch_size)
+    scores, resumed, parts = job.run(out, (cluster or Cluster()) if engine == "ray" else None, quiet)
+    check_finite(scores, str(model) if isinstance(model, str | os.PathLike) else ranker.name)
+    notes = run.notes
+    if resumed:
+        notes += (f"{ranker.name}: {resumed} of {pairs.size} scores kept from an interrupted run",)
+    result = Run.from_table(table.with_columns(pl.Series("score", scores)), tag or ranker.name, notes=notes)
     if out is not None:
         write_run(result, out)
     if parts is not None:
@@ -115,156 +112,83 @@ def rerank(
     return result
 
 
-def _check_backend(backend: Backend, int8: bool, precision: Precision, device: str | None) -> None:
-    from .export import check_backend
-
-    check_backend(backend, int8, precision)
-    if device not in (None, "cpu"):
-        raise EvenrankError(f"device: the backend {backend} computes on the cpu, found {shown(device)}")
-
-
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """What is to be scored: ``query`` and ``document`` [pairs] number the rows of the tables of distinct texts."""
+class _Job:
+    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent."""
 
-    query: Rows
-    document: Rows
-    queries: pl.DataFrame
-    documents: pl.DataFrame
+    ranker: StoredRanker | Scorer
+    pairs: TextPairs
+    batch_size: int
 
-    @property
-    def size(self) -> int:
-        return len(self.query)
+    def windows(self) -> list[Rows]:
+        """The rows of each window."""
+        return self.pairs.windows(self.ranker.unit, _WINDOW * self.batch_size)
 
-    @classmethod
-    def build(
-        cls, run: str, table: pl.DataFrame, collection: str | os.PathLike[str] | pl.DataFrame, queries: pl.DataFrame
-    ) -> _Pairs:
-        """``run``: its name and file, for messages."""
-        query_texts = _texts(table["query_id"], queries, f"{run}: ", " of its queries without a text")
-        place = "the collection"
-        if not isinstance(collection, pl.DataFrame):
-            place = f"the collection {os.fspath(collection)}"
-            collection = read_texts(collection, table["doc_id"])
-        document_texts = _texts(table["doc_id"], collection, f"{run}: ", f" of its documents are not in {place}")
-        return cls(_numbers(table, query_texts), _numbers(table, document_texts), query_texts, document_texts)
+    def scorer(self) -> Scorer:
+        """The ranker, loaded."""
+        return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
 
-    def transformed(self, transform: Callable[[pl.Series], pl.Series]) -> _Pairs:
-        tables = self.queries, self.documents
-        changed = (table.with_columns(transform(table["text"]).alias("text")) for table in tables)
-        return _Pairs(self.query, self.document, *changed)
+    def __call__(self) -> Callable[[int], dict[str, list[float]]]:
+        """What a worker of a cluster does: from the number of a window to its scores."""
+        score, windows = self.scorer().bind(self.pairs, self.batch_size), self.windows()
+        return lambda number: {"scores": score(windows[number]).tolist()}
 
-    def windows(self, kind: Kind, size: int) -> list[Rows]:
-        """The rows of each window: ``size`` pairs, or for a bi-encoder all pairs of ``size`` documents."""
-        if kind != "bi":
-            return np.split(np.arange(self.size), range(size, self.size, size))
-        rows = np.argsort(self.document, kind="stable")
-        return np.split(rows, np.flatnonzero(np.diff(self.document[rows] // size)) + 1)
-
-
-def _texts(ids: pl.Series, texts: pl.DataFrame, before: str, problem: str) -> pl.DataFrame:
-    """The distinct ``ids`` in order of first appearance, with their ``text``.
-
-    Raises EvenrankError where some have none: ``before``, how many, ``problem``, the first five.
-    """
-    found = (
-        ids.unique(maintain_order=True)
-        .to_frame()
-        .join(
-            texts.select(ids.name, "text").unique(ids.name, keep="first"),
-            on=ids.name,
-            how="left",
-            maintain_order="left",
-        )
-    )
-    missing = found.filter(pl.col("text").is_null())[ids.name]
-    if len(missing):
-        first = ", ".join(shown(value) for value in missing.head(5))
-        raise EvenrankError(f"{before}{len(missing)}{problem}: {first}{', …' if len(missing) > 5 else ''}")
-    return found
+    def run(
+        self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool
+    ) -> tuple[Scores, int, Parts | None]:
+        """All scores [pairs], how many of them an interrupted run left beside ``out``, and where they are kept."""
+        windows = self.windows()
+        if cluster is not None:
+            assert isinstance(self.ranker, StoredRanker)
+            model = self.ranker
+            settings = f"ray {model.precision} {model.device} {model.backend} {model.int8} {bool(cluster.gpus)}"
+            score_windows = partial(_on_ray, self, cluster)
+        else:
+            scorer = self.scorer()
+            settings = scorer.settings
+            score_windows = partial(_here, scorer.bind(self.pairs, self.batch_size), windows)
+        parts = None
+        if out is not None and isinstance(self.ranker, StoredRanker):
+            parts = Parts(out, _fingerprint(self.ranker, settings, self.pairs, self.batch_size))
+        scores, resumed = _score_windows(score_windows, windows, self.pairs.size, parts, quiet)
+        return scores, resumed, parts
 
 
-def _numbers(table: pl.DataFrame, texts: pl.DataFrame) -> Rows:
-    name = texts.columns[0]
-    numbered = table.select(name).join(
-        texts.select(name).with_row_index("row"), on=name, how="left", maintain_order="left"
-    )
-    return numbered["row"].to_numpy().astype(np.int64)
-
-
-def _fingerprint(folder: ModelFolder, encoder: str, pairs: _Pairs, batch_size: int) -> str:
-    """What the scores depend on, as a hash: kept scores are used again only where it is the same."""
+def _fingerprint(ranker: StoredRanker, settings: str, pairs: TextPairs, batch_size: int) -> str:
+    """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
     import sentence_transformers
     import torch
     import transformers
 
     versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
-    settings = [folder.digest(), folder.kind, batch_size, _WINDOW, encoder, *versions]
-    total = hashlib.sha256(json.dumps(settings).encode())
+    folder = ranker.folder
+    values = [folder.digest(), folder.architecture, batch_size, _WINDOW, settings, *versions]
+    total = hashlib.sha256(json.dumps(values).encode())
     for texts in (pairs.queries, pairs.documents):
-        for part in texts.iter_slices(1 << 16):
+        for part in texts.to_frame("text").iter_slices(1 << 16):
             total.update(part.write_ndjson().encode())
     total.update(pairs.query.tobytes())
     total.update(pairs.document.tobytes())
     return total.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Scoring:
-    """What the scores of windows are made with, in whatever process."""
-
-    folder: ModelFolder
-    precision: Precision
-    device: str | None
-    backend: Backend
-    int8: bool
-    pairs: _Pairs
-    batch_size: int
-
-    def load(self) -> tuple[Any, str]:
-        """The model, and what its scores depend on beside the folder."""
-        if self.folder.kind == "kernel":
-            ranker = load_kernel(self.folder, self.device)
-            return ranker, next(ranker.parameters()).device.type
-        if self.backend == "torch":
-            encoder = load(self.folder, self.precision, self.device)
-            return encoder, f"{encoder.device.type} {encoder.dtype}"
-        from .export import use_backend
-
-        encoder = load(self.folder, "float32", "cpu")
-        return encoder, use_backend(encoder, self.folder, self.backend, int8=self.int8, precision=self.precision)
-
-    def of(self, encoder: Any) -> Callable[[Rows], Scores]:
-        """Rows of the pairs → their scores."""
-        return _SCORES[self.folder.kind](encoder, self.pairs, self.batch_size)
-
-    def windows(self) -> list[Rows]:
-        """The rows of each window."""
-        return self.pairs.windows(self.folder.kind, _WINDOW * self.batch_size)
-
-    def __call__(self) -> Callable[[int], dict[str, list[float]]]:
-        """The work of a process of a cluster."""
-        score, windows = self.of(self.load()[0]), self.windows()
-        return lambda number: {"scores": score(windows[number]).tolist()}
-
-
 def _here(score: Callable[[Rows], Scores], windows: list[Rows], numbers: list[int]) -> Iterator[tuple[int, Scores]]:
     yield from ((number, score(windows[number])) for number in numbers)
 
 
-def _on_ray(scoring: _Scoring, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scores]]:
-    for told in on_ray(numbers, scoring, cluster, keep=True):
-        yield told["number"], np.array(told["scores"], np.float64)
+def _on_ray(job: _Job, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scores]]:
+    for number, report in on_ray(numbers, job, cluster, keep=True):
+        yield number, np.array(report["scores"], np.float64)
 
 
 def _score_windows(
-    several: Callable[[list[int]], Iterator[tuple[int, Scores]]],
+    score_windows: Callable[[list[int]], Iterator[tuple[int, Scores]]],
     windows: list[Rows],
     size: int,
     parts: Parts | None,
     quiet: bool,
 ) -> tuple[Scores, int]:
-    """All scores [size], and how many of them were kept from a call that was interrupted."""
+    """All scores [size], and how many of them an interrupted run had kept."""
     scores = np.empty(size)
     missing = []
     with progress("re-ranking", size, quiet=quiet) as advance:
@@ -275,63 +199,9 @@ def _score_windows(
                 continue
             scores[rows] = kept
             advance(len(rows))
-        for number, found in several(missing) if missing else ():
+        for number, found in score_windows(missing) if missing else ():
             if parts is not None:
                 parts.save(number, found)
             scores[windows[number]] = found
             advance(len(found))
     return scores, size - sum(len(windows[number]) for number in missing)
-
-
-def _cross_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
-    from torch.nn import Identity
-
-    queries, documents = pairs.queries["text"], pairs.documents["text"]
-
-    def score(rows: Rows) -> Scores:
-        query, document = queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows])
-        texts = list(zip(query.to_list(), document.to_list(), strict=True))
-        # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
-        scores = encoder.predict(texts, batch_size=batch_size, activation_fn=Identity(), show_progress_bar=False)
-        return np.asarray(scores, np.float64)
-
-    return score
-
-
-def _bi_scores(encoder: Any, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
-    from torch import inference_mode
-
-    documents = pairs.documents["text"]
-    options = {"batch_size": batch_size, "show_progress_bar": False, "convert_to_tensor": True}
-    query_vectors = encoder.encode_query(pairs.queries["text"].to_list(), **options).float()
-
-    def score(rows: Rows) -> Scores:
-        numbers, place = np.unique(pairs.document[rows], return_inverse=True)
-        vectors = encoder.encode_document(documents.gather(numbers).to_list(), **options).float()
-        query = pairs.query[rows]
-        scores = np.empty(len(rows))
-        with inference_mode():
-            for start in range(0, len(rows), _SIMILARITIES):
-                part = slice(start, start + _SIMILARITIES)
-                similarity = encoder.similarity_pairwise(query_vectors[query[part]], vectors[place[part]])
-                scores[part] = similarity.cpu().numpy()
-        return scores
-
-    return score
-
-
-def _kernel_scores(ranker: Ranker, pairs: _Pairs, batch_size: int) -> Callable[[Rows], Scores]:
-    queries, documents = pairs.queries["text"], pairs.documents["text"]
-
-    def score(rows: Rows) -> Scores:
-        query, document = queries.gather(pairs.query[rows]), documents.gather(pairs.document[rows])
-        return ranker.score(query.to_list(), document.to_list(), batch_size).numpy().astype(np.float64)
-
-    return score
-
-
-_SCORES: dict[Kind, Callable[[Any, _Pairs, int], Callable[[Rows], Scores]]] = {
-    "cross": _cross_scores,
-    "bi": _bi_scores,
-    "kernel": _kernel_scores,
-}

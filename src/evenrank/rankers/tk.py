@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evenrank.io import EvenrankError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 
 from .kernels import EVEN_CENTRES, PUBLISHED_CENTRES, WIDTH, kernel_pool, kernel_weights
 from .vocabulary import Vocabulary
@@ -31,7 +31,7 @@ class TKConfig(WordConfig):
     def __post_init__(self) -> None:
         super(TKConfig, self).__post_init__()
         if self.kernels not in ("published", "even"):
-            raise EvenrankError(f"kernels: expected published or even, found {shown(self.kernels)}")
+            raise EvenrankError(f"`kernels`: expected published or even, found {quoted(self.kernels)}")
 
 
 def sinusoids(start: int, length: int, size: int) -> Tensor:
@@ -44,8 +44,8 @@ def sinusoids(start: int, length: int, size: int) -> Tensor:
 def _linear(layer: nn.Linear, vectors: Tensor) -> Tensor:
     """``layer(vectors)`` for ``vectors`` [N, L, *].
 
-    On a CPU as a convolution over single words: PyTorch gives those to oneDNN, three times as fast on AMD's processors
-    as the library that it multiplies matrices with, and no slower on others.
+    On a CPU as a convolution over single words, which PyTorch computes with oneDNN: on AMD processors three times as
+    fast as its matrix multiplication, and not slower on others.
     """
     if vectors.device.type != "cpu":
         return layer(vectors)  # type: ignore[no-any-return]
@@ -84,9 +84,9 @@ class _Layer(nn.Module):
 
 
 class TKRanker(WordRanker):
-    """Each word's vector, mixed with what a small transformer makes of it in its text; 11 kernels, 11 weights.
+    """The vector of each word, mixed with its output of a small transformer; 11 kernels, 11 weights.
 
-    ``contextualisation``: the transformer; ``gate``: α, one number from 0.5 on. A dropout of 0: none is built.
+    ``contextualisation``: the transformer, without dropout; ``gate``: α, one number, initially 0.5.
     """
 
     kind = "tk"
@@ -105,13 +105,13 @@ class TKRanker(WordRanker):
     def contextualise(self, ids: Tensor, mask: Tensor, start: int) -> Tensor:
         """α · e + (1 − α) · transformer(e + sinusoid) [POS eq. 4] of texts, the vectors that the kernels compare.
 
-        ``ids`` and ``mask`` [N, L]: numbers of words, and where they stand; ``start``: the position of the first one,
-        0 for queries and ``PASSAGE_START`` for passages. Returns [N, L, size]; what stands under padding means nothing.
+        ``ids`` and ``mask`` [N, L]: numbers of words, and False for padding; ``start``: the position of the first word,
+        0 for queries and ``PASSAGE_START`` for passages. Returns [N, L, size], undefined for padding.
         """
         return self._gated(self.project(self.embeddings(ids)), mask, start)
 
     def project(self, vectors: Tensor) -> tuple[Tensor, ...]:
-        """The vectors, and what the first layer's attention makes of them before the position is added."""
+        """The vectors, and their projections in the first layer's attention before positions are added."""
         first = self._layers()[0]
         return vectors, functional.linear(vectors, first.attention_in.weight)
 
@@ -125,12 +125,12 @@ class TKRanker(WordRanker):
         known = start + length <= len(self.places)
         places = self.places[start : start + length] if known else sinusoids(start, length, embedded.shape[2])
         places = places.to(embedded)
-        # The projection is linear: that of a sum is that of the word, looked up, plus that of the position.
+        # Linear: the projection of a sum is that of the word, looked up, plus that of the position.
         attention = attention + layers[0].attention_in(places)
         vectors = embedded + places
         visible = None
         if not mask.all():
-            # A text without a word must attend to something; what comes of it is masked in the pooling.
+            # A text without words must attend to something; pooling masks the result.
             visible = (mask | ((torch.arange(length, device=mask.device) == 0) & ~mask.any(1, keepdim=True)))[
                 :, None, None
             ]

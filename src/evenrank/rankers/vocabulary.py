@@ -16,8 +16,9 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from evenrank.embeddings import Vectors, train_vectors
-from evenrank.io import InputError, scan_collection, write_text
+from evenrank.embeddings import Vectors, read_vectors, train_vectors
+from evenrank.groups.tokens import APOSTROPHES, CLITICS
+from evenrank.io import InputError, as_collection, scan_collection, write_text
 
 # 0 is padding.
 UNKNOWN, FIRST = 1, 2
@@ -27,11 +28,10 @@ _ASCII = bytes(
     ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == "'") else 32 for code in range(256)
 )
 _INNER = re.compile(rb"[a-z0-9]+(?:'[a-z0-9]+)*")
-_CLITIC = re.compile(rb"'(?:s|d|m|ll|re|ve)$", re.MULTILINE)
-_APOSTROPHES = "'\u2019\u02bc\uff07"
-# What makes most English texts other than ASCII; a separator each, but the first.
+_CLITIC = re.compile(f"'(?:{'|'.join(CLITICS)})$".encode(), re.MULTILINE)
+# The usual typographic marks of English texts; all but the first separate words.
 _TYPESET = (("\u2019", "'"), *((mark, " ") for mark in "\u2018\u201c\u201d\u2013\u2014\u2026\xa0"))
-_STRAIGHT = {ord(character): "'" for character in _APOSTROPHES}
+_STRAIGHT = {ord(character): "'" for character in APOSTROPHES}
 
 
 @functools.cache
@@ -44,13 +44,13 @@ def _any_word(size: int) -> re.Pattern[str]:
     for code in range(size):
         # The combining variation selectors apart, groups.tokens knows no word character above.
         known = code < 0x32400 or 0xE0100 <= code < 0xE01F0
-        if known and unicodedata.category(chr(code))[0] in "LMN" and chr(code) not in _APOSTROPHES:
+        if known and unicodedata.category(chr(code))[0] in "LMN" and chr(code) not in APOSTROPHES:
             if runs and runs[-1][1] == code - 1:
                 runs[-1][1] = code
             else:
                 runs.append([code, code])
     word = "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in runs) + "]+"
-    return re.compile(f"{word}(?:[{_APOSTROPHES}]{word})*")
+    return re.compile(f"{word}(?:[{APOSTROPHES}]{word})*")
 
 
 def _inner(piece: bytes) -> list[bytes]:
@@ -59,7 +59,7 @@ def _inner(piece: bytes) -> list[bytes]:
 
 
 def words_utf8(text: str) -> list[bytes]:
-    """The words of a text: what ``evenrank.groups.tokenize`` gives, in UTF-8, about ten times as fast."""
+    """The words of a text as ``evenrank.groups.tokenize`` returns them, in UTF-8, about ten times as fast."""
     if not text.isascii():
         for mark, plain in _TYPESET:
             text = text.replace(mark, plain)
@@ -71,7 +71,7 @@ def words_utf8(text: str) -> list[bytes]:
     # The expression finds a character of the basic plane in a table; those above are tried range by range.
     in_table = len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text)
     size = 0x10000 if in_table else sys.maxunicode + 1
-    # One a line, so that folding and clitics take one step each for all.
+    # One per line, to fold case and strip clitics in one step each.
     lines = "\n".join(_any_word(size).findall(text)).casefold().translate(_STRAIGHT)
     return _CLITIC.sub(b"", lines.encode()).split()
 
@@ -86,9 +86,9 @@ def words(text: str) -> list[str]:
 
 
 def collection_words(collection: str | os.PathLike[str] | pl.DataFrame, *, min_count: int = 1) -> list[str]:
-    """The words that stand ``min_count`` times or more in a collection (a path, or a table with ``text``), sorted.
+    """The words with at least ``min_count`` occurrences in a collection (a path, or a table with ``text``), sorted.
 
-    What ``read_vectors(…, keep=…)`` should keep: a table of 1.9 million vectors has no use for words never met.
+    For ``read_vectors(…, keep=…)``, which then skips the vectors of all other words.
     """
     counts: dict[bytes, int] = {}
     batches = [collection] if isinstance(collection, pl.DataFrame) else scan_collection(collection, unique=False)
@@ -99,24 +99,30 @@ def collection_words(collection: str | os.PathLike[str] | pl.DataFrame, *, min_c
     return sorted(word.decode() for word, count in counts.items() if count >= min_count)
 
 
-def collection_vectors(
-    collection: str | os.PathLike[str] | pl.DataFrame, *, dimensions: int = 300, min_count: int = 5, seed: int = 0
-) -> Vectors:
-    """``train_vectors`` over the words that the rankers see."""
-    return train_vectors(collection, words, dimensions=dimensions, min_count=min_count, seed=seed)
+def collection_vectors(collection: object, *, dimensions: int = 300, min_count: int = 5, seed: int = 0) -> Vectors:
+    """``train_vectors`` over the words as the rankers tokenise them.
+
+    ``collection``: a path, ``{id: text}``, a frame or records. Raises EvenrankError for anything else.
+    """
+    return train_vectors(as_collection(collection), words, dimensions=dimensions, min_count=min_count, seed=seed)
+
+
+def file_vectors(path: str | os.PathLike[str], *texts: str | os.PathLike[str] | pl.DataFrame) -> Vectors:
+    """The vectors in a file of the words of some collections; a public file has millions of others."""
+    return read_vectors(path, keep=set().union(*map(collection_words, texts)))
 
 
 class Vocabulary:
-    """Words, all different and lower-cased, and their numbers from 2 on.
+    """Distinct lower-cased words and their numbers, from 2.
 
-    A word that no text can hold (with a space, a hyphen, …) is never met, and is allowed.
+    Entries that are no words of texts (with a space, a hyphen, …) are allowed, but never found.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
         self._ids = {word.encode(): number for number, word in enumerate(words, FIRST)}
 
     def __len__(self) -> int:
-        """How many numbers there are, the two special ones among them."""
+        """The number of words plus the two special numbers."""
         return len(self._ids) + FIRST
 
     def __iter__(self) -> Iterator[str]:
@@ -124,10 +130,10 @@ class Vocabulary:
 
     @classmethod
     def of_vectors(cls, vectors: Vectors) -> tuple[Vocabulary, list[int]]:
-        """The words of ``vectors`` as texts hold them, and the row of each.
+        """The words of ``vectors`` as they are tokenised in texts, and the row of each.
 
-        Lower-cased: of "paris" and "Paris" the vector of the first counts, whichever stands before the other. Entries
-        that are not one word ("new_york", ",") are left out.
+        Lower-cased: "paris" takes precedence over "Paris", whatever their order. Entries that are not one word
+        ("new_york", ",") are left out.
         """
         rows: dict[str, int] = {}
         cased: dict[str, int] = {}
@@ -148,24 +154,24 @@ class Vocabulary:
         return [find(word, UNKNOWN) for word in words_utf8(text)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes one word a line."""
+        """Writes one word per line."""
         write_text(Path(path), "".join(f"{word}\n" for word in self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """What :meth:`save` wrote. Raises InputError where the file is missing or damaged, or a word stands twice."""
+        """Reads a file of :meth:`save`. Raises InputError if it is missing or damaged, or repeats a word."""
         try:
             entries = Path(path).read_bytes().decode().split("\n")
         except (OSError, ValueError) as error:
             raise InputError(path, f"the vocabulary cannot be read ({error})") from None
         vocabulary = cls(entries[:-1])
         if entries[-1] or len(vocabulary) != len(entries) - 1 + FIRST:
-            raise InputError(path, "the vocabulary is damaged: a word stands twice or the last line has no end")
+            raise InputError(path, "the vocabulary is damaged: a word is repeated or the last line is incomplete")
         return vocabulary
 
 
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Numbers [N, L] int64, L the longest row (1 at least), 0 where a row has ended."""
+    """Numbers [N, L] int64, padded with 0 to the longest row L (at least 1)."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     ids = np.zeros((len(rows), max(1, int(lengths.max(initial=0)))), np.int64)
     flat = np.fromiter(itertools.chain.from_iterable(rows), np.int64, int(lengths.sum()))

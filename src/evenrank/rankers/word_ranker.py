@@ -17,12 +17,12 @@ from torch.nn import functional
 from evenrank.embeddings import Vectors
 from evenrank.groups.tokens import word_spans
 from evenrank.io import EvenrankError, InputError, write_text
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 from evenrank.io.ranges import LARGEST
 
 from .encoders import saving, seeded
 from .kernels import cosine
-from .protocol import Inputs, QueryGroups, Ranker, config_file
+from .protocol import CandidateLists, Inputs, Ranker, config_file
 from .vocabulary import FIRST, UNKNOWN, Vocabulary, padded
 
 _WEIGHTS, _VOCABULARY = "model.safetensors", "vocabulary.txt"
@@ -32,9 +32,9 @@ _WINDOW = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class WordConfig:
-    """What every ranker over word vectors has: words kept of a query and of a passage.
+    """Settings of all rankers over word vectors: the words kept of a query and of a passage.
 
-    Raises EvenrankError where a whole number is not at least 1.
+    Raises EvenrankError for a number below 1.
     """
 
     query_length: int = 30
@@ -45,16 +45,16 @@ class WordConfig:
             value = getattr(self, field.name)
             if isinstance(field.default, int) and (type(value) is not int or not 1 <= value <= LARGEST):
                 raise EvenrankError(
-                    f"`{field.name}`: expected a whole number from 1 to {LARGEST}, found {shown(value)}"
+                    f"`{field.name}`: expected a whole number from 1 to {LARGEST}, found {quoted(value)}"
                 )
 
 
 class WordRanker(Ranker):
-    """A ranker that compares each word of a query with each of a passage by the cosine of their vectors.
+    """A ranker that compares each word of a query with each word of a passage by the cosine of their vectors.
 
-    A subclass says what vectors are compared (:meth:`project` and :meth:`represent`) and what is made of the cosines
-    (:meth:`match`). ``cut`` counts the queries and passages that were longer than the configuration keeps, as often as
-    this process encoded them; what another process encodes is told by :meth:`encode`'s tensors alone.
+    Subclasses define the vectors (:meth:`project` and :meth:`represent`) and the score of the cosines (:meth:`match`).
+    ``cut`` counts the queries and passages that this process has truncated, each time; for other processes there are
+    the tensors of :meth:`encode`.
     """
 
     config_class: ClassVar[type[WordConfig]]
@@ -64,25 +64,25 @@ class WordRanker(Ranker):
         """``matrix`` [V, d] float32: the vector of each number of ``vocabulary``, row 0 (padding) all zero."""
         super().__init__()
         self.vocabulary = vocabulary
-        # Not "config": transformers' Trainer takes that for one of its own and writes into it.
+        # Not "config": transformers' Trainer would take that for its own and write into it.
         self.settings = config
         self.embeddings = nn.Embedding(len(vocabulary), matrix.shape[1], padding_idx=0, _weight=matrix)
         self.cut = {"queries": 0, "passages": 0}
 
     @classmethod
     def from_vectors(
-        cls, vectors: Vectors, config: WordConfig | Mapping[str, Any] | None = None, seed: int = 0
+        cls, vectors: Vectors, config: WordConfig | Mapping[str, object] | None = None, seed: int = 0
     ) -> Self:
-        """A new ranker over pre-trained vectors, which training changes too; the same seed gives the same weights.
+        """A new ranker over pre-trained vectors, which are trained too; the same seed gives the same weights.
 
-        ``config``: an instance of ``config_class`` or its settings by name; raises EvenrankError for another setting.
+        ``config``: an instance of ``config_class`` or its settings by name; raises EvenrankError for an unknown one.
 
-        A word without a vector, and one whose vector is zero and so has no direction, gets a random one of the usual
-        length: normal, with the standard deviation of all the numbers of ``vectors``. All unknown words share one.
+        Words with a zero vector, which has no direction, and unknown words, which share one vector, get a random one:
+        normal, with the standard deviation of all numbers of ``vectors``.
         """
         vocabulary, rows = Vocabulary.of_vectors(vectors)
         if not rows:
-            raise EvenrankError("vectors: none belongs to a single word")
+            raise EvenrankError("vectors: none is for a single word")
         if not isinstance(config, WordConfig):
             config = cls._config(config or {})
         with seeded(seed):
@@ -100,13 +100,13 @@ class WordRanker(Ranker):
         known = [field.name for field in fields(cls.config_class)]
         for name in settings:
             if name not in known:
-                raise EvenrankError(f"{cls.kind}: expected some of {', '.join(known)}, found {shown(name)}")
+                raise EvenrankError(f"{cls.kind}: expected some of {', '.join(known)}, found {quoted(name)}")
         return cls.config_class(**settings)
 
-    # --- what a subclass says --------------------------------------------------------------------------------------
+    # --- defined by subclasses -------------------------------------------------------------------------------------
 
     def project(self, vectors: Tensor) -> tuple[Tensor, ...]:
-        """What depends on a word alone: of word vectors [..., d], tensors [..., *], 0 for the zero vector."""
+        """What depends on one word alone: of word vectors [..., d], tensors [..., *], 0 for the zero vector."""
         return (vectors,)
 
     def represent(self, projected: tuple[Tensor, ...], mask: Tensor, *, passage: bool) -> Tensor:
@@ -119,24 +119,24 @@ class WordRanker(Ranker):
 
     # --- the protocol ----------------------------------------------------------------------------------------------
 
-    def encode(self, groups: QueryGroups) -> Inputs:
+    def encode(self, lists: CandidateLists) -> Inputs:
         """``queries`` [B, Q] and ``passages`` [N, D]: numbers of words, 0 for padding; ``mask`` [B, K].
 
-        N counts the passages there are: row n belongs to the n-th True of ``mask``, row by row. ``query_cut`` [B] and
-        ``passage_cut`` [N] bool: texts longer than allowed.
+        N is the number of passages: row n belongs to the n-th True of ``mask``, row by row. ``query_cut`` [B] and
+        ``passage_cut`` [N] bool: truncated texts.
         """
-        queries, query_cut = self._numbers(groups.queries, "queries")
-        passages, passage_cut = self._numbers([text for row in groups.passages for text in row], "passages")
+        queries, query_cut = self._numbers(lists.queries, "queries")
+        passages, passage_cut = self._numbers([text for row in lists.passages for text in row], "passages")
         return {
             "queries": queries,
             "passages": passages,
-            "mask": groups.mask,
+            "mask": lists.mask,
             "query_cut": query_cut,
             "passage_cut": passage_cut,
         }
 
     def _numbers(self, texts: Sequence[str], what: str) -> tuple[Tensor, Tensor]:
-        """The words kept of N texts, as numbers [N, L], and which texts [N] are longer; these are counted."""
+        """The words kept of N texts, as numbers [N, L], and which texts [N] are truncated; counts them."""
         length = self.settings.query_length if what == "queries" else self.settings.passage_length
         rows = [self.vocabulary.numbers(text) for text in texts]
         cut = [len(row) > length for row in rows]
@@ -155,10 +155,10 @@ class WordRanker(Ranker):
 
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
-        """Scores [pairs] of pairs, on the ranker's device: each distinct text once in a window of 8,192 pairs.
+        """Scores [pairs], computed on the ranker's device: each distinct text once per window of 8,192 pairs.
 
-        In a window, :meth:`project` takes each distinct word once, and the passages go by length, so that little is
-        padding; ``batch_size`` pairs at a time stay in the processor's cache.
+        In a window, :meth:`project` is called once per distinct word, and passages are sorted by length against
+        padding; batches of ``batch_size`` pairs should fit the processor's cache.
         """
         training = self.training
         self.eval()
@@ -173,11 +173,11 @@ class WordRanker(Ranker):
         device = self.embeddings.weight.device
         query_row, query_ids = self._distinct(queries, "queries")
         passage_row, passage_ids = self._distinct(passages, "passages")
-        met = torch.zeros(len(self.vocabulary), dtype=torch.bool)
-        met[0] = met[query_ids] = met[passage_ids] = True
-        tables = self.project(self.embeddings.weight[met.to(device)])
-        # Number of a word → row of the tables; 0 stays 0.
-        place = met.cumsum(0) - 1
+        seen = torch.zeros(len(self.vocabulary), dtype=torch.bool)
+        seen[0] = seen[query_ids] = seen[passage_ids] = True
+        tables = self.project(self.embeddings.weight[seen.to(device)])
+        # Number of a word → row of the tables; padding remains 0.
+        place = seen.cumsum(0) - 1
         query_ids, passage_ids = place[query_ids].to(device), place[passage_ids].to(device)
 
         def represent(ids: Tensor, *, passage: bool) -> Tensor:
@@ -187,7 +187,7 @@ class WordRanker(Ranker):
         starts = range(0, len(query_ids), batch_size)
         compared = torch.cat([represent(query_ids[at : at + batch_size], passage=False) for at in starts])
         query_length, passage_length = (query_ids > 0).sum(1).cpu(), (passage_ids > 0).sum(1).cpu()
-        # By length, the same passage side by side.
+        # By length, with the pairs of a passage next to each other.
         order = (passage_length[passage_row] * len(passages) + passage_row).argsort(descending=True, stable=True)
         scores = torch.empty(len(queries))
         for at in range(0, len(order), batch_size):
@@ -217,13 +217,13 @@ class WordRanker(Ranker):
         return row, self._numbers(list(rows), what)[0]
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
-        """How many characters of each passage [pairs] are read: to the end of the last word that is kept."""
+        """How many characters of each passage [pairs] are read: up to the end of the last word kept."""
         kept = self.settings.passage_length
         spans = [word_spans(text) for text in passages]
         return [len(t) if len(s) <= kept else s[kept - 1][1] for t, s in zip(passages, spans, strict=True)]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """``embeddings``, ``contextualisation`` (where the ranker has it) and ``kernels``: the rest."""
+        """``embeddings``, ``contextualisation`` (if the ranker has it) and ``kernels`` (the rest)."""
         groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "contextualisation": [], "kernels": []}
         for name, parameter in self.named_parameters():
             groups[name.partition(".")[0] if name.partition(".")[0] in groups else "kernels"].append(parameter)
@@ -242,13 +242,13 @@ class WordRanker(Ranker):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """The ranker that :meth:`save` wrote. Raises InputError where a file is missing, damaged or of another kind."""
+        """The ranker that :meth:`save` wrote. Raises InputError for missing or damaged files and other rankers."""
         from safetensors.torch import load_file
 
         try:
             content = json.loads(config_file(folder).read_text(encoding="utf-8"))
             if content["kind"] != cls.kind:
-                raise InputError(folder, f"expected a ranker of kind {cls.kind}, found {shown(content['kind'])}")
+                raise InputError(folder, f"expected a ranker of kind {cls.kind}, found {quoted(content['kind'])}")
             config = cls._config(content["config"])
             vocabulary = Vocabulary.load(Path(folder) / _VOCABULARY)
             weights = load_file(Path(folder) / _WEIGHTS)
@@ -260,7 +260,7 @@ class WordRanker(Ranker):
             ranker.load_state_dict(weights)
         except InputError:
             raise
-        except Exception as error:  # whatever odd settings and weights make of themselves
+        except Exception as error:  # damaged settings and weights can raise anything
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(folder, f"the folder holds no usable {cls.kind} ranker ({reason})") from None
+            raise InputError(folder, f"the folder has no usable {cls.kind} ranker ({reason})") from None
         return ranker

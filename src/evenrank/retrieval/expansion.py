@@ -6,61 +6,43 @@ Gerritse and de Vries, "Effect of debiasing on information retrieval" (cosine); 
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
+from evenrank.io.types import Array
 
-from .analysis import named_stop_words
+from .stop_words import NLTK, stop_list
 
-Form = Literal["cosine", "dot"]
-Array = np.ndarray[Any, Any]
-Floats = np.ndarray[Any, np.dtype[np.float32]]
+Similarity = Literal["cosine", "dot"]
+Floats = NDArray[np.float32]
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _BLOCK = 1 << 12
 _QUERIES = 1 << 12
 
 
-@functools.cache
-def stop_words() -> frozenset[str]:
-    """NLTK's English stop list."""
-    text = (resources.files(__package__) / "nltk_english.txt").read_text(encoding="utf-8")
-    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
-
-
-def read_stop_words(source: str) -> frozenset[str]:
-    """``nltk`` (English), ``none``, a language as for BM25, or a file with a word a line.
-
-    Raises EvenrankError for none of these; InputError for a file that cannot be read.
-    """
-    if source in ("nltk", "none"):
-        return stop_words() if source == "nltk" else frozenset()
-    return named_stop_words(source, "nltk")
-
-
 def query_words(text: str, stopwords: Container[str] | None = None) -> list[str]:
-    """A query's words in lower case, without stop words (None: NLTK's). An apostrophe within a word is part of it."""
+    """A query's words in lower case, without stop words (None: NLTK's list). Apostrophes within words are kept."""
     words = (word.lower().replace("’", "'") for word in _WORD.findall(text))
-    stopwords = stop_words() if stopwords is None else stopwords
+    stopwords = stop_list(NLTK) if stopwords is None else stopwords
     return [word for word in words if word not in stopwords]
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Queries expanded.
+    """Expanded queries.
 
     ``queries``: ``query_id``, ``text``, as given. ``words``: ``query_id``, ``rank`` (from 1), ``word``, ``score``: the
-    words found for each query, best first; a query without a word that has a vector has no row. ``own``: ``query_id``,
+    expansion words of each query, best first; none for a query whose words have no vectors. ``own``: ``query_id``,
     ``word``, ``known``: the words of each query, and whether they have a vector.
     """
 
@@ -70,19 +52,19 @@ class Expansion:
 
     @property
     def missing(self) -> pl.DataFrame:
-        """``word``, ``queries``: the words of queries that have no vector, the most frequent first."""
+        """``word``, ``queries``: words of queries without a vector, and in how many; the most frequent first."""
         lacking = self.own.filter(~pl.col("known")).unique(["query_id", "word"])
         counted = lacking.group_by("word").agg(pl.len().alias("queries"))
         return counted.sort(["queries", "word"], descending=[True, False])
 
     @property
     def unexpanded(self) -> pl.Series:
-        """The ids of the queries that stay as they are, because none of their words has a vector."""
+        """The ids of the queries that are not expanded, because none of their words has a vector."""
         expanded = self.words["query_id"].unique()
         return self.queries["query_id"].filter(~self.queries["query_id"].is_in(expanded.implode()))
 
     def expanded(self) -> pl.DataFrame:
-        """``query_id``, ``text``: the expanded words alone, best first, underscores as spaces."""
+        """``query_id``, ``text``: only the expansion words, best first, with underscores as spaces."""
         text = pl.col("word").str.replace_all("_", " ").str.join(" ").alias("expanded")
         return self._texts(self.words.group_by("query_id", maintain_order=True).agg(text))
 
@@ -112,7 +94,7 @@ class Expansion:
         return joined.select("query_id", pl.coalesce("expanded", "text").alias("text"))
 
     def changes(self, other: Expansion) -> pl.DataFrame:
-        """``query_id``, ``before``, ``after`` (lists): queries that this and ``other`` expand with different words."""
+        """``query_id``, ``before``, ``after`` (lists): the queries that ``other`` expands with different words."""
         sets = [one.words.group_by("query_id").agg(pl.col("word")) for one in (self, other)]
         both = self.queries.select("query_id")
         for name, table in zip(("before", "after"), sets, strict=True):
@@ -125,34 +107,37 @@ def expand(
     queries: pl.DataFrame,
     vectors: Vectors,
     k: int = 5,
-    form: Form = "cosine",
+    form: Similarity = "cosine",
     stopwords: Container[str] | None = None,
 ) -> Expansion:
-    """The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), its own words left out.
+    """The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), without its own words.
 
-    ``cosine``: nearest by cosine to the mean of the unit vectors of the query's words; ``dot``: the largest of U Uᵀ q,
-    q the query's word counts. A query's own words are left out exactly as they are written there, in lower case, so
-    that ``He`` can expand ``he``. Equal scores: the earlier word of the vocabulary. ``stopwords``: left out of queries
-    (None: NLTK's English list). All queries at once, in blocks of queries and of the vocabulary. Raises EvenrankError
-    for a setting out of range, and where no word of any query has a vector.
+    ``form``: "cosine", nearest by cosine to the mean of the unit vectors of the query's words; or "dot", the largest of
+    U Uᵀ q, with q the query's word counts. Only the exact lower-case words of the query are left out, so that ``He``
+    can expand ``he``. Ties: the earlier word of the vocabulary. ``stopwords``: left out of queries (None: NLTK's
+    English list). Raises EvenrankError for a setting out of range, and if no word of any query has a vector.
     """
     check_ranges(k=k)
     if form not in ("cosine", "dot"):
-        raise EvenrankError(f"`form`: expected cosine or dot, found {shown(form)}")
+        raise EvenrankError(f"`form`: expected cosine or dot, found {quoted(form)}")
     words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}
     own = pl.DataFrame(
-        [(query, word, word in row_of) for query, of in zip(queries["query_id"], words, strict=True) for word in of],
+        [
+            (query, word, word in row_of)
+            for query, asked in zip(queries["query_id"], words, strict=True)
+            for word in asked
+        ],
         {"query_id": pl.String, "word": pl.String, "known": pl.Boolean},
         orient="row",
     )
-    rows = [[row_of[word] for word in of if word in row_of] for of in words]
-    numbers = [number for number, of in enumerate(rows) if of]
+    rows = [[row_of[word] for word in asked if word in row_of] for asked in words]
+    numbers = [number for number, known in enumerate(rows) if known]
     if not numbers:
         raise EvenrankError("no word of any query has a vector")
     points = np.stack([_point(vectors.matrix[rows[number]], form) for number in numbers])
-    most = max(len(set(of)) for of in rows)
+    most = max(len(set(known)) for known in rows)
     wide = min(k + most, len(vectors.words))
     blocks = range(0, len(points), _QUERIES)
     parts = [_nearest(vectors.matrix, points[start : start + _QUERIES], wide, form) for start in blocks]
@@ -162,7 +147,7 @@ def expand(
         [n * len(vectors.words) + row for n, number in enumerate(numbers) for row in set(rows[number])]
     )
     keep = ~np.isin(query * len(vectors.words) + row, self_pairs)
-    found = pl.DataFrame(
+    nearest = pl.DataFrame(
         {
             "query_id": queries["query_id"].gather(np.array(numbers)[query[keep]]),
             "word": [vectors.words[i] for i in row[keep]],
@@ -171,11 +156,11 @@ def expand(
         schema_overrides={"word": pl.String},
     )
     rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
-    found = found.with_columns(rank).filter(pl.col("rank") <= k).select("query_id", "rank", "word", "score")
-    return Expansion(queries.select("query_id", "text"), found, own)
+    nearest = nearest.with_columns(rank).filter(pl.col("rank") <= k).select("query_id", "rank", "word", "score")
+    return Expansion(queries.select("query_id", "text"), nearest, own)
 
 
-def _point(vectors: Floats, form: Form) -> Floats:
+def _point(vectors: Floats, form: Similarity) -> Floats:
     if form == "dot":
         total: Floats = vectors.sum(axis=0, dtype=np.float64).astype(np.float32)
         return total
@@ -186,19 +171,19 @@ def _point(vectors: Floats, form: Form) -> Floats:
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Rows of length 1; a row of 0 stays."""
+    """Rows normalised to length 1; zero rows are unchanged."""
     units: Floats = vectors / _lengths(vectors)[:, None]
     return units
 
 
 def _lengths(vectors: Floats) -> Floats:
-    """The lengths of rows, 1 for a row of 0."""
+    """The lengths of rows, 1 for zero rows."""
     length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     length[length == 0] = 1
     return length
 
 
-def _nearest(matrix: Array, points: Array, count: int, form: Form) -> tuple[Array, Array, Array]:
+def _nearest(matrix: Array, points: Array, count: int, form: Similarity) -> tuple[Array, Array, Array]:
     """Query, row and score of the first ``count`` rows of ``matrix`` [V, D] for each of ``points`` [Q, D], by query."""
     best_query = best_row = np.empty(0, np.int64)
     best_score = np.empty(0, np.float32)
@@ -210,7 +195,7 @@ def _nearest(matrix: Array, points: Array, count: int, form: Form) -> tuple[Arra
             scores *= 1 / _lengths(block)
         if start == 0 and count < scores.shape[1]:
             lowest = np.partition(scores, -count, axis=1)[:, -count]
-        # Only what could still be among the first is looked at one by one.
+        # Only rows that can still be among the first are sorted.
         query, row = np.nonzero(scores >= lowest[:, None])
         best_query = np.concatenate([best_query, query])
         best_row = np.concatenate([best_row, row + start])

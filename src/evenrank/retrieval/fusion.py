@@ -1,4 +1,4 @@
-"""Interpolation of runs, and the weights that serve a measure best.
+"""Interpolation of runs, with weights tuned for a measure.
 
 score = Σ_r w_r · scaled score of run r, the weights summing to 1 [Gerritse & de Vries]; for two runs
 λ · first + (1 − λ) · second. Coordinate ascent: Metzler and Croft 2007, "Linear feature-based models for information
@@ -8,18 +8,19 @@ retrieval".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
+from ir_measures import Measure
+from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
 from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, is_bias, parse_measure
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array = NDArray[np.float64]
 Weights = tuple[float, ...]
 _STEPS = 100
 """Weights are hundredths."""
@@ -29,7 +30,7 @@ _COARSE, _FINE = 10, 5
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The documents of several runs, side by side.
+    """The documents of several runs with their scores in each.
 
     ``table``: ``query_id``, ``doc_id``, those of the first run first. ``scaled`` [rows, runs]: each run's scores,
     scaled to 0 … 1 over its list of the query; 0 where the run lacks the document, 0.5 where all of a list's scores are
@@ -41,8 +42,8 @@ class Candidates:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, runs: Any) -> Candidates:
-        """Raises EvenrankError for fewer than two runs."""
+    def of(cls, runs: object) -> Candidates:
+        """Of ``runs`` as :func:`interpolate` takes them. Raises EvenrankError for fewer than two."""
         runs = as_runs(runs)
         names = tuple(run.name for run in runs)
         if len(runs) < 2:
@@ -56,7 +57,7 @@ class Candidates:
         return cls(whole.select(keys), np.ascontiguousarray(scaled), names)
 
     def fused(self, weights: Sequence[float] | Array, name: str = "fused") -> Run:
-        """The run of weighted sums. ``weights`` [runs], or [rows, runs] where a query has weights of its own."""
+        """The run of weighted sums. ``weights`` [runs], or [rows, runs] for weights per query."""
         score = (self.scaled * np.asarray(weights, dtype=np.float64)).sum(axis=1)
         return Run.from_table(self.table.with_columns(pl.Series("score", score)), name)
 
@@ -65,26 +66,26 @@ def min_max(run: Run) -> pl.DataFrame:
     """``query_id``, ``doc_id``, ``scaled``: (score − min) / (max − min) over the query's list; a constant list: 0.5."""
     score = pl.col("score")
     low, high = score.min().over("query_id"), score.max().over("query_id")
-    # Halved before they are subtracted, so that no difference of two finite scores is infinite.
+    # Halved first, so that no difference of two finite scores is infinite.
     scaled = pl.when(high > low).then((score / 2 - low / 2) / (high / 2 - low / 2)).otherwise(0.5)
     return run.table.select("query_id", "doc_id", scaled.alias("scaled"))
 
 
-def interpolate(runs: Any, weights: Sequence[float], name: str = "fused") -> Run:
-    """The runs fused with ``weights`` [runs], which are scaled to sum to 1.
+def interpolate(runs: Mapping[str, object] | Sequence[object], weights: Sequence[float], name: str = "fused") -> Run:
+    """Fuses runs with ``weights`` [runs], which are scaled to sum to 1.
 
-    ``runs``: by name or as a list, each as :func:`evenrank.io.as_run` takes it.
+    ``runs``: by name or as a list, each a path, a :class:`Run`, a dict, a frame or records.
 
-    Raises EvenrankError for weights that are negative, not finite, all 0, or not one a run.
+    Raises EvenrankError for weights that are negative, not finite or all 0, or if their number is not that of the runs.
     """
     check_weights(weights, len(runs))
-    # By the largest first, whatever their size: a sum of large weights would be infinite.
+    # Divided by the largest first, because a sum of large weights can be infinite.
     shares = [weight / max(weights) for weight in weights]
     return Candidates.of(runs).fused([share / sum(shares) for share in shares], name)
 
 
 def check_weights(weights: Sequence[float], runs: int) -> None:
-    """Raises EvenrankError as :func:`interpolate` does for ``weights`` of so many runs."""
+    """Raises EvenrankError as :func:`interpolate` does; ``runs``: their number."""
     if len(weights) != runs:
         raise EvenrankError(f"`weights`: expected one for each of the {runs} runs, found {len(weights)}")
     if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
@@ -93,23 +94,23 @@ def check_weights(weights: Sequence[float], runs: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fold: the ``weights`` [runs] that served the other folds best, with the measure there and here."""
+    """A fold: the best ``weights`` [runs] on the other folds, with the measure there and on this fold."""
 
     weights: Weights
     queries: int
     train: float
     test: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {"weights": list(self.weights), "queries": self.queries, "train": self.train, "test": self.test}
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A cross-validated fusion: each query is ranked with weights chosen on the queries of the other folds.
+    """A cross-validated fusion: each query is ranked with the weights chosen on the other folds.
 
-    ``value``: the measure's mean over all judged queries; ``alone`` [runs]: that of each run by itself.
+    ``value``: the measure's mean over all judged queries; ``alone`` [runs]: that of each run on its own.
     """
 
     run: Run
@@ -129,7 +130,7 @@ class Tuned:
         """Their standard deviation over the folds (n − 1) [runs]."""
         return tuple(np.std([fold.weights for fold in self.folds], axis=0, ddof=1).tolist())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {
             "runs": list(self.names),
@@ -142,22 +143,22 @@ class Tuned:
 
 
 class _Objective:
-    """A measure of each judged query as a function of the weights in hundredths; each point is computed once."""
+    """A measure of each judged query as a function of the weights in hundredths, cached by point."""
 
-    def __init__(self, candidates: Candidates, qrels: pl.DataFrame, measure: Any) -> None:
+    def __init__(self, candidates: Candidates, qrels: pl.DataFrame, measure: Measure) -> None:
         self.candidates, self.qrels, self.measure = candidates, qrels, measure
         self.judged = Evaluation(candidates.fused(np.ones(len(candidates.names))), qrels=qrels).judged.sort()
-        self._found: dict[tuple[int, ...], Array] = {}
+        self._values: dict[tuple[int, ...], Array] = {}
 
     def values(self, point: tuple[int, ...]) -> Array:
         """[judged queries], in their sorted order."""
-        if point not in self._found:
+        if point not in self._values:
             evaluation = Evaluation(self.candidates.fused(np.array(point) / _STEPS), qrels=self.qrels)
-            order = evaluation.axis(self.measure).arg_sort().to_numpy()
-            self._found[point] = evaluation.values(self.measure)[order]
-        return self._found[point]
+            order = evaluation.queries_of(self.measure).arg_sort().to_numpy()
+            self._values[point] = evaluation.values(self.measure)[order]
+        return self._values[point]
 
-    def mean(self, point: tuple[int, ...], chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> float:
+    def mean(self, point: tuple[int, ...], chosen: NDArray[np.bool_]) -> float:
         """The mean over the chosen queries; undefined values are left out."""
         values = self.values(point)[chosen]
         values = values[~np.isnan(values)]
@@ -165,8 +166,8 @@ class _Objective:
 
 
 def tune(
-    runs: Any,
-    qrels: Any,
+    runs: Mapping[str, object] | Sequence[object],
+    qrels: object,
     measure: str = "nDCG@10",
     *,
     folds: int = 5,
@@ -176,11 +177,11 @@ def tune(
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.
 
-    Two runs: the best of λ = 0, 0.01, … 1, ties to the larger. More: coordinate ascent over hundredths from equal
-    weights, from each run alone and from ``restarts`` seeded random starts. ``measure``: an effectiveness measure as
-    ir_measures writes it. A query's fold depends on the seed and the sorted query ids; queries without judgements are
-    ranked too, and count nowhere. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
-    measure of bias (which a ranking of nonsense would win).
+    Two runs: the best of λ = 0, 0.01, … 1, the larger of equal ones. More: coordinate ascent over hundredths from equal
+    weights, from each run alone and from ``restarts`` random starts. ``measure``: an effectiveness measure in the
+    notation of ir_measures. A query's fold depends on the seed and the sorted query ids; queries without judgements are
+    ranked too, but do not count. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
+    measure of bias (which a random ranking would win).
     """
     check_ranges(folds=folds, restarts=restarts, seed=seed)
     parsed = effectiveness_measure(measure)
@@ -195,13 +196,13 @@ def tune(
     others = others.filter(~others.is_in(judged.implode()))
     fold_of_others = rng.permutation(np.arange(len(others)) % folds)
     starts = _starts(len(runs), restarts, rng)
-    found, points = [], []
+    results, points = [], []
     for fold in range(folds):
         train, test = fold_of_judged != fold, fold_of_judged == fold
         point = _best(objective, train, starts)
         points.append(point)
         weights = tuple(part / _STEPS for part in point)
-        found.append(Fold(weights, int(test.sum()), objective.mean(point, train), objective.mean(point, test)))
+        results.append(Fold(weights, int(test.sum()), objective.mean(point, train), objective.mean(point, test)))
     number = pl.DataFrame(
         {"query_id": pl.concat([judged, others]), "fold": np.concatenate([fold_of_judged, fold_of_others])}
     )
@@ -214,14 +215,14 @@ def tune(
         run,
         candidates.names,
         str(parsed),
-        tuple(found),
+        tuple(results),
         float(np.nanmean(every)),
         tuple(objective.mean(point, whole) for point in alone),
     )
 
 
-def effectiveness_measure(measure: str) -> Any:
-    """The measure that a text names. Raises EvenrankError for one of bias, and where there is none of that name."""
+def effectiveness_measure(measure: str) -> Measure:
+    """The measure of that name. Raises EvenrankError for a measure of bias and for an unknown name."""
     parsed = parse_measure(measure)
     if is_bias(parsed):
         raise EvenrankError(f"`measure`: expected one of effectiveness, found {measure}")
@@ -244,9 +245,7 @@ def _hundredths(weights: Array) -> tuple[int, ...]:
     return tuple(whole.tolist())
 
 
-def _best(
-    objective: _Objective, train: np.ndarray[Any, np.dtype[np.bool_]], starts: list[tuple[int, ...]]
-) -> tuple[int, ...]:
+def _best(objective: _Objective, train: NDArray[np.bool_], starts: list[tuple[int, ...]]) -> tuple[int, ...]:
     if len(starts[0]) == 2:
         grid = [(part, _STEPS - part) for part in range(_STEPS, -1, -1)]
         return max(grid, key=lambda point: objective.mean(point, train))
@@ -254,10 +253,8 @@ def _best(
     return max(ends, key=lambda point: objective.mean(point, train))
 
 
-def _ascend(
-    objective: _Objective, train: np.ndarray[Any, np.dtype[np.bool_]], point: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Moves one weight at a time, the others keeping their proportions, for as long as that helps."""
+def _ascend(objective: _Objective, train: NDArray[np.bool_], point: tuple[int, ...]) -> tuple[int, ...]:
+    """Moves one weight at a time, with the others in proportion, until the measure no longer rises."""
     best, improved = objective.mean(point, train), True
     while improved:
         improved = False

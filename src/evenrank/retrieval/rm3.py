@@ -1,4 +1,4 @@
-"""RM3: a query is enriched with the words of the first documents that it finds.
+"""RM3: a query is expanded with words of the first documents that it finds.
 
 Lavrenko and Croft, SIGIR 2001, "Relevance-based language models" (RM1); Abdul-Jaleel et al., TREC 2004 (RM3: mixed with
 the query's own words).
@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.io.ranges import check_ranges
 
-_Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Ints = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class RM3:
-    """``fb_docs`` feedback documents, ``fb_terms`` terms of theirs, ``original_weight`` of the query's own terms.
+    """``fb_docs`` feedback documents, ``fb_terms`` of their terms, ``original_weight`` of the query's own terms.
 
     Raises EvenrankError for a number out of range.
     """
@@ -34,15 +35,15 @@ class RM3:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """The terms of every document: ``terms`` and ``tf`` [postings] by document, ``starts`` [documents + 1]."""
+    """The terms of each document: ``terms`` and ``tf`` [postings] by document, ``starts`` [documents + 1]."""
 
-    starts: _Ints
-    terms: _Ints
-    tf: _Ints
+    starts: Ints
+    terms: Ints
+    tf: Ints
 
     @classmethod
-    def of(cls, counts: list[tuple[_Ints, _Ints, _Ints]], documents: int) -> Forward:
-        """From (term, document, tf) of batches that are in document order."""
+    def from_counts(cls, counts: list[tuple[Ints, Ints, Ints]], documents: int) -> Forward:
+        """From (term, document, tf) of batches in document order."""
         starts = np.zeros(documents + 1, np.int64)
         terms, tfs = [], []
         for term, document, tf in counts:
@@ -52,8 +53,8 @@ class Forward:
             starts[1:] += np.bincount(document, minlength=documents)
         return cls(np.cumsum(starts), np.concatenate(terms), np.concatenate(tfs))
 
-    def rows(self, documents: _Ints) -> tuple[_Ints, _Ints, np.ndarray[Any, np.dtype[np.float64]]]:
-        """For each posting of ``documents`` [n]: which of them, the term, and tf / |d|."""
+    def rows(self, documents: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """For each posting of ``documents`` [n]: the row of the document, the term, and tf / |d|."""
         sizes = self.starts[documents + 1] - self.starts[documents]
         row = np.repeat(np.arange(len(documents)), sizes)
         place = np.arange(len(row)) + (self.starts[documents] - (np.cumsum(sizes) - sizes))[row]
@@ -63,39 +64,39 @@ class Forward:
 
 
 def relevance_model(
-    queries: pl.DataFrame, feedback: pl.DataFrame, forward: Forward, order: _Ints, settings: RM3
+    queries: pl.DataFrame, feedback: pl.DataFrame, forward: Forward, order: Ints, settings: RM3
 ) -> pl.DataFrame:
-    """The enriched queries: ``query``, ``term``, ``weight``, sorted; the weights of a query sum to 1.
+    """The expanded queries: ``query``, ``term``, ``weight``, sorted; the weights of a query sum to 1.
 
     ``queries``: ``query``, ``term``, ``weight``, each query's weights summing to 1. ``feedback``: ``query``,
-    ``document``, ``score``, in rank order; its first ``fb_docs`` a query count. ``order`` [terms]: each term's place
-    among the sorted terms, which decides between equal weights.
+    ``document``, ``score``, in rank order; the first ``fb_docs`` of each query are used. ``order`` [terms]: the
+    position of each term among the sorted terms, which breaks ties.
 
     p(w|R) ∝ Σ_d (tf(w,d) / |d|) · score(d) over the feedback documents, cut to the first ``fb_terms`` and renormalised;
-    p'(w) = original_weight · p(w|q) + (1 − original_weight) · p(w|R). A query without feedback stays as it is.
+    p'(w) = original_weight · p(w|q) + (1 − original_weight) · p(w|R). A query without feedback is unchanged.
     """
     first = feedback.filter(pl.int_range(pl.len()).over("query") < settings.fb_docs)
     row, term, share = forward.rows(first["document"].to_numpy())
     weight = share * first["score"].to_numpy().astype(np.float64)[row]
-    found = _summed(first["query"].to_numpy()[row], term, weight)
-    # Where a query's first documents score 0, they say nothing of its words.
-    found = found.filter(pl.col("weight") > 0)
-    found = found.with_columns(pl.Series("order", order[found["term"].to_numpy()]))
-    found = found.sort(["query", "weight", "order"], descending=[False, True, False])
-    found = found.filter(pl.int_range(pl.len()).over("query") < settings.fb_terms)
-    found = found.with_columns(pl.col("weight") / pl.col("weight").sum().over("query"))
-    alone = ~queries["query"].is_in(found["query"].unique().implode())
+    terms = _summed(first["query"].to_numpy()[row], term, weight)
+    # Documents with score 0 add no words.
+    terms = terms.filter(pl.col("weight") > 0)
+    terms = terms.with_columns(pl.Series("order", order[terms["term"].to_numpy()]))
+    terms = terms.sort(["query", "weight", "order"], descending=[False, True, False])
+    terms = terms.filter(pl.int_range(pl.len()).over("query") < settings.fb_terms)
+    terms = terms.with_columns(pl.col("weight") / pl.col("weight").sum().over("query"))
+    alone = ~queries["query"].is_in(terms["query"].unique().implode())
     own = pl.when(alone).then(1.0).otherwise(settings.original_weight)
     both = pl.concat(
         [
             queries.select("query", "term", pl.col("weight") * own),
-            found.select("query", "term", pl.col("weight") * (1 - settings.original_weight)),
+            terms.select("query", "term", pl.col("weight") * (1 - settings.original_weight)),
         ]
     )
     return _summed(both["query"].to_numpy(), both["term"].to_numpy(), both["weight"].to_numpy())
 
 
-def _summed(query: _Ints, term: _Ints, weight: np.ndarray[Any, np.dtype[np.float64]]) -> pl.DataFrame:
+def _summed(query: Ints, term: Ints, weight: NDArray[np.float64]) -> pl.DataFrame:
     """The sum of the weights of each (query, term), added in their order, sorted."""
     packed = (query.astype(np.int64) << 32) | term
     order = np.argsort(packed, kind="stable")

@@ -1,1 +1,1 @@
-"""Training rankers on query groups: recipes, data, losses, the trainer, model cards."""
+"""Training rankers: recipes, training lists, losses, the trainer, model cards."""

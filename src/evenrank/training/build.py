@@ -1,4 +1,4 @@
-"""A recipe's ranker, new or to be gone on with."""
+"""A recipe's ranker, new or trained before."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pathlib import Path
 from evenrank.io import EvenrankError, read_queries
 from evenrank.rankers.protocol import Ranker, config_file, ranker_class
 
-from .recipes import Recipe
+from .recipes import DataRecipe, RankerRecipe
 
 
-def build_ranker(recipe: Recipe) -> Ranker:
-    """The ranker that a recipe starts from, the same weights for the same seed.
+def build_ranker(wanted: RankerRecipe, data: DataRecipe | None = None, seed: int = 0) -> Ranker:
+    """The ranker that a recipe starts from; the same seed gives the same weights.
 
-    A training run's ``model`` folder in ``ranker.model`` is gone on with, as it is (transfer); else ``cat`` and ``dot``
-    start from its encoder, kernel rankers from word vectors. Raises InputError for a folder without weights.
+    If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
+    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors of ``data``.
+
+    Raises InputError for a folder without weights.
     """
-    wanted, seed = recipe.ranker, recipe.training.seed
+    length = wanted.query_length + wanted.passage_length
     if wanted.kind == "cat":
         from evenrank.rankers.cat import CatRanker
 
         assert wanted.model is not None
         if _ours(wanted.model):
             return CatRanker.load(wanted.model)
-        length = wanted.query_length + wanted.passage_length
         return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
     if wanted.kind == "dot":
         from evenrank.rankers.dot import DotRanker
@@ -42,12 +43,29 @@ def build_ranker(recipe: Recipe) -> Ranker:
             passage_length=wanted.passage_length,
             seed=seed,
         )
-    form = ranker_class(wanted.kind)
     if wanted.model is not None:
         if not config_file(wanted.model).is_file():
-            raise EvenrankError(f"ranker.model: {wanted.model} holds no {wanted.kind} ranker of evenrank")
-        return form.load(wanted.model)
-    return _from_vectors(recipe)
+            raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
+        return ranker_class(wanted.kind).load(wanted.model)
+    if data is None:
+        raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")
+    return _from_vectors(wanted, data, seed)
+
+
+def ranker_at(model: str) -> Ranker:
+    """A ranker trained before: its folder, or a folder or hub name that sentence-transformers loads.
+
+    Raises InputError or EvenrankError for a model that cannot be used.
+    """
+    from evenrank.rankers.cat import CatRanker
+    from evenrank.rankers.dot import DotRanker
+    from evenrank.rankers.models import find_model, load_encoder, load_kernel_ranker
+
+    found = find_model(model)
+    if found.architecture == "kernel":
+        return load_kernel_ranker(found)
+    encoder = load_encoder(found, "float32")
+    return CatRanker(encoder) if found.architecture == "cross" else DotRanker(encoder)
 
 
 def _ours(model: str) -> bool:
@@ -55,17 +73,16 @@ def _ours(model: str) -> bool:
     return (Path(model).parent / "result.json").is_file()
 
 
-def _from_vectors(recipe: Recipe) -> Ranker:
-    from evenrank.embeddings.vectors import read_vectors
-    from evenrank.rankers.vocabulary import collection_vectors, collection_words
+def _from_vectors(wanted: RankerRecipe, data: DataRecipe, seed: int) -> Ranker:
+    from evenrank.rankers.vocabulary import collection_vectors, file_vectors
+    from evenrank.rankers.word_ranker import WordRanker
 
-    wanted, seed = recipe.ranker, recipe.training.seed
     if wanted.vectors == "train":
-        vectors = collection_vectors(recipe.data.collection, dimensions=wanted.vector_size, seed=seed)
+        vectors = collection_vectors(data.collection, dimensions=wanted.vector_size, seed=seed)
     else:
-        # The words of the collection and of the questions, not the millions that a public file holds.
-        known = {*collection_words(recipe.data.collection), *collection_words(read_queries(recipe.data.queries))}
-        vectors = read_vectors(wanted.vectors, keep=known)
-    form = ranker_class(wanted.kind)
+        vectors = file_vectors(wanted.vectors, data.collection, read_queries(data.queries))
+    kind = ranker_class(wanted.kind)
+    if not issubclass(kind, WordRanker):
+        raise EvenrankError(f"ranker.model: a {wanted.kind} ranker needs one (a folder)")
     settings = {"query_length": wanted.query_length, "passage_length": wanted.passage_length, **wanted.settings}
-    return form.from_vectors(vectors, settings, seed)  # type: ignore[attr-defined,no-any-return]
+    return kind.from_vectors(vectors, settings, seed)

@@ -1,4 +1,4 @@
-"""The model card: what was trained, how well it ranks, and what bias its validation run shows."""
+"""The model card: what was trained, how well it ranks, and the bias of its validation run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenrank import __version__
-from evenrank.audit.compute import audit
+from evenrank._version import __version__
+from evenrank.auditing.compute import audit
 from evenrank.io import Provenance, Run, write_text
 from evenrank.io.errors import plain
+from evenrank.io.wording import counted
+from evenrank.measures.statistics import SIGNIFICANT
 
 from .recipes import Recipe, to_toml
 from .validation import Validation
 
+_WORSE = "significantly worse than"
 _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer"}
 
 
@@ -35,8 +38,8 @@ def write_card(
     write_text(folder / "model" / "README.md", _card(recipe, result, found.table(100), made.to_dict()))
 
 
-def summary(folder: Path) -> list[str]:
-    """What a finished run came to, in lines: effectiveness and bias of the validation run, before and after."""
+def training_summary(folder: Path) -> list[str]:
+    """A finished run in lines: effectiveness and bias of the validation run, before and after."""
     lines = summary_of(json.loads((folder / "result.json").read_text(encoding="utf-8")))
     runs = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]
     first, trained = list(runs.values())[:2]
@@ -44,29 +47,47 @@ def summary(folder: Path) -> list[str]:
         values = [run["measures"].get(measure, {}).get("mean") for run in (trained, first)]
         if None not in values:
             better = "higher is better" if measure.startswith("N") else "nearer 0 is better"
-            lines.append(f"{measure}: {values[0]:.4f}, of the first stage {values[1]:.4f} ({better})")
+            lines.append(f"{measure}: {values[0]:.4f}, first stage: {values[1]:.4f} ({better})")
     return lines
 
 
 def summary_of(result: Mapping[str, Any]) -> list[str]:
-    """The lines of :func:`summary` from the figures of a ``result.json``."""
+    """The lines of :func:`training_summary` from the figures of a ``result.json``."""
     measure, value, before = result["measure"], result["value"], result["first_stage"]
+    verdict, test = _verdict(result)
     lines = [
-        f"{measure} on the validation queries: {value:.4f} with the first {result['depth']} passages re-ranked,"
-        f" {before:.4f} as the first stage ranks them"
+        f"{measure}: {value:.4f} after re-ranking the first {result['depth']} passages, {before:.4f} before"
+        + (f"; {verdict} the first stage ({test})" if verdict else "")
     ]
     for name, bias in result.get("delta_aprf", {}).items():
         first = result["delta_aprf_first_stage"][name]
-        lines.append(f"DeltaAPRF of {name}: {_figure(bias)}, of the first stage {_figure(first)} (nearer 0 is better)")
+        lines.append(f"DeltaAPRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
     leakage = result.get("leakage", {})
     if "after" in leakage:
         first, last = (leakage[when]["balanced_accuracy"] for when in ("before", "after"))
         lines.append(
-            f"balanced accuracy of an attack: {_figure(last)}, before training {_figure(first)} (0.5 finds nothing)"
+            f"balanced accuracy of an attack: {_figure(last)}, before training {_figure(first)} (0.5 is chance)"
         )
-    if value < before:
-        lines.insert(0, f"This model ranks worse than the first stage: {measure} {value:.4f} against {before:.4f}.")
+    if verdict == _WORSE:
+        lines.insert(
+            0,
+            f"This model ranks significantly worse than the first stage: {measure} {value:.4f} against {before:.4f}"
+            f" ({test}).",
+        )
     return lines
+
+
+def _verdict(result: Mapping[str, Any]) -> tuple[str, str]:
+    """What the paired test against the first stage shows, and the test in words; empty if a result has no test."""
+    if "queries" not in result:
+        return "", ""
+    n, p = counted(result["queries"], "query"), result["p"]
+    if p is None:
+        return "not tested against", n
+    test = f"p {'< 0.001' if p < 0.0005 else f'= {p:.3f}'}, {n}"
+    if p >= SIGNIFICANT:
+        return "not significantly different from", test
+    return (_WORSE if result["value"] < result["first_stage"] else "significantly better than"), test
 
 
 def _figure(value: float | None) -> str:
@@ -80,10 +101,10 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
         origin, library = "evenrank.rankers.protocol", "ranker_class"
         loaded = f'ranker_class("{recipe.ranker.kind}").load('
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
-    told = summary_of(result)
-    # What is worse than doing nothing says so first.
-    warning = f"**{told.pop(0)}**\n\n" if result["value"] < result["first_stage"] else ""
-    figures = "\n".join(f"- {line}" for line in told)
+    lines = summary_of(result)
+    # A model that is worse than none says so first.
+    warning = f"**{lines.pop(0)}**\n\n" if _verdict(result)[0] == _WORSE else ""
+    figures = "\n".join(f"- {line}" for line in lines)
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
@@ -104,8 +125,8 @@ tags: [evenrank, ranking, {recipe.ranker.kind}]
 
 ## Audit of the validation run
 
-All passages of the run, those that were not re-ranked included. `evenrank audit` gives these figures for the first
-stage and `validation.run` with the validation queries and `--only-queries`.
+Over all passages of the run, including those that were not re-ranked. `evenrank audit` computes the same figures from
+the first stage and `validation.run`, with the validation queries and `--only-queries`.
 
 ```
 {table}
@@ -125,7 +146,7 @@ stage and `validation.run` with the validation queries and `--only-queries`.
 
 
 def _provenance(made: dict[str, Any]) -> str:
-    """How the model was made, in lines that nothing in them can end."""
+    """How the model was made; no value can end its line."""
     lines = [f"command: {made['command']}", f"date: {made['date']}", f"platform: {made['platform']}"]
     lines.append("versions: " + ", ".join(f"{name} {version}" for name, version in made["versions"].items()))
     for file in made["files"]:

@@ -1,29 +1,30 @@
-"""The fair term over the effective batch: all processes and accumulation steps, however the batch is split."""
+"""The fairness term in training: what a recipe asks for, and the figures that the log reports."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
 
-import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.mitigation.ibbr import IBBR, AutoWeight, DualWeight, FixedWeight, Pairwise, Whole, stacked
+from evenrank.io import EvenrankError
+from evenrank.mitigation.effective_batch import BatchTerm, EffectiveBatch, Summary
+from evenrank.mitigation.ibbr import AutoWeight, DualWeight, FixedWeight
+from evenrank.mitigation.terms import term_named
+from evenrank.rankers.protocol import Inputs
 
 from .recipes import AttributeRecipe, FairnessRecipe, named_as
 
 
 def scoring(attribute: AttributeRecipe) -> Scoring:
-    """How an attribute's passages are labelled. Raises EvenrankError for a lexicon without poles."""
+    """How an attribute's passages get their sides. Raises EvenrankError for a lexicon without poles."""
     with named_as(lexicon="fairness.attributes.lexicon", poles="fairness.attributes.poles"):
         lexicon = load_lexicon(attribute.lexicon, poles=attribute.poles)
     if lexicon.poles is None:
-        from evenrank.io import EvenrankError
-
         raise EvenrankError(
-            f"fairness.attributes: the lexicon {lexicon.name} has the groups {', '.join(lexicon.groups)}: poles says"
-            ' which two to balance, as in poles = "a,b"'
+            f"fairness.attributes: the lexicon {lexicon.name} has the groups {', '.join(lexicon.groups)}: poles chooses"
+            ' the two to balance, as in poles = "a,b"'
         )
     return Scoring(lexicon, tokens=attribute.tokens, magnitudes=("tf_words",))
 
@@ -38,67 +39,57 @@ def _weight(recipe: FairnessRecipe) -> FixedWeight:
 
 
 class FairTerm:
-    """Adds w_rank L_rank + Σ_a w_a L_fair,a to each piece of a step's batch, with the gradient of the whole batch.
+    """Adds the term of each attribute to each piece of a step's batch (see :class:`EffectiveBatch`), and reports them.
 
-    :meth:`begin` is given every piece's nPRF without a graph and gathers those of all processes (see :class:`Whole`).
-    With one piece a step, :meth:`total` begins by itself.
+    ``names``: of the attributes, for the log. With one piece a step, :meth:`total` begins the step itself.
     """
 
-    def __init__(self, recipe: FairnessRecipe, accelerator: Accelerator) -> None:
-        self.ibbr = IBBR(recipe.name, recipe.form, recipe.score)
-        self.names = [attribute.name for attribute in recipe.attributes]
-        self.weight = _weight(recipe)
-        self.accelerator = accelerator
-        self._gradients: list[Tensor] = []
+    def __init__(self, term: BatchTerm, weight: FixedWeight, names: Sequence[str]) -> None:
+        self.batch = EffectiveBatch(term, weight, len(names))
+        self.names = list(names)
+        self._outstanding = 0
         self._rank: list[Tensor] = []
         self._sums: dict[str, float] = {}
         self._steps = 0
 
-    def pairwise(self, scores: Tensor, inputs: dict[str, Any]) -> list[Pairwise]:
-        """nPRF and PRF of each attribute over the lists of a piece."""
-        labels, mask = inputs["labels"], inputs["counted"]
-        return [self.ibbr.pairwise(scores.float(), labels, groups, mask) for groups in inputs["groups"]]
+    @classmethod
+    def of_recipe(cls, recipe: FairnessRecipe) -> FairTerm:
+        """The term of a recipe."""
+        term = term_named(recipe.name, recipe.form, recipe.score)
+        return cls(term, _weight(recipe), [attribute.name for attribute in recipe.attributes])
 
-    def begin(self, pieces: list[list[Pairwise]]) -> None:
+    def summarize(self, scores: Tensor, inputs: Inputs) -> list[Summary]:
+        """What the term needs of a piece."""
+        return self.batch.summarize(scores, inputs["relevance"], inputs["sides"], inputs["counted"])
+
+    def begin(self, pieces: Sequence[Sequence[Summary]]) -> None:
         """Starts a step whose batch is in ``pieces`` on this process."""
-        rows = [stacked(piece) for piece in pieces]
-        local = torch.cat(rows)
-        whole, start = self._gathered(local)
-        _, weights = self.weight.weights(len(self.names))
-        self._whole = Whole.of(self.ibbr, whole, weights)
-        # The trainer averages over pieces and processes; a sum over queries is wanted.
-        scale = len(pieces) * self.accelerator.num_processes
-        gradient = scale * self._whole.gradient[start : start + len(local)]
-        self._gradients = list(gradient.split([len(row) for row in rows]))
-        self._pieces = len(pieces)
-        self._value = sum(weight * (term or 0.0) for weight, term in zip(weights, self._whole.terms, strict=True))
+        self.batch.begin(pieces)
+        self._outstanding = len(pieces)
         self._rank = []
 
-    def total(self, rank: Tensor, scores: Tensor, inputs: dict[str, Any]) -> Tensor:
-        """The loss of one piece: its value is that of the ranking loss of the piece and the term of the whole batch."""
-        found = self.pairwise(scores, inputs)
-        if not self._gradients:
-            self.begin([found])
-        gradient = self._gradients.pop(0)
-        nprf = torch.stack([one.nprf for one in found]).permute(2, 0, 1)
-        share = (nprf * gradient).sum()
-        rank_weight, weights = self.weight.weights(len(self.names))
-        loss = rank_weight * rank + share + (self._value + self.weight.offset() - share.detach())
+    def total(self, rank: Tensor, scores: Tensor, inputs: Inputs) -> Tensor:
+        """The loss of one piece: its value is that of the piece's ranking loss and the term of the whole batch."""
+        summary = self.summarize(scores, inputs)
+        if not self._outstanding:
+            self.begin([summary])
+        share, figures = self.batch.shares(summary).sum(), self.batch.figures
+        value = sum(weight * (term or 0.0) for weight, term in zip(figures.weights, figures.terms, strict=True))
+        loss = figures.rank_weight * rank + share + (value + figures.offset - share.detach())
         self._rank.append(rank.detach())
-        if len(self._rank) == self._pieces:
-            self._finish(weights)
+        self._outstanding -= 1
+        if not self._outstanding:
+            self._note(self.batch.update(self._rank))
         return loss
 
-    def _finish(self, weights: list[float]) -> None:
-        rank = float(self.accelerator.gather(torch.stack(self._rank)).mean())
-        terms, deltas = self._whole.terms, self._whole.delta
-        self.weight.update(rank, terms, deltas)
+    def _note(self, rank: float) -> None:
+        figures = self.batch.figures
         self._steps += 1
         parts = {"rank_loss": rank}
-        for name, fair, weight, delta in zip(self.names, terms, weights, deltas, strict=True):
+        for name, fair, weight, delta in zip(self.names, figures.terms, figures.weights, figures.delta, strict=True):
             parts |= {f"fair_loss_{name}": fair or 0.0, f"fair_weight_{name}": weight}
             parts |= {f"lacking_a_group_{name}": float(fair is None)}
-            if delta == delta:
+            if not math.isnan(delta):
                 parts |= {f"delta_aprf_{name}": delta, f"with_delta_aprf_{name}": 1.0}
         for key, value in parts.items():
             self._sums[key] = self._sums.get(key, 0.0) + value
@@ -115,12 +106,3 @@ class FairTerm:
                 found[name] = value / self._steps
         self._sums, self._steps = {}, 0
         return found
-
-    def _gathered(self, local: Tensor) -> tuple[Tensor, int]:
-        """The queries of all processes, and where this one's start."""
-        if self.accelerator.num_processes == 1:
-            return local, 0
-        padded = self.accelerator.pad_across_processes(local, dim=0)
-        whole: Tensor = self.accelerator.gather(padded)
-        # What pads is not defined, so it enters no mean.
-        return whole, self.accelerator.process_index * len(padded)

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.errors import shown
+from evenrank.io.errors import quoted
 
-Kind = Literal["cat", "dot", "tk", "knrm", "conv-knrm", "match-pyramid"]
+RANKERS = ("cat", "dot", "tk", "knrm", "conv-knrm", "match-pyramid")
+RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
+TERMS = ("ibbr-pd", "ibbr-ts")
+
+
+def _known(built_in: tuple[str, ...], module: str, registry: str) -> AfterValidator:
+    """A built-in name, or one in a module's registry; a module that is not loaded has none."""
+
+    def check(name: str) -> str:
+        names = (*built_in, *getattr(sys.modules.get(module), registry, ()))
+        if name not in names:
+            *others, last = dict.fromkeys(names)
+            raise ValueError(f"expected {', '.join(others)} or {last}")
+        return name
+
+    return AfterValidator(check)
 
 
 class _Part(BaseModel):
@@ -27,8 +43,10 @@ class _Part(BaseModel):
 class RankerRecipe(_Part):
     """Which ranker, and what it starts from."""
 
-    kind: Kind
-    model: str | None = Field(None, description="cat, dot: a folder or hub name; any ranker: one of ours to go on from")
+    kind: Annotated[str, _known(RANKERS, "evenrank.rankers.protocol", "REGISTERED")]
+    model: str | None = Field(
+        None, description="cat, dot: a folder or hub name; any kind: a ranker trained by evenrank, to train further"
+    )
     layers: int | None = Field(None, ge=1, description="cat, dot: keep only the first so many layers")
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] = "cls"
@@ -48,25 +66,25 @@ class RankerRecipe(_Part):
 
 
 class DataRecipe(_Part):
-    """Where query groups come from."""
+    """Where the training lists come from."""
 
     collection: str
     queries: str
     qrels: str | None = None
     run: str | None = None
-    groups: str | None = Field(None, description="a file of query groups, instead of run and qrels")
+    groups: str | None = Field(None, description="a file of training lists, instead of run and qrels")
     negatives: int = Field(20, ge=1)
     sampling: Literal["random", "first"] = "random"
     depth: int = Field(1000, ge=1)
     blind: str | None = Field(None, description="a lexicon whose words are masked, in validation too")
     rotate: Literal["word", "sentence"] | None = Field(
-        None, description="turn each training passage round at a word, or a sentence, drawn anew each epoch"
+        None, description="rotate each training passage at a word, or a sentence, drawn anew each epoch"
     )
 
     @model_validator(mode="after")
     def _one_source(self) -> DataRecipe:
         if (self.groups is None) == (self.run is None or self.qrels is None):
-            raise ValueError("either groups, or run and qrels (a setting data.run= takes a key away)")
+            raise ValueError("either groups, or run and qrels (a setting data.run= removes a key)")
         return self
 
 
@@ -76,17 +94,17 @@ class ValidationRecipe(_Part):
     queries: str
     qrels: str
     run: str
-    collection: str | None = Field(None, description="that of the training data where it is left out")
+    collection: str | None = Field(None, description="that of the training data if omitted")
     measure: str = "nDCG@10"
     depth: int = Field(100, ge=1)
-    answers: str | None = Field(None, description="SQuAD file: how many answers fall off the end of what is read")
+    answers: str | None = Field(None, description="SQuAD file: counts the answers beyond what the ranker reads")
     depths: tuple[int, ...] = Field((), description="re-ranking depths to choose from; none: depth alone")
 
 
 class LossRecipe(_Part):
     """The ranking loss."""
 
-    name: Literal["nll", "hinge", "bce", "ranknet", "margin-mse"] = "nll"
+    name: Annotated[str, _known(RANKING_LOSSES, "evenrank.rankers.losses", "LOSSES")] = "nll"
 
 
 class AttributeRecipe(_Part):
@@ -94,18 +112,20 @@ class AttributeRecipe(_Part):
 
     name: str = Field("gender", pattern="^[A-Za-z][A-Za-z0-9_]*$")
     lexicon: str = "gender-en"
-    poles: str | None = Field(None, description='"a,b": the two groups; those of the lexicon where it is left out')
+    poles: str | None = Field(None, description='"a,b": the two groups; those of the lexicon if omitted')
     tokens: Literal["word", "whitespace"] = "word"
 
 
 class FairnessRecipe(_Part):
-    """The term that in-batch balancing regularization adds to the loss."""
+    """The fairness term beside the ranking loss."""
 
-    name: Literal["ibbr-pd", "ibbr-ts"] = "ibbr-ts"
-    form: Literal["squared", "printed"] = Field("squared", description="ibbr-ts: as the paper's text says, or printed")
+    name: Annotated[str, _known(TERMS, "evenrank.mitigation.terms", "REGISTERED")] = "ibbr-ts"
+    form: Literal["squared", "printed"] = Field(
+        "squared", description="ibbr-ts: as the paper's text describes it, or as printed"
+    )
     score: Literal["softmax", "sigmoid", "identity"] = Field("softmax", description="R in nPRF")
     weight: float | Literal["auto", "dual"] | tuple[float, ...] = Field(
-        0.1, description="a number, auto, dual, or several numbers of which validation chooses"
+        0.1, description="a number, auto, dual, or several numbers from which validation chooses"
     )
     target: float = Field(0.01, ge=0, description="dual: the |ΔA-PRF| to stay below")
     rate: float | None = Field(None, gt=0, description="auto, dual: how fast the weight changes")
@@ -136,10 +156,12 @@ class TrainingRecipe(_Part):
     """How long, how fast, in which batches."""
 
     epochs: float = Field(1.0, gt=0)
-    max_steps: int = Field(-1, description="stop after so many steps, whatever the epochs; -1: no such end")
-    batch: int = Field(32, ge=1, description="query groups a step and process")
+    max_steps: int = Field(-1, description="stop after so many steps, whatever the epochs; -1: no limit")
+    batch: int = Field(32, ge=1, description="lists per step and process")
     accumulation: int = Field(1, ge=1)
-    cached: int | None = Field(None, ge=1, description="dot: cached gradients, so many passages in a graph at once")
+    cached: int | None = Field(
+        None, ge=1, description="dot: cached gradients, with so many passages in a graph at once"
+    )
     learning_rate: float = Field(7e-6, gt=0)
     learning_rates: dict[str, float] = Field(
         default_factory=dict, description="by parameter group of the ranker; 0: frozen"
@@ -162,7 +184,7 @@ class Recipe(_Part):
     """A whole training run."""
 
     name: str
-    out: str | None = Field(None, description="folder of the run; runs/NAME where it is left out")
+    out: str | None = Field(None, description="folder of the run; runs/NAME if omitted")
     source: str | None = Field(None, description="the publication whose settings these are")
     ranker: RankerRecipe
     data: DataRecipe
@@ -189,7 +211,7 @@ class Recipe(_Part):
 
     @property
     def folder(self) -> Path:
-        """Where the run is kept."""
+        """The run's folder."""
         return Path(self.out or Path("runs") / self.name)
 
 
@@ -200,10 +222,10 @@ def shipped_recipes() -> list[str]:
 
 
 def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) -> Recipe:
-    """A recipe from a TOML file, or a shipped one by name, with ``key=value`` settings over it.
+    """A recipe from a TOML file, or a shipped one by name, overridden by ``key=value`` settings.
 
-    A key is written with dots (``training.batch=16``); a value as in TOML, or a bare text; none (``data.run=``) takes
-    the key away. Raises InputError that names the key and what is allowed.
+    A key is written with dots (``training.batch=16``), a value as in TOML or as bare text; without a value
+    (``data.run=``) the key is removed. Raises InputError, which names the key and what is allowed.
     """
     name = os.fspath(source)
     try:
@@ -215,24 +237,24 @@ def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) ->
     except OSError:
         raise EvenrankError(f"{name}: no such recipe (shipped: {', '.join(shipped_recipes()) or 'none'})") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(name, f"no valid TOML: {error}") from None
+        raise InputError(name, f"not valid TOML: {error}") from None
     for setting in settings:
         _set(data, setting)
     return parse_recipe(data, name)
 
 
-def parse_recipe(data: dict[str, Any], name: str) -> Recipe:
-    """A recipe from its values; ``name`` is for the message of the InputError."""
+def parse_recipe(data: Mapping[str, object], name: str) -> Recipe:
+    """A recipe from its values. Raises InputError, which begins with ``name``."""
     try:
         return Recipe.model_validate(data)
     except ValidationError as error:
-        raise InputError(name, _explain(error)) from None
+        raise InputError(name, _explain(error, Recipe)) from None
 
 
 def _set(data: dict[str, Any], setting: str) -> None:
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
-        raise EvenrankError(f"`settings`: expected key=value, found {shown(setting)}")
+        raise EvenrankError(f"`settings`: expected key=value, found {quoted(setting)}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
@@ -242,7 +264,7 @@ def _set(data: dict[str, Any], setting: str) -> None:
     for parent in parents:
         place = place.setdefault(parent, {})
         if not isinstance(place, dict):
-            raise EvenrankError(f"`settings`: {shown(key)}: {parent} is no table")
+            raise EvenrankError(f"`settings`: {quoted(key)}: {parent} is not a table")
     if value.strip():
         place[last] = parsed
     else:
@@ -251,7 +273,7 @@ def _set(data: dict[str, Any], setting: str) -> None:
 
 @contextmanager
 def named_as(**keys: str) -> Iterator[None]:
-    """Errors about an argument name the recipe's key for it instead: ``named_as(lexicon="data.blind")``."""
+    """Errors about an argument name the recipe's key instead: ``named_as(lexicon="data.blind")``."""
     try:
         yield
     except InputError:
@@ -264,29 +286,54 @@ def named_as(**keys: str) -> Iterator[None]:
         raise EvenrankError(re.sub(r"`(\w+)`", key, str(error))) from None
 
 
-def _explain(error: ValidationError) -> str:
-    """The first mistake: its key, and what is allowed there."""
+def parse_training(settings: Mapping[str, object]) -> TrainingRecipe:
+    """The settings of a training. Raises EvenrankError, which names the setting and what is allowed."""
+    try:
+        return TrainingRecipe.model_validate(settings)
+    except ValidationError as error:
+        raise EvenrankError(_explain(error, TrainingRecipe, argument=True)) from None
+
+
+_EXPECTED = {
+    "greater_than_equal": "expected {ge:g} or more",
+    "greater_than": "expected more than {gt:g}",
+    "less_than_equal": "expected {le:g} or less",
+    "literal_error": "expected {expected}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
+    "string_type": "expected a text",
+}
+"""Messages by pydantic's type of error."""
+
+
+def _explain(error: ValidationError, model: type[BaseModel], *, argument: bool = False) -> str:
+    """The first mistake: its key (in backquotes if it is an ``argument``), and what is allowed there."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "recipe"
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key} (allowed: {', '.join(_allowed(first['loc']))})"
+        return f"unknown key {key} (allowed: {', '.join(_allowed(first['loc'], model))})"
     if first["type"] == "missing":
         return f"the key {key} is missing"
-    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] in _EXPECTED:
+        message = _EXPECTED[first["type"]].format(**first.get("ctx", {})).replace("'", "")
+    else:
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
     found = first["input"]
-    return f"{key}: {message}" + ("" if isinstance(found, dict) else f", found {shown(found)}")
+    written = str(found) if isinstance(found, int | float) and not isinstance(found, bool) else quoted(found)
+    key = f"`{key}`" if argument else key
+    return f"{key}: {message}" + ("" if isinstance(found, dict) else f", found {written}")
 
 
-def _allowed(location: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = Recipe
+def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
     for part in location[:-1]:
         if str(part) in model.model_fields:
             model = _model_of(model.model_fields[str(part)].annotation) or model
     return list(model.model_fields)
 
 
-def _model_of(annotation: Any) -> type[BaseModel] | None:
-    """The table that a key holds, itself or inside a union or a list."""
+def _model_of(annotation: object) -> type[BaseModel] | None:
+    """The table under a key, itself or inside a union or a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_of(part))), None)

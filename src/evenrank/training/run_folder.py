@@ -1,4 +1,4 @@
-"""The folder of a training run: whether it may be used, what it begins with, and what is taken away again."""
+"""The folder of a training run: whether it can be used, what is written first, and what a failed run removes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from evenrank import __version__
+from evenrank._version import __version__
 from evenrank.io import EvenrankError, make_folder, write_text
-from evenrank.io.written import json_text
+from evenrank.io.atomic import json_text
 
 from .recipes import Recipe, load_recipe, to_toml
 
@@ -24,14 +24,14 @@ except ImportError:  # not on Windows
 
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
 _BEFORE_A_CHECKPOINT = ("recipe.toml", "versions.json", "log.jsonl", "groups", "checkpoints")
-"""What a run writes before it has something to go on with."""
+"""What a run writes before its first checkpoint."""
 _OURS = ".evenrank-run"
-"""Marks a folder that a training began to write: nothing is taken away from any other."""
+"""Marks a folder that a training began to write: nothing is removed from any other."""
 _WEIGHTS = ("without", "weight-*")
 
 
 def check_folder(recipe: Recipe, resume: bool) -> None:
-    """Raises EvenrankError where a run cannot begin, or cannot be gone on with, in the recipe's folder."""
+    """Raises EvenrankError if a run cannot start, or cannot be resumed, in the recipe's folder."""
     folder = recipe.folder
     kept = folder / "recipe.toml"
     if resume:
@@ -41,29 +41,28 @@ def check_folder(recipe: Recipe, resume: bool) -> None:
             raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
     elif kept.is_file() and _has_begun(folder):
         raise EvenrankError(
-            f"{folder}: there is a run already (`resume=True` goes on with it; `settings='out=…'` starts another)"
+            f"{folder}: there is a run already (`resume=True` continues it; `settings='out=…'` starts another)"
         )
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a run is at its end: the result is written last. One whose model was taken away can make it again."""
+    """Whether a run has ended: the result is written last. A run whose model was removed can write it again."""
     return (folder / "result.json").is_file() and (folder / "model").is_dir()
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint (the trainer's state is written last)."""
+    """The newest complete checkpoint (the trainer's state is written last)."""
     found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / "trainer_state.json")]
     return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 @contextmanager
 def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
-    """A run's folder, made and held by the ``main`` one of its processes while the block is run.
+    """A run's folder, made and locked by the ``main`` process while the block runs.
 
-    What a run without a checkpoint left, one that was killed, makes room for a new one; and what this one leaves before
-    its first checkpoint goes when the block ends with an error, so that nothing stands in the way of a corrected
-    command. Raises EvenrankError where a process of this machine trains in the folder, and where it holds files under a
-    run's names that no training wrote.
+    Files of a killed run without a checkpoint are removed first; those of this run are removed if the block fails
+    before its first checkpoint, so that a corrected command can start. Raises EvenrankError if another process of this
+    machine trains in the folder, or if it contains files with a run's names that no training wrote.
     """
     if not main:
         yield
@@ -92,7 +91,7 @@ def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
 
 
 def _has_begun(folder: Path) -> bool:
-    """Whether there is something to go on with, in the folder or, for several weights, in one of theirs."""
+    """Whether there is something to resume, in the folder or, for several weights, in one of theirs."""
     there = (folder / "result.json").is_file() or last_checkpoint(folder) is not None
     return there or any(map(_has_begun, _trainings_within(folder)))
 
@@ -102,7 +101,7 @@ def _trainings_within(folder: Path) -> list[Path]:
 
 
 def _make_room(folder: Path) -> None:
-    """Takes away what a killed start left. Raises EvenrankError for files of a run's names that are someone else's."""
+    """Removes what a killed run left. Raises EvenrankError for files with a run's names that no training wrote."""
     if (folder / _OURS).is_file():
         _clear(folder)
         return

@@ -1,4 +1,4 @@
-"""Validation as it will be used: a run is re-ranked, and measured."""
+"""Validation as the ranker will be used: a run is re-ranked, and measured."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from evenrank.groups import Scoring, score_texts
-from evenrank.io import EvenrankError, Run, Scores
-from evenrank.io.errors import shown
-from evenrank.io.streams import in_order
-from evenrank.measures import Evaluation, delta_aprf, parse_measure
+from evenrank.engines.streams import in_order
+from evenrank.groups import GroupTable, Scoring, score_texts
+from evenrank.io import EvenrankError, Run
+from evenrank.io.errors import quoted
+from evenrank.measures import DeltaAPRF, Evaluation, parse_measure
+from evenrank.measures.statistics import paired_tests
 from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker
 
 
 @dataclass(frozen=True)
 class Validation:
-    """A run to re-rank with the texts at hand that a ranker reads: the first ``depth`` passages of every judged query.
+    """A run to re-rank, with the texts that a ranker reads: the first ``depth`` passages of every judged query.
 
-    The bias of its rankings is that of all their passages, which are scored as they are read.
+    Bias is measured over all passages of the rankings; their group table is made while the texts are read.
     """
 
     run: Run
@@ -29,10 +31,10 @@ class Validation:
     pairs: pl.DataFrame
     """``query_id``, ``doc_id``, ``rank``, ``query`` and ``text`` of each pair to score."""
     measure: str
-    attributes: Mapping[str, Scores] = field(default_factory=dict)
-    """The score table of the run's passages for each attribute whose ΔA-PRF is watched."""
+    attributes: Mapping[str, GroupTable] = field(default_factory=dict)
+    """The group table of the run's passages, for each attribute whose ΔA-PRF is measured."""
     masked: Scoring | None = None
-    """Whose words the ranker does not see."""
+    """Its words are masked in what the ranker reads."""
 
     @classmethod
     def of(
@@ -45,13 +47,12 @@ class Validation:
         measure: str,
         depth: int,
         attributes: Mapping[str, Scoring] | None = None,
-        masked: Scoring | None = None,
         sources: tuple[str, str] = ("the validation queries", "the collection"),
     ) -> Validation:
-        """``texts``: a table or its batches, of which those that a ranker reads are kept. ``sources``: what messages
-        call the queries and the texts.
+        """``texts``: a table or its batches, of which those that a ranker reads are kept. ``sources``: names of the
+        queries and the texts for messages.
 
-        Raises EvenrankError where a query or a passage has no text, those below ``depth`` included, or no query of the
+        Raises EvenrankError if a query or a passage (those below ``depth`` included) has no text, or no query of the
         run is judged.
         """
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
@@ -69,7 +70,7 @@ class Validation:
         }
         for (noun, where), missing in lacking.items():
             if len(missing):
-                names = ", ".join(map(shown, missing[:5])) + (", …" if len(missing) > 5 else "")
+                names = ", ".join(map(quoted, missing[:5])) + (", …" if len(missing) > 5 else "")
                 raise EvenrankError(
                     f"validation: {run.described}: {len(missing)} of its {noun} not in {where}: {names}"
                 )
@@ -77,7 +78,12 @@ class Validation:
             kept, on="doc_id", how="left", maintain_order="left"
         )
         scored = dict(zip(scorings, tables, strict=True))
-        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored, masked)
+        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored)
+
+    @property
+    def depth(self) -> int:
+        """How much of each list is re-ranked."""
+        return int(self.pairs["rank"].max() or 1)  # type: ignore[arg-type]
 
     @property
     def read(self) -> tuple[list[str], list[str]]:
@@ -86,12 +92,12 @@ class Validation:
         queries, passages = texts if self.masked is None else (mask_texts(text, self.masked) for text in texts)
         return queries.to_list(), passages.to_list()
 
-    def scores(self, ranker: Ranker, batch_size: int = 64) -> np.ndarray:
+    def scores(self, ranker: Ranker, batch_size: int = 64) -> NDArray[np.float64]:
         """The ranker's scores [pairs]."""
-        return ranker.score(*self.read, batch_size).double().numpy()
+        return np.asarray(ranker.score(*self.read, batch_size).double().numpy(), np.float64)
 
-    def reranked(self, scores: np.ndarray, depth: int, name: str) -> Run:
-        """The run with its first ``depth`` passages in the order of the scores [pairs], the others behind them."""
+    def reranked(self, scores: NDArray[np.float64], depth: int, name: str) -> Run:
+        """The run with its first ``depth`` passages in the order of the scores [pairs], then the others."""
         scored = self.pairs.select("query_id", "doc_id", "rank").with_columns(pl.Series("new", scores))
         table = self.run.table.join(
             scored.select("query_id", "doc_id", "new"), on=["query_id", "doc_id"], how="left", maintain_order="left"
@@ -107,19 +113,28 @@ class Validation:
     def value(self, run: Run) -> float:
         """The validation measure of a run, mean over its judged queries."""
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
-        return float(np.nanmean(Evaluation(run, qrels=judged).values(parse_measure(self.measure))))
+        return Evaluation(run, qrels=judged).figure(parse_measure(self.measure))
+
+    def tested(self, run: Run) -> tuple[int, float | None]:
+        """The number of queries of a paired test of a run against the first stage on the measure, and its p.
+
+        The t-test, or Wilcoxon's if all queries differ by the same; None with fewer than two queries.
+        """
+        judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
+        measure = parse_measure(self.measure)
+        found = paired_tests(*(Evaluation(one, qrels=judged).values(measure) for one in (run, self.run)))
+        return found.n, found.wilcoxon_p if found.t_p is None else found.t_p
 
     def delta_aprf(self, run: Run) -> dict[str, float]:
-        """ΔA-PRF of a run for each attribute (NaN where a pole has no clicked passage)."""
+        """ΔA-PRF of a run for each attribute (NaN if a pole has no clicked passage)."""
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         found = {}
         for name, scores in self.attributes.items():
-            evaluation = Evaluation(run, scores, judged)
-            found[name] = delta_aprf(*evaluation.poles_prf(parse_measure("DeltaAPRF")))
+            found[name] = Evaluation(run, scores, judged).figure(DeltaAPRF)
         return found
 
-    def best_depth(self, scores: np.ndarray, depths: Sequence[int]) -> tuple[int, float]:
-        """The re-ranking depth with the highest measure (the smallest of several), and that measure."""
+    def best_depth(self, scores: NDArray[np.float64], depths: Sequence[int]) -> tuple[int, float]:
+        """The re-ranking depth with the highest measure (the smallest of equal ones), and that measure."""
         values = [(self.value(self.reranked(scores, depth, "validation")), -depth) for depth in depths]
         value, depth = max(values)
         return -depth, value
@@ -127,8 +142,8 @@ class Validation:
 
 def _taken(
     texts: pl.DataFrame | Iterable[pl.DataFrame], ids: pl.DataFrame, wanted: pl.Series, scorings: Sequence[Scoring]
-) -> tuple[pl.DataFrame, pl.DataFrame, list[Scores]]:
-    """In one pass: the texts of the ``wanted`` documents, and of all in ``ids`` the ids found and their scores."""
+) -> tuple[pl.DataFrame, pl.DataFrame, list[GroupTable]]:
+    """In one pass: the texts of the ``wanted`` documents; for all in ``ids``, the ids found and their group tables."""
     marked = ids.with_columns(wanted=ids["doc_id"].is_in(wanted.implode()))
 
     def take(batch: pl.DataFrame) -> list[pl.DataFrame]:
@@ -139,4 +154,4 @@ def _taken(
     batches = texts.iter_slices(1 << 15) if isinstance(texts, pl.DataFrame) else texts
     parts = list(in_order(take, batches)) or [take(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))]
     kept, found, *tables = (pl.concat(part) for part in zip(*parts, strict=True))
-    return kept, found, [Scores.of(table, one.describe()) for table, one in zip(tables, scorings, strict=True)]
+    return kept, found, [GroupTable.of(table, one.describe()) for table, one in zip(tables, scorings, strict=True)]

@@ -1,0 +1,8 @@
+"""Runs, a group table and judgements in; one result out, as a table, JSON or a page."""
+
+from .audit_result import AuditResult
+from .compute import audit
+from .findings import Comparison, Figure, RunAudit
+from .inputs import named_runs, run_name
+
+__all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "named_runs", "run_name"]

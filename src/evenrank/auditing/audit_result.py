@@ -1,0 +1,135 @@
+"""The result of an audit in every form: tables for the terminal and for data frames, JSON, a report, every value."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evenrank.io import EvenrankError, atomic_path, write_text
+from evenrank.io.atomic import for_spreadsheets, json_text
+from evenrank.reports.result import Result, envelope
+
+from .findings import Findings, RunAudit
+
+if TYPE_CHECKING:
+    import pandas
+
+_COMPARISON = ("difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p")
+_SCHEMA = {
+    **{"run": pl.String, "measure": pl.String, "mean": pl.Float64, "n": pl.Int64, "undefined": pl.Int64},
+    **dict.fromkeys(("low", "high", "tie_mean", "tie_low", "tie_high"), pl.Float64),
+    **dict.fromkeys(("difference", "relative"), pl.Float64),
+    **dict.fromkeys(("better", "equal", "worse"), pl.Int64),
+    **dict.fromkeys(("t_p", "wilcoxon_p", "holm_p", "p", "difference_low", "difference_high"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class AuditResult(Findings, Result):
+    """What :func:`evenrank.audit` returns.
+
+    ``result["BM25", "nDCG@10"]`` is a :class:`Figure`, with ``mean``, ``ci95`` and ``vs_baseline``.
+    """
+
+    def __repr__(self) -> str:
+        from .notebook_html import audit_lines
+
+        return audit_lines(self)
+
+    def _repr_html_(self) -> str:
+        """The table and the plane of effectiveness against bias, for a notebook."""
+        from .notebook_html import audit_html
+
+        return audit_html(self)
+
+    def table(self, width: int = 120) -> str:
+        """The audit for a terminal, ``width`` characters wide."""
+        from .text import render_text
+
+        return render_text(self, width)
+
+    def html(self) -> str:
+        """The report: one HTML page that opens without a network."""
+        from .audit_page import render_page
+
+        return render_page(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """The values of :meth:`to_json`, as dicts, lists, strings, numbers and None."""
+        values: dict[str, object] = json.loads(self.to_json())
+        return values
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The audit as JSON, also written to ``path`` if one is given."""
+        values = {
+            "settings": self.settings,
+            "baseline": self.baseline,
+            "runs": {run.name: run.to_dict() for run in self.runs},
+            "notes": list(self.notes),
+            "words": None if self.words is None else self.words.to_dict(),
+        }
+        text = json_text(envelope(values, self.provenance))
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def to_polars(self) -> pl.DataFrame:
+        """All figures in long form, one row per run and measure.
+
+        Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval),
+        ``tie_mean``, ``tie_low``, ``tie_high``, and of the comparison with the baseline ``difference``, ``relative``,
+        ``better``, ``equal``, ``worse``, ``t_p``, ``wilcoxon_p``, ``holm_p``, and for a measure of the whole run
+        ``p``, ``difference_low`` and ``difference_high``. Null where there is no value.
+        """
+        return pl.DataFrame([row for run in self.runs for row in _rows(run)], schema=_SCHEMA)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """:meth:`to_polars` as a pandas frame. Raises EvenrankError if pandas is not installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise EvenrankError("to_pandas needs pandas, which is not installed: pip install pandas, or use to_polars")
+        return self.to_polars().to_pandas()
+
+    def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
+        """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.
+
+        In the CSV, an id or name that a spreadsheet would take for a formula is prefixed with an apostrophe.
+        """
+        parts = [
+            pl.DataFrame(
+                {
+                    "query_id": self.queries,
+                    "run": [run.name] * len(self.queries),
+                    **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.figures.items()},
+                }
+            )
+            for run in self.runs
+        ]
+        table = pl.concat(parts)
+        if path is not None:
+            with atomic_path(path) as part:
+                for_spreadsheets(table).write_csv(part)
+        return table
+
+
+def _rows(run: RunAudit) -> list[dict[str, object]]:
+    rows = []
+    for measure, figure in run.figures.items():
+        compared = figure.vs_baseline
+        low, high = figure.ci95 or (None, None)
+        tie_low, tie_high = figure.tie_range or (None, None)
+        difference_low, difference_high = (compared.ci95 if compared is not None else None) or (None, None)
+        rows.append(
+            {
+                **{"run": run.name, "measure": measure, "mean": figure.mean, "n": figure.n},
+                **{"undefined": figure.undefined, "low": low, "high": high},
+                **{"tie_mean": figure.tie_mean, "tie_low": tie_low, "tie_high": tie_high},
+                **{name: getattr(compared, name, None) for name in _COMPARISON},
+                **{"difference_low": difference_low, "difference_high": difference_high},
+            }
+        )
+    return rows

@@ -1,0 +1,214 @@
+"""Figures with their intervals, and every run's comparison with the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from ir_measures import Measure
+
+from evenrank.io.types import Array
+from evenrank.measures import RunMeasure, is_bias, resolve
+from evenrank.measures import statistics as st
+
+from .figures import Measured
+from .findings import RANDOM, REFERENCES, Comparison, Figure, RunAudit
+
+_NEAR_ZERO = 1e-6
+_AS_DEEP = 0.95
+
+
+def with_statistics(
+    measured: list[Measured], measures: list[Measure], baseline: str | None, seed: int
+) -> list[RunAudit]:
+    """Every run with its figures: intervals from shared bootstrap draws, comparisons with the baseline."""
+    figures: list[dict[str, Figure]] = [{} for _ in measured]
+    base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
+    keys = [str(measure) for measure in measures]
+    plain = [key for key in keys if len(measured[0].parts[key]) == 1]
+    # One set of bootstrap draws for all runs and measures, so that differences are paired.
+    stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
+    draws = st.bootstrap_means(stacked, seed)
+    for m, (key, measure) in enumerate(zip(keys, measures, strict=True)):
+        how = resolve(measure)
+        parts = [run.parts[key] for run in measured]
+        if key in plain:
+            columns = (draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured)))
+            run_draws = [how.combine([column]) for column in columns]
+        else:
+            run_draws = _draws_of_parts(how, parts, seed)
+        means: list[float | None] = [how.figure(part) for part in parts]
+        counts = [int((~np.isnan(np.stack(part))).any(axis=0).sum()) for part in parts]
+        # A figure that was drawn has no interval over queries.
+        run_draws = [np.array([np.nan]) if key in run.means else d for run, d in zip(measured, run_draws, strict=True)]
+        means = [run.means.get(key, mean) for run, mean in zip(measured, means, strict=True)]
+        compared = _compare(measured, measure, base, seed + m)
+        for r, run in enumerate(measured):
+            mean = means[r]
+            mean = None if mean is None or np.isnan(mean) else mean
+            tie_mean, tie_range = run.ties[key]
+            if run.name == RANDOM and mean is not None:
+                tie_mean, tie_range = mean, (mean, mean)
+            figures[r][key] = Figure(
+                measure,
+                mean,
+                counts[r],
+                run.undefined[key],
+                st.interval(run_draws[r]),
+                tie_mean,
+                tie_range,
+                run.values[key],
+                compared[r],
+            )
+    return [
+        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking)
+        for r, run in enumerate(measured)
+    ]
+
+
+def depth_decides(run: Measured, other: Measured, measure: Measure | None = None) -> bool:
+    """Whether one of two runs has less than 95% of the documents of the other within the measure's cutoff.
+
+    A measure without a cutoff, and None, look at whole lists. On the queries that both runs have.
+    """
+    cutoff = measure.params.get("cutoff") if measure is not None else None
+    lengths = np.minimum(common(run.lengths, other.lengths), np.inf if cutoff is None else cutoff)
+    totals = lengths.sum(axis=0)
+    return bool(totals.min() < _AS_DEEP * totals.max())
+
+
+def _draws_of_parts(how: RunMeasure, parts: list[tuple[Array, ...]], seed: int) -> list[Array]:
+    """Bootstrap draws of a figure of several parts for each run, stratified by part, the same queries for all runs."""
+    draws = []
+    for number, of_runs in enumerate(zip(*parts, strict=True)):
+        values = np.stack(of_runs, axis=1)
+        values = values[(~np.isnan(values)).any(axis=1)]
+        draws.append(st.bootstrap_means(values, seed + number) if len(values) else np.full((1, len(parts)), np.nan))
+    return [how.combine([draw[:, r] for draw in draws]) for r in range(len(parts))]
+
+
+def _compare(measured: list[Measured], measure: Measure, base: int | None, seed: int) -> list[Comparison | None]:
+    """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
+    if base is None:
+        return [None] * len(measured)
+    whole = resolve(measure).whole_run
+    form = _compare_whole if whole else _compare_queries
+    compared: list[Comparison | None] = [None] * len(measured)
+    for r, run in enumerate(measured):
+        if r != base:
+            found = _compare_drawn if str(measure) in run.means else form
+            deep = depth_decides(run, measured[base], measure)
+            compared[r] = replace(found(run, measured[base], measure, seed), unequal_depth=deep)
+    given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
+    corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
+    for r, p in zip(given, corrected, strict=True):
+        comparison = compared[r]
+        assert comparison is not None
+        compared[r] = replace(comparison, holm_p=p)
+    return compared
+
+
+def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    key = str(measure)
+    values, baseline = run.values[key], base.values[key]
+    paired = st.paired_tests(values, baseline)
+    both = ~np.isnan(values - baseline)
+    if resolve(measure).better == "nearer zero":
+        gain = np.abs(baseline[both]) - np.abs(values[both])
+    else:
+        gain = values[both] - baseline[both]
+    better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
+    n = int(both.sum())
+    tied = None
+    if key in run.expected and key in base.expected:
+        tied = st.paired_tests(run.expected[key], base.expected[key])
+    return Comparison(
+        paired.difference,
+        _relative(paired.difference, float(baseline[both].mean()) if n else None),
+        better,
+        n - better - worse,
+        worse,
+        paired.t_p,
+        paired.wilcoxon_p,
+        non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
+        tie_difference=tied.difference if tied else None,
+        tie_p=tied.t_p if tied else None,
+        n=n,
+        mean=float(values[both].mean()) if n else None,
+        baseline_mean=float(baseline[both].mean()) if n else None,
+        partial=_partial([(values, baseline)]),
+    )
+
+
+def _partial(pairs: list[tuple[Array, Array]]) -> bool:
+    """Whether some query has a value in only one of a pair."""
+    return any(bool((np.isnan(values) != np.isnan(baseline)).any()) for values, baseline in pairs)
+
+
+def _relative(difference: float | None, baseline: float | None) -> float | None:
+    if difference is None or baseline is None or abs(baseline) <= _NEAR_ZERO:
+        return None
+    return difference / baseline
+
+
+def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    """A figure of the whole run, on the queries (of each part) where both runs have a value."""
+    pairs = _whole_pairs(run, base, str(measure))
+    parts = [common(*pair) for pair in pairs]
+    n, n_poles = _counted(pairs)
+    how = resolve(measure)
+    p = how.permutation_p(parts, seed)
+    if any(not len(part) for part in parts):
+        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+    means = how.combine([part.mean(axis=0) for part in parts])
+    draws = how.combine([st.bootstrap_means(part, seed + number) for number, part in enumerate(parts)])
+    difference = float(means[0] - means[1])
+    return Comparison(
+        difference,
+        _relative(difference, float(means[1])),
+        ci95=st.interval(draws[:, 0] - draws[:, 1]),
+        p=p,
+        n=n,
+        mean=float(means[0]),
+        baseline_mean=float(means[1]),
+        n_poles=n_poles,
+        partial=_partial(pairs),
+    )
+
+
+def _compare_drawn(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
+    pairs = _whole_pairs(run, base, str(measure))
+    parts = [common(*pair) for pair in pairs]
+    n, n_poles = _counted(pairs)
+    # A figure drawn over all queries is not available for some of them.
+    if _partial(pairs) or any(not len(part) for part in parts):
+        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+    mean, baseline = run.means[str(measure)], float(resolve(measure).combine([part.mean(axis=0) for part in parts])[1])
+    return Comparison(
+        mean - baseline,
+        _relative(mean - baseline, baseline),
+        n=n,
+        mean=mean,
+        baseline_mean=baseline,
+        n_poles=n_poles,
+        partial=_partial(pairs),
+    )
+
+
+def _whole_pairs(run: Measured, base: Measured, key: str) -> list[tuple[Array, Array]]:
+    """Both runs' values on the axis: a pair for each part of the figure."""
+    return list(zip(run.parts[key], base.parts[key], strict=True))
+
+
+def _counted(pairs: list[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
+    """How many queries have a value in both runs, and how many in each pole where there are two."""
+    both = np.stack([~np.isnan(values - baseline) for values, baseline in pairs])
+    poles = both.sum(axis=1).tolist()
+    return int(both.any(axis=0).sum()), (poles[0], poles[1]) if len(poles) > 1 else None
+
+
+def common(values: Array, baseline: Array) -> Array:
+    """Both runs' values [Q, 2] of the queries where both have one."""
+    both = ~np.isnan(values - baseline)
+    return np.stack([values[both], baseline[both]], axis=1)

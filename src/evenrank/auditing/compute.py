@@ -1,0 +1,245 @@
+"""The audit, step by step: inputs loaded and checked, runs evaluated, compared, and put into one result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import Lexicon, Tokens
+from evenrank.io import Order, Provenance, Run
+from evenrank.io.convert import ArrowStream, PathLike
+from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, is_bias
+from evenrank.measures import statistics as st
+
+from .audit_result import AuditResult
+from .comparison import with_statistics
+from .documents import Documents, LexiconOptions, describe_documents
+from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
+from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
+from .inputs import Inputs, Options, load_inputs, name_runs, note_sources
+from .intervals import drop_undetermined
+from .notes import depth_notes, first_documents, make_notes, make_warnings, poles_notes, query_notes
+from .words import Words, find_words
+
+Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
+"""A table: polars, pandas or Arrow."""
+Rankings = PathLike | Run | Frame | Mapping[str, object] | Iterable[object]
+Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[object]
+Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
+
+
+# parameters: one for each option of the command line, which mirrors this function
+# long: the signature and the description of its parameters; the steps are functions below
+def audit(
+    runs: Rankings,
+    *,
+    collection: Texts | None = None,
+    scores: object = None,
+    qrels: Judgements | None = None,
+    queries: Texts | None = None,
+    baseline: str | None = None,
+    background: Rankings | None = None,
+    background_depth: int = BACKGROUND_DEPTH,
+    missing: Missing = "error",
+    missing_limit: float = MISSING_LIMIT,
+    only_queries: bool = False,
+    seed: int = 0,
+    lexicon: PathLike | Lexicon | None = None,
+    poles: str | None = None,
+    tokens: Tokens | None = None,
+    threshold: float | None = None,
+    order: Order = "score",
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    provenance: Provenance | None = None,
+) -> AuditResult:
+    """Audits rankings for group bias, together with effectiveness.
+
+    Two reference rankings of the background's candidates are always included: ``random`` (the expectation over random
+    orders) and ``neutral-first``. An audit of effectiveness alone needs neither ``collection`` nor ``scores``; it has
+    no ``neutral-first`` then.
+
+    Args:
+        runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
+            ``{query: {document: score}}``, a polars or pandas frame with ``query_id``, ``doc_id`` and ``score`` (or
+            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``.
+        collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
+            ``text``, or records.
+        scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
+        qrels: Relevance judgements: a path, ``{query: {document: grade}}``, a frame or records such as
+            ``ir_measures.Qrel``. Without them, effectiveness is unknown, and the result says so first.
+        queries: The queries' texts, for the report, in the same forms as ``collection``.
+        baseline: The name of the run to compare the others with.
+        background: The run against which NFaiRR is normalised; by default the baseline, or the first run.
+        background_depth: How many of the background's documents per query are used.
+        missing: What to do about documents of a run without text: "error", "skip" (leave them out of bias measures)
+            or "neutral" (count them as neutral).
+        missing_limit: The largest share (0 to 1) of documents without text that "skip" and "neutral" tolerate, in a
+            run as a whole or within the ranks that a measure looks at, whichever share is larger.
+        only_queries: Restrict the audit to ``queries``.
+        seed: Seed of the bootstrap and the permutation tests.
+        lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
+        poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
+        tokens: ``"word"`` (default) or ``"whitespace"``.
+        threshold: How many group words a document may have and still count as neutral; by default 1.
+        order: Rank by ``"score"`` (ties by descending document id) or in the order of the ``"file"``.
+        measures: Measures, as one string separated by spaces, a measure, or a list.
+        provenance: The record of how the inputs were made, if the caller knows more than this function can see; JSON
+            and report show it.
+
+    Returns:
+        The figures with intervals, comparisons and notes; see :class:`AuditResult`.
+
+    Raises:
+        EvenrankError: For input that cannot be used; InputError with file and line if it comes from a file.
+    """
+    named = name_runs(runs, order)
+    if provenance is None:
+        provenance = Provenance("evenrank.audit")
+        sources = {"collection": collection, "scores": scores, "qrels": qrels, "queries": queries}
+        note_sources(provenance, named, background, sources, lexicon)
+    provenance.ahead()
+    options = Options(baseline, background_depth, missing, missing_limit, only_queries, seed, order)
+    inputs = load_inputs(
+        named,
+        background=background,
+        collection=collection,
+        qrels=qrels,
+        queries=queries,
+        measures=measures,
+        options=options,
+    )
+    documents = describe_documents(inputs, scores, LexiconOptions(lexicon, poles, tokens, threshold))
+    evaluated = _evaluate(inputs, documents, options)
+    measured = _measure(inputs, documents, evaluated)
+    results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
+    results = drop_undetermined(results, measured.rankings)
+    return _result(inputs, documents, options, evaluated, measured, results, provenance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """The evaluations of the runs, the background and the neutral-first reference (None without a group table).
+
+    ``normaliser``: the background as NFaiRR uses it; ``lacking``: each run's documents without text.
+    """
+
+    runs: list[Evaluation]
+    background: Evaluation
+    neutral_first: Evaluation | None
+    normaliser: Background | None
+    lacking: list[Lacking | None]
+
+
+def _evaluate(inputs: Inputs, documents: Documents, options: Options) -> _Evaluated:
+    def evaluation(run: Run) -> Evaluation:
+        return Evaluation(run, documents.groups, inputs.qrels, missing=options.missing, seed=options.seed)
+
+    runs = [evaluation(run) for run in inputs.runs]
+    background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
+    lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
+    if documents.groups is None:
+        return _Evaluated(runs, background, None, None, lacking)
+    background.check_missing(options.missing_limit, inputs.measures, [options.background_depth])
+    normaliser = background.as_background(inputs.background.name, options.background_depth)
+    for each in [*runs, background]:
+        each.background = normaliser
+    return _Evaluated(runs, background, background.neutral_first(), normaliser, lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class _MeasuredRuns:
+    """The values of every ranking: ``rankings`` are the ``given`` runs, then the references.
+
+    ``queries``: the axis of their values; ``documents``: the first documents of every ranking.
+    """
+
+    rankings: list[Measured]
+    given: list[Measured]
+    queries: pl.Series
+    documents: pl.DataFrame
+
+
+def _measure(inputs: Inputs, documents: Documents, evaluated: _Evaluated) -> _MeasuredRuns:
+    axis = query_axis(evaluated.runs, evaluated.background, inputs.qrels)
+    given = [
+        measure_run(evaluation, evaluation.run.name, inputs.measures, axis, lacking=lacking)
+        for evaluation, lacking in zip(evaluated.runs, evaluated.lacking, strict=True)
+    ]
+    rankings = [*given, measure_run(evaluated.background, RANDOM, inputs.measures, axis, random=True)]
+    first = {evaluation.run.name: evaluation.first(SHOWN_DEPTH) for evaluation in evaluated.runs}
+    if evaluated.neutral_first is not None:
+        rankings.append(measure_run(evaluated.neutral_first, NEUTRAL_FIRST, inputs.measures, axis))
+        first[NEUTRAL_FIRST] = evaluated.neutral_first.first(SHOWN_DEPTH)
+    return _MeasuredRuns(rankings, given, axis, first_documents(first, documents.groups, inputs.qrels))
+
+
+def _result(
+    inputs: Inputs,
+    documents: Documents,
+    options: Options,
+    evaluated: _Evaluated,
+    measured: _MeasuredRuns,
+    results: list[RunAudit],
+    provenance: Provenance,
+) -> AuditResult:
+    depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
+    warnings = make_warnings(evaluated.background, inputs.qrels is not None, inputs.measures, results)
+    notes = [*warnings, *inputs.notes, *documents.notes, *poles_notes(documents.groups)]
+    notes += [note for run in inputs.runs for note in run.notes]
+    if inputs.query_ids is not None and inputs.qrels is not None:
+        notes += query_notes(inputs.query_ids, inputs.qrels)
+    notes += depth
+    notes += make_notes(
+        evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
+    )
+    queries = inputs.queries
+    if queries is not None:
+        queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))
+    return AuditResult(
+        settings=_settings(inputs, documents, options),
+        baseline=options.baseline,
+        runs=tuple(results),
+        notes=tuple(notes),
+        queries=measured.queries,
+        rankings=measured.documents,
+        lexicon=documents.lexicon,
+        collection=inputs.collection,
+        query_texts=queries,
+        warnings=tuple(warnings),
+        unequal_depth=unequal,
+        all_neutral=evaluated.normaliser is not None and evaluated.normaliser.all_neutral,
+        provenance=provenance,
+        words=_driving_words(inputs, documents, evaluated, measured),
+    )
+
+
+def _settings(inputs: Inputs, documents: Documents, options: Options) -> dict[str, object]:
+    return {
+        **(documents.groups.settings if documents.groups is not None else {}),
+        "order": options.order,
+        "missing": options.missing,
+        "missing_limit": options.missing_limit,
+        "only_queries": options.only_queries,
+        "background": inputs.background.name,
+        "background_depth": options.background_depth,
+        "seed": options.seed,
+        "bootstrap_draws": st.BOOTSTRAP_DRAWS,
+        "permutations": st.PERMUTATIONS,
+        "measures": [str(measure) for measure in inputs.measures],
+    }
+
+
+def _driving_words(
+    inputs: Inputs, documents: Documents, evaluated: _Evaluated, measured: _MeasuredRuns
+) -> Words | None:
+    """The words that drive the figures; None without texts or without a measure of bias."""
+    ideal = evaluated.neutral_first
+    if documents.groups is None or documents.words is None or ideal is None or not any(map(is_bias, inputs.measures)):
+        return None
+    rankings = [(evaluation.run.name, evaluation, False) for evaluation in evaluated.runs]
+    rankings += [(RANDOM, evaluated.background, True), (NEUTRAL_FIRST, ideal, False)]
+    shown = measured.documents["doc_id"]
+    return find_words(rankings, documents.groups, documents.words, inputs.measures, shown)

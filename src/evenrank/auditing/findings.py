@@ -1,0 +1,271 @@
+"""The data of an audit: figures, comparisons and rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import Lexicon
+from evenrank.io import Provenance
+from evenrank.io.convert import PathLike
+from evenrank.io.errors import EvenrankError, UnknownNameError, quoted
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
+from evenrank.measures import Lacking, is_bias, parse_measure, resolve
+from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.reports.format import Interval, equation
+
+from .words import Words
+
+RANDOM, NEUTRAL_FIRST = "random", "neutral-first"
+REFERENCES = (RANDOM, NEUTRAL_FIRST)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """A run compared with the baseline on one measure, over the queries where both have a value.
+
+    Attributes:
+        difference: Mean of run minus baseline.
+        relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
+        better, equal, worse: Numbers of queries; None for a measure of the whole run.
+        t_p, wilcoxon_p: Two-sided p-values, uncorrected; None for a measure of the whole run.
+        holm_p: The p of the t-test (of the permutation test for a measure of the whole run) after Holm's correction
+            over the runs compared.
+        ci95, p: Interval of the difference and permutation p; only for a measure of the whole run.
+        non_inferior: Whether utility is shown to be no more than 5% below the baseline's; None for bias.
+        tie_difference, tie_p: Difference and t-test between the queries' expectations over the orders of tied
+            documents, which do not depend on how ties are broken.
+        n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
+        mean, baseline_mean: The means over these ``n`` queries.
+        partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
+        unequal_depth: Whether one of the lists is so much shorter, within the measure's cutoff, that depth rather
+            than order decides.
+    """
+
+    difference: float | None
+    relative: float | None = None
+    better: int | None = None
+    equal: int | None = None
+    worse: int | None = None
+    t_p: float | None = None
+    wilcoxon_p: float | None = None
+    holm_p: float | None = None
+    ci95: Interval | None = None
+    p: float | None = None
+    non_inferior: bool | None = None
+    tie_difference: float | None = None
+    tie_p: float | None = None
+    n: int = 0
+    mean: float | None = None
+    baseline_mean: float | None = None
+    n_poles: tuple[int, int] | None = None
+    partial: bool = False
+    unequal_depth: bool = False
+
+    def __repr__(self) -> str:
+        difference = "no value" if self.difference is None else f"{self.difference:+.4f}"
+        counts = "" if self.better is None else f", {self.better}/{self.equal}/{self.worse} better/equal/worse"
+        p = "" if self.holm_p is None else f", {equation('Holm p', self.holm_p)}"
+        return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
+
+    @property
+    def significant(self) -> bool:
+        """Whether the Holm-corrected p is below .05."""
+        return self.holm_p is not None and self.holm_p < SIGNIFICANT
+
+    def to_dict(self, whole_run: bool) -> dict[str, object]:
+        """The comparison as JSON values."""
+        names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
+        names += ["ci95", "p"] if whole_run else []
+        names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measure of one run.
+
+    Attributes:
+        mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
+        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
+        ci95: 95% bootstrap interval of the mean; None with fewer than two queries.
+        tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
+        values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
+        vs_baseline: The comparison with the baseline, if there is one.
+    """
+
+    measure: Measure
+    mean: float | None
+    n: int
+    undefined: int
+    ci95: Interval | None
+    tie_mean: float | None
+    tie_range: Interval | None
+    values: Array
+    vs_baseline: Comparison | None = None
+
+    def __repr__(self) -> str:
+        value = "no value" if self.mean is None else f"{self.mean:.4f}"
+        ends = "" if self.ci95 is None else f" [{self.ci95[0]:.4f}, {self.ci95[1]:.4f}]"
+        compared = self.vs_baseline
+        against = "" if compared is None or compared.difference is None else f", {compared.difference:+.4f} vs baseline"
+        return f"Figure({self.measure}: {value}{ends}, {counted(self.n, 'query')}{against})"
+
+    @property
+    def tie_sensitive(self) -> bool:
+        """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
+        if self.tie_range is None:
+            return False
+        width = self.tie_range[1] - self.tie_range[0]
+        # A single query has no interval: any effect of ties counts.
+        return width > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
+
+    @property
+    def whole_run(self) -> bool:
+        """Whether this is a figure of the run as a whole rather than a mean over queries."""
+        return resolve(self.measure).whole_run
+
+    def to_dict(self) -> dict[str, object]:
+        """The figure as JSON values."""
+        names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
+        result: dict[str, object] = {name: getattr(self, name) for name in names}
+        result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class RunAudit:
+    """One run's figures by measure.
+
+    Attributes:
+        queries: Number of the run's queries.
+        figures: Figures by the measure's text, such as ``"nDCG@10"``.
+        tie_share: Share of the documents in the first 10 ranks that are tied.
+        by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
+        absent: Number of judged queries that the run lacks.
+        lacking: The run's documents without text; None if all have one.
+    """
+
+    name: str
+    queries: int
+    figures: dict[str, Figure]
+    tie_share: float
+    by_depth: pl.DataFrame = field(repr=False)
+    absent: int = 0
+    lacking: Lacking | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """The run as JSON values."""
+        missing = None
+        if self.lacking is not None:
+            names = ("documents", "total", "share", "depth", "queries")
+            missing = {name: getattr(self.lacking, name) for name in names}
+        return {
+            "queries": self.queries,
+            "absent": self.absent,
+            "missing": missing,
+            "measures": {name: figure.to_dict() for name, figure in self.figures.items()},
+        }
+
+    def __getitem__(self, measure: str | Measure) -> Figure:
+        """The figure of a measure. Raises UnknownNameError if it was not measured."""
+        name = str(measure)
+        if name not in self.figures:
+            # Another spelling, such as with its parameters in another order.
+            with suppress(EvenrankError):
+                name = str(parse_measure(measure))
+        if name not in self.figures:
+            raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.figures)})")
+        return self.figures[name]
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
+        )
+        return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
+
+    @property
+    def reference(self) -> bool:
+        """Whether this is a reference ranking rather than one of the audited runs."""
+        return self.name in REFERENCES
+
+
+@dataclass(frozen=True)
+class Findings:
+    """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
+
+    settings: dict[str, Any]
+    baseline: str | None
+    runs: tuple[RunAudit, ...]
+    """The audited runs, then the reference rankings."""
+    notes: tuple[str, ...]
+    queries: pl.Series = field(repr=False)
+    """The ids of the audit's queries [Q], the axis of the figures' values."""
+    rankings: pl.DataFrame = field(repr=False)
+    """The first documents of every run: run, query_id, rank, doc_id, score, tied, counts, neutrality, relevance."""
+    lexicon: Lexicon | None = field(repr=False)
+    """The lexicon that documents were scored with, if it is known."""
+    collection: PathLike | pl.DataFrame | None = field(default=None, repr=False)
+    """Where the report finds the documents' texts."""
+    query_texts: pl.DataFrame | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+    """The notes that come first in every view, since the figures mislead without them."""
+    unequal_depth: tuple[str, ...] = ()
+    """The measures that are decided by the unequal depths of the runs."""
+    all_neutral: bool = False
+    """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+    words: Words | None = field(default=None, repr=False)
+    """The words that drive the figures; None without texts."""
+
+    @overload
+    def __getitem__(self, name: str) -> RunAudit: ...
+
+    @overload
+    def __getitem__(self, name: tuple[str, str | Measure]) -> Figure: ...
+
+    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | Figure:
+        """A run's figures, or one of them: ``result["BM25"]``, ``result["BM25", "nDCG@10"]``.
+
+        Raises UnknownNameError, a KeyError, which lists the runs or measures that exist.
+        """
+        if isinstance(name, tuple):
+            run, measure = name
+            return self[run][measure]
+        for one in self.runs:
+            if one.name == name:
+                return one
+        raise UnknownNameError(f"no run {quoted(name)} (the runs are {', '.join(run.name for run in self.runs)})")
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the audited runs, then those of the reference rankings."""
+        return (run.name for run in self.runs)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a run, or a reference ranking, of this name."""
+        return any(run.name == name for run in self.runs)
+
+    def __len__(self) -> int:
+        """Number of runs, reference rankings included."""
+        return len(self.runs)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures, effectiveness first."""
+        return [figure.measure for figure in self.runs[0].figures.values()]
+
+    @property
+    def given(self) -> list[RunAudit]:
+        """The audited runs, without the reference rankings."""
+        return [run for run in self.runs if not run.reference]
+
+    @property
+    def judged(self) -> bool:
+        """Whether effectiveness is known."""
+        return any(not is_bias(measure) for measure in self.measures)

@@ -1,0 +1,283 @@
+"""The inputs of an audit, loaded and checked: runs, judgements, queries, measures and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import Lexicon, note_lexicon
+from evenrank.io import (
+    EvenrankError,
+    InputError,
+    Order,
+    Provenance,
+    Run,
+    as_collection,
+    as_qrels,
+    as_queries,
+    as_run,
+    read_run,
+    scan_texts,
+)
+from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
+from evenrank.io.errors import quoted, readable
+from evenrank.io.ranges import check_ranges
+from evenrank.io.tables import IdIndex
+from evenrank.measures import Missing, is_bias, parse_measure, parse_measures, resolve
+
+from .findings import REFERENCES
+
+UTILITY = "nDCG@10 RR@10 R@1000"
+BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
+PAIRWISE = "DeltaAPRF"
+_BATCH = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of an audit that are plain values; see :func:`evenrank.audit`."""
+
+    baseline: str | None
+    background_depth: int
+    missing: Missing
+    missing_limit: float
+    only_queries: bool
+    seed: int
+    order: Order
+
+    def check(self, names: list[str]) -> None:
+        """Raises EvenrankError, naming the option, for a value that is not allowed with runs of these ``names``."""
+        reserved = [name for name in names if name in REFERENCES]
+        if reserved:
+            raise EvenrankError(f"the name {quoted(reserved[0])} is reserved for a reference ranking: rename the run")
+        if self.baseline is not None and self.baseline not in names:
+            raise EvenrankError(f"`baseline`: no run {quoted(self.baseline)} (the runs are {', '.join(names)})")
+        check_ranges(background_depth=self.background_depth, seed=self.seed, missing_limit=self.missing_limit)
+        if self.missing not in ("error", "skip", "neutral"):
+            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(self.missing)}")
+        if self.order not in ("score", "file"):
+            raise EvenrankError(f"`order`: expected score or file, found {quoted(self.order)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an audit is computed from. ``notes`` are remarks for its reader."""
+
+    runs: list[Run]
+    background: Run
+    """The run that normalises NFaiRR and supplies the candidates of the reference rankings; often one of ``runs``."""
+    measures: list[Measure]
+    qrels: pl.DataFrame | None
+    queries: pl.DataFrame | None
+    collection: PathLike | pl.DataFrame | None
+    notes: list[str]
+
+    @property
+    def all_runs(self) -> list[Run]:
+        """The runs, and the background if it is not one of them."""
+        own = any(self.background is run for run in self.runs)
+        return self.runs if own else [*self.runs, self.background]
+
+    @property
+    def query_ids(self) -> pl.Series | None:
+        """The ids of the queries given."""
+        return None if self.queries is None else self.queries["query_id"]
+
+
+def load_inputs(
+    runs: Mapping[str, object],
+    *,
+    background: object,
+    collection: object,
+    qrels: object,
+    queries: object,
+    measures: str | Measure | Sequence[str | Measure] | None,
+    options: Options,
+) -> Inputs:
+    """Loads and checks what an audit was given; ``runs`` by name.
+
+    Raises EvenrankError, or InputError with file and line, for input that cannot be used.
+    """
+    loaded = _load_runs(runs, options.order)
+    options.check([run.name for run in loaded])
+    judgements = None if qrels is None else as_qrels(qrels)
+    texts = None if collection is None else as_collection(collection)
+    query_texts = None if queries is None else as_queries(queries)
+    chosen, notes = _choose_measures(measures, judgements is not None)
+    inputs = Inputs(
+        loaded,
+        _load_background(background, loaded, options),
+        chosen,
+        judgements,
+        query_texts,
+        texts,
+        notes,
+    )
+    if options.only_queries:
+        inputs = _restricted(inputs)
+    if query_texts is not None:
+        _check_queries(query_texts["query_id"], inputs.runs, queries if is_path(queries) else "the queries")
+    return inputs
+
+
+def note_sources(
+    provenance: Provenance,
+    runs: Mapping[str, object],
+    background: object,
+    sources: Mapping[str, object],
+    lexicon: PathLike | Lexicon | None,
+) -> None:
+    """Records all that an audit is given, before it is read; ``sources``: collection, scores, qrels and queries."""
+    for name, run in runs.items():
+        provenance.add(f"run {name}", run)
+    if not (isinstance(background, str) and background in runs):
+        provenance.add("background", background)
+    for role, source in sources.items():
+        provenance.add(role, source)
+    note_lexicon(provenance, lexicon or (None if sources["scores"] is not None else "gender-en"))
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def name_runs(runs: object, order: Order) -> Mapping[str, object]:
+    """The runs by name: a mapping as it is, paths and Runs under their own names, any other single run as ``run``.
+
+    Raises EvenrankError for a name that is repeated.
+    """
+    if runs_by_name(runs):
+        return runs
+    listed = run_list(runs, Run)
+    if listed is not None:
+        return named_runs(listed)
+    run = as_run(runs, order=order, what="`runs`")
+    return {run.name: run}
+
+
+def run_name(path: PathLike) -> str:
+    """The name of a run file's run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
+    name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz")
+    stem, suffix = os.path.splitext(name)
+    return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
+
+
+def named_runs(arguments: Sequence[PathLike | Run]) -> dict[str, PathLike | Run]:
+    """Runs by name, from ``NAME=PATH``, a path (named after its file) or a :class:`Run` (which has a name).
+
+    Raises EvenrankError for a name that is repeated.
+    """
+    named: dict[str, PathLike | Run] = {}
+    for argument in arguments:
+        name, run = _named(argument)
+        if name in named:
+            example = f"NAME={run}" if is_path(run) else "{'other': run}"
+            raise EvenrankError(f"two runs are named {quoted(name)}: name them, as in {example}")
+        named[name] = run
+    return named
+
+
+def _named(argument: PathLike | Run) -> tuple[str, PathLike | Run]:
+    if not is_path(argument):
+        return argument.name, argument
+    text = os.fspath(argument)
+    name, equals, path = text.partition("=")
+    if equals and name and not os.path.exists(text):
+        return readable(name), path
+    return readable(run_name(text)), text
+
+
+def _load_runs(named: Mapping[str, object], order: Order) -> list[Run]:
+    if not named:
+        raise EvenrankError("an audit needs at least one run")
+    return [as_run(run, name, order=order, what=f"run {name}") for name, run in named.items()]
+
+
+def _load_background(background: object, runs: list[Run], options: Options) -> Run:
+    """The run given or named as background; by default the baseline, or without one the first run."""
+    if background is None:
+        return next((run for run in runs if run.name == options.baseline), runs[0])
+    if not is_path(background):
+        return as_run(background, order=options.order, what="`background`")
+    named = next((run for run in runs if run.name == background), None)
+    return named or read_run(background, run_name(background), order=options.order)
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def _restricted(inputs: Inputs) -> Inputs:
+    """The inputs for the given queries alone. Raises EvenrankError if a run or the qrels have none of them."""
+    known = inputs.query_ids
+    if known is None:
+        raise EvenrankError("`only_queries` needs `queries`")
+    restricted = {id(run): _only_queries(run, known) for run in inputs.all_runs}
+    qrels = inputs.qrels
+    if qrels is not None:
+        qrels = qrels.filter(pl.col("query_id").is_in(known.implode()))
+        if not qrels.height:
+            raise EvenrankError("`only_queries`: the qrels judge none of the queries given")
+    return replace(
+        inputs,
+        runs=[restricted[id(run)] for run in inputs.runs],
+        background=restricted[id(inputs.background)],
+        qrels=qrels,
+        notes=[*inputs.notes, f"`only_queries`: the audit is restricted to the {len(known):,} queries given."],
+    )
+
+
+def _only_queries(run: Run, queries: pl.Series) -> Run:
+    table = run.table.filter(pl.col("query_id").is_in(queries.implode()))
+    if not table.height:
+        raise EvenrankError(f"{run.described}: `only_queries` leaves none of its {len(run.queries)} queries")
+    return replace(run, table=table)
+
+
+def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
+    """Raises InputError, naming the ``source`` of the texts, if a query of a run is not among those ``known``."""
+    for run in runs:
+        lacking = run.queries.filter(~run.queries.is_in(known.implode()))
+        if len(lacking):
+            raise InputError(
+                source,
+                f"no text for {len(lacking)} of the {len(run.queries)} queries of the {run.described}:"
+                f" {', '.join(map(quoted, lacking[:5]))}{', …' if len(lacking) > 5 else ''}"
+                " (`only_queries` leaves them out)",
+            )
+
+
+# --- measures and texts ----------------------------------------------------------------------------------------------
+
+
+def _choose_measures(
+    measures: str | Measure | Sequence[str | Measure] | None, judged: bool
+) -> tuple[list[Measure], list[str]]:
+    """The measures, utility first, and notes about the choice."""
+    notes = []
+    if measures is None:
+        chosen = parse_measures(f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS)
+    elif isinstance(measures, str):
+        chosen = parse_measures(measures)
+    elif isinstance(measures, Measure):
+        chosen = [parse_measure(measures)]
+    elif isinstance(measures, Iterable):
+        chosen = list(dict.fromkeys(map(parse_measure, measures)))
+    else:
+        raise EvenrankError(f"`measures`: expected a string or a list of measures, found {quoted(measures)}")
+    needing = [measure for measure in chosen if resolve(measure).needs_qrels]
+    if needing and not judged:
+        raise EvenrankError(f"{needing[0]} needs `qrels`")
+    if judged and all(is_bias(measure) for measure in chosen):
+        chosen.append(parse_measure("nDCG@10"))
+        notes.append("nDCG@10 was added: bias is never reported without effectiveness.")
+    return sorted(chosen, key=is_bias), notes
+
+
+def select_texts(collection: PathLike | pl.DataFrame, ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
+    """The documents of a collection with these ids, in batches with ``doc_id`` and ``text``."""
+    if is_path(collection):
+        return scan_texts(collection, ids)
+    return iter(collection.filter(IdIndex(ids).among(collection["doc_id"])).iter_slices(_BATCH))

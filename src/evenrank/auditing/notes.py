@@ -1,0 +1,239 @@
+"""The warnings and notes of an audit, and the documents that its report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import GroupTable
+from evenrank.io.wording import are, counted, percent
+from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias
+from evenrank.measures.wins import tied_pair_share
+
+from .comparison import common, depth_decides
+from .figures import SHOWN_DEPTH, Measured
+from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
+
+
+def make_warnings(background: Evaluation, judged: bool, measures: list[Measure], results: list[RunAudit]) -> list[str]:
+    """The warnings that come first in every view, each a heading, a colon and the explanation."""
+    warnings = []
+    if not judged:
+        warnings.append("Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair.")
+    lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
+    if lacking:
+        warnings.append(f"Documents without text: {'; '.join(lacking)}.")
+    if judged:
+        unjudged = [run.name for run in results if not run.reference and run.absent and run.absent == _most(run)]
+        if unjudged:
+            warnings.append(
+                f"Effectiveness is meaningless here: the qrels judge no query of {', '.join(unjudged)}, and every"
+                " judged query counts as 0."
+            )
+    if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
+        warnings.append(f"Neutrality is meaningless here: {_why_neutral(background)}, so NFaiRR is 1 in any order.")
+    elif any(map(is_bias, measures)) and not _counts(background):
+        warnings.append(f"Bias is meaningless here: {_why_neutral(background)}.")
+    return warnings
+
+
+def _most(run: RunAudit) -> int:
+    """The number of queries behind a run's utility."""
+    return max((figure.n for figure in run.figures.values() if not is_bias(figure.measure)), default=0)
+
+
+def _counts(background: Evaluation) -> bool:
+    """Whether any document of the runs contains a word of the lexicon, or it is not known."""
+    scores = background.group_table
+    return scores is None or any(scores.table[f"count_{group}"].to_numpy().any() for group in scores.groups)
+
+
+def _all_neutral(background: Evaluation) -> bool:
+    return background.background is not None and background.background.all_neutral
+
+
+def _lacking(run: RunAudit, missing: str) -> str:
+    lacking = run.lacking
+    assert lacking is not None
+    done = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}[missing]
+    documents = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place} of {run.name}"
+    text = f"{documents} ({percent(lacking.share)}), {done}"
+    if lacking.queries:
+        queries = counted(lacking.queries, "query")
+        empty = (
+            f"bias is undefined for {queries}"
+            if missing == "skip"
+            else f"{queries} count{'s' * (lacking.queries == 1)} as wholly neutral"
+        )
+        text += f"; {empty}, as no document has a text"
+    return text
+
+
+def _why_neutral(background: Evaluation) -> str:
+    """Why every document of the background is neutral; a common case is one-word texts that are labels."""
+    scores = background.group_table
+    assert scores is not None
+    assert background.background is not None
+    rows = background.document[background.run.table["rank"].to_numpy() <= background.background.depth]
+    counts = sum(scores.table[f"count_{group}"].to_numpy() for group in scores.groups)
+    most = float(np.max(np.asarray(counts)[rows[rows >= 0]], initial=0))
+    name, threshold = background.background.name, scores.settings.get("threshold", 1)
+    if most == 0:
+        return f"no document of the background ({name}) contains a word of the lexicon {scores.settings.get('lexicon')}"
+    if most <= threshold:
+        return (
+            f"no document of the background ({name}) has more than {threshold:g} group word{'s' * (threshold != 1)},"
+            " which is too few to count (one-word texts that are labels need `threshold=0`)"
+        )
+    return f"every document of the background ({name}) mentions the groups in their target shares"
+
+
+def poles_notes(scores: GroupTable | None) -> list[str]:
+    """A note that the positive group was not named, if it was not."""
+    if scores is None or scores.poles is None or not scores.settings.get("poles_assumed"):
+        return []
+    first, second = scores.poles
+    return [f"Bias is {first} minus {second}: no poles were named, so the file's order decided (set `poles`)."]
+
+
+def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:
+    """A note that the qrels judge more queries than were given, if they do."""
+    judged = qrels["query_id"].unique()
+    others = int((~judged.is_in(known.implode())).sum())
+    if not others:
+        return []
+    return [
+        f"The qrels judge {counted(len(judged), 'query')}, {others:,} of which {are(others)} not among the"
+        f" {len(known):,} given: utility is averaged over all {len(judged):,}"
+        " (`only_queries` restricts the audit to those given)."
+    ]
+
+
+def depth_notes(
+    given: list[Measured], measures: list[Measure], baseline: str | None
+) -> tuple[list[str], tuple[str, ...]]:
+    """Notes on runs whose lists are shorter or longer than the baseline's, and the measures that this decides.
+
+    Without a baseline, the run with the longest lists takes its place.
+    """
+    lengths = [float(np.nanmean(run.lengths)) for run in given]
+    deepest = given[int(np.argmax(lengths))]
+    base = next((run for run in given if run.name == baseline), deepest)
+    notes, unequal = [], []
+    for run in given:
+        if run is base or not depth_decides(run, base):
+            continue
+        keys = [str(measure) for measure in measures if depth_decides(run, base, measure)]
+        own, other = common(run.lengths, base.lengths).mean(axis=0)
+        decided = f"; depth decides {', '.join(keys)}, which the summary does not compare" if keys else ""
+        notes.append(
+            f"{run.name} has {own:,.0f} documents per query, {base.name} {other:,.0f}"
+            f" (means over the queries of both){decided}."
+        )
+        unequal += keys
+    return notes, tuple(dict.fromkeys(unequal))
+
+
+def make_notes(
+    evaluations: list[Evaluation],
+    neutral_first: Evaluation | None,
+    background: Background | None,
+    qrels: pl.DataFrame | None,
+    measures: list[Measure],
+    results: list[RunAudit],
+) -> list[str]:
+    """Notes on the background, documents outside it, ties, and queries left out."""
+    notes = []
+    if background is not None:
+        notes.append(
+            f"Background of NFaiRR and candidates of the reference rankings: {background.name}, first"
+            f" {background.depth} documents per query (reference rankings: all of them)."
+        )
+    cutoff = max((m.params.get("cutoff", 0) for m in measures if is_bias(m)), default=0)
+    every = pl.concat([evaluation.queries for evaluation in evaluations]).unique()
+    biased = any(map(is_bias, measures))
+    for evaluation, result in zip(evaluations, results, strict=False):
+        name = evaluation.run.name
+        if background is not None:
+            notes += _outside(name, evaluation, background, cutoff)
+        if result.tie_share:
+            share = percent(result.tie_share)
+            notes.append(f"{name}: {share} of the documents in the first {SHOWN_DEPTH} ranks are tied.")
+        flagged = [key for key, figure in result.figures.items() if figure.tie_sensitive]
+        if flagged:
+            notes.append(
+                f"{name}: the order of tied documents moves {', '.join(flagged)} by more than its interval is wide."
+            )
+        others = int((~every.is_in(evaluation.queries.implode())).sum())
+        if qrels is not None:
+            notes += _judgement_notes(evaluation, measures, result.absent)
+        if others and biased and not result.absent:
+            notes.append(
+                f"{name}: {others:,} of the {len(every):,} queries of the runs {are(others)} not in this run; bias"
+                f" measures skip {'it' if others == 1 else 'them'}."
+            )
+    if background is not None and neutral_first is not None:
+        notes += _outside(NEUTRAL_FIRST, neutral_first, background, cutoff)
+    random = next(run for run in results if run.name == RANDOM)
+    unknown = [
+        key
+        for key, figure in random.figures.items()
+        if figure.mean is None and not is_bias(figure.measure) and results[0].figures[key].mean is not None
+    ]
+    if unknown:
+        notes.append(f"{RANDOM}: {', '.join(unknown)} was not computed: the runs are too long for random draws.")
+    return notes
+
+
+def _outside(name: str, evaluation: Evaluation, background: Background, cutoff: int) -> list[str]:
+    if evaluation.run is background.run:
+        ranks = evaluation.own_ranks(cutoff)
+        outside, total = int((ranks > background.depth).sum()), len(ranks)
+    else:
+        top = evaluation.first(cutoff).select("query_id", "doc_id")
+        outside, total = top.join(background.table, on=["query_id", "doc_id"], how="anti").height, top.height
+    if not outside:
+        return []
+    return [
+        f"{name}: {outside} of {total} documents in the first {cutoff} ranks {are(outside)} outside the background;"
+        " its NFaiRR can exceed 1."
+    ]
+
+
+def _judgement_notes(evaluation: Evaluation, measures: list[Measure], absent: int) -> list[str]:
+    name, notes = evaluation.run.name, []
+    judged = evaluation.judged
+    unjudged = len(evaluation.queries) - int(evaluation.queries.is_in(judged.implode()).sum())
+    if unjudged:
+        notes.append(f"{name}: {counted(unjudged, 'query')} {are(unjudged)} not judged and left out of utility.")
+    if absent:
+        skipped = f"; bias measures skip {'it' if absent == 1 else 'them'}" if any(map(is_bias, measures)) else ""
+        notes.append(
+            f"{name}: utility is averaged over {len(judged):,} judged queries; {absent:,} of them {are(absent)} not in"
+            f" the run and count{'s' * (absent == 1)} as 0{skipped}."
+        )
+    if any(isinstance(measure, PairwiseMeasure) for measure in measures):
+        share = tied_pair_share(evaluation.wins()[0])
+        if share > 0:
+            notes.append(
+                f"{name}: {percent(share)} of the (clicked, not clicked) pairs of PRF are tied; ties count as wins."
+            )
+    return notes
+
+
+def first_documents(
+    first: Mapping[str, pl.DataFrame], scores: GroupTable | None, qrels: pl.DataFrame | None
+) -> pl.DataFrame:
+    """The ``first`` documents of every run by name as one table, with their group counts and grades."""
+    table = pl.concat([top.select(pl.lit(name).alias("run"), pl.all()) for name, top in first.items()])
+    if scores is None:
+        table = table.with_columns(pl.lit(None, dtype=pl.Float64).alias("neutrality"))
+    else:
+        counts = ["doc_id", "neutrality", *[f"count_{group}" for group in scores.groups]]
+        table = table.join(scores.table.select(counts), on="doc_id", how="left", maintain_order="left")
+    if qrels is None:
+        return table.with_columns(pl.lit(None, dtype=pl.Int64).alias("relevance"))
+    return table.join(qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")

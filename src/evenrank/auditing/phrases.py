@@ -1,0 +1,108 @@
+"""Wording for groups, measures and comparisons, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+from ir_measures import Measure
+
+from evenrank.io.wording import counted
+from evenrank.measures import AbsARaB, ARaB, NFaiRR, RaB, is_bias, resolve
+from evenrank.reports.format import number
+
+from .findings import Figure, Findings
+
+
+def direction(measure: Measure) -> str:
+    """Which values of a measure are better."""
+    return "nearer 0 is better" if resolve(measure).better == "nearer zero" else "higher is better"
+
+
+def has_scores(result: Findings) -> bool:
+    """Whether the documents were scored; an audit of effectiveness alone needs no texts."""
+    return bool(groups(result))
+
+
+def groups(result: Findings) -> list[str]:
+    """The groups whose words were counted."""
+    return [name.removeprefix("count_") for name in result.rankings.columns if name.startswith("count_")]
+
+
+def poles(result: Findings, measure: Measure | None = None) -> tuple[str, str] | None:
+    """The groups of a signed measure, the positive one first."""
+    own = measure.params.get("poles") if measure is not None else None
+    named = [part.strip() for part in own.split(",")] if own else result.settings.get("poles")
+    if not named and {"m", "f"} <= set(groups(result)):
+        # The default of a group table without settings.
+        named = ["m", "f"]
+    return (named[0], named[1]) if named else None
+
+
+def passages(group: str, pair: tuple[str, str]) -> str:
+    """A phrase for a group's passages, such as ``male-worded passages``."""
+    if set(pair) <= {"m", "f"}:
+        return {"m": "male-worded", "f": "female-worded"}[group] + " passages"
+    return "passages of the other groups" if group == "rest" else f"passages of group {group}"
+
+
+def group_label(group: str, names: list[str]) -> str:
+    """A group's label: ``female`` if the groups are f and m."""
+    return {"m": "male", "f": "female"}[group] if set(names) <= {"m", "f"} else group
+
+
+def both(pair: tuple[str, str]) -> str:
+    """A phrase for the passages of both poles."""
+    if set(pair) <= {"m", "f"}:
+        return "male-worded and female-worded passages" if pair[0] == "m" else "female-worded and male-worded passages"
+    return " and ".join(passages(group, pair) for group in pair)
+
+
+def positive(pair: tuple[str, str] | None) -> str:
+    """What the sign of a lean means."""
+    if pair is None:
+        return ""
+    return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
+
+
+def on_common(result: Findings, figure: Figure) -> str:
+    """A comparison's means, if it is over fewer queries than the figures; otherwise nothing."""
+    compared = figure.vs_baseline
+    if compared is None or not compared.partial:
+        return ""
+    if compared.mean is None:
+        return "no difference: estimated over other queries" if compared.n else "no common queries"
+    means = f"{number(compared.mean, 4)} against {number(compared.baseline_mean, 4)}"
+    return f"{common_queries(result, figure)}: {means}"
+
+
+def common_queries(result: Findings, figure: Figure) -> str:
+    """The number of queries behind a comparison: ``19 common queries``, for ΔA-PRF also by pole."""
+    compared = figure.vs_baseline
+    assert compared is not None
+    of_both = counted(compared.n or 0, "common query")
+    if compared.n_poles is None:
+        return of_both
+    pair = poles(result, figure.measure) or ("the first pole", "the second")
+    return f"{of_both} ({', '.join(f'{n:,} of {pole}' for n, pole in zip(compared.n_poles, pair, strict=True))})"
+
+
+def pick(result: Findings, *wanted: Measure) -> Measure | None:
+    """The first measure that is one of ``wanted``, whatever its parameters; those in order of preference."""
+    return next((m for one in wanted for m in result.measures if type(m) is type(one)), None)
+
+
+def lean_measure(result: Findings) -> Measure | None:
+    """The measure of bias that is shown first: a lean if there is one."""
+    return pick(result, ARaB, RaB, AbsARaB, NFaiRR) or next(filter(is_bias, result.measures), None)
+
+
+def signed_measures(result: Findings) -> list[str]:
+    """The measures of single queries whose sign is a direction: there, a better value is one nearer to 0."""
+    return [
+        name
+        for name, figure in result.runs[0].figures.items()
+        if resolve(figure.measure).signed and not figure.whole_run
+    ]
+
+
+def utility_measures(result: Findings) -> list[Measure]:
+    """The measures of effectiveness."""
+    return [measure for measure in result.measures if not is_bias(measure)]

@@ -1,0 +1,216 @@
+"""The plane of effectiveness against bias as one SVG, for views that can run no script, such as a notebook's.
+
+Text and axes take the colour of the text around them, so that it reads on light and on dark backgrounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from html import escape
+
+from ir_measures import Measure
+
+from evenrank.io.errors import plain
+from evenrank.measures import is_bias
+from evenrank.reports.format import interval, number
+
+from .findings import Figure, Findings
+from .phrases import direction, lean_measure
+
+WIDTH, HEIGHT = 640, 380
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 20, 16, 52
+# These have a contrast of at least 3 on white and on black.
+_COLOURS = ("#1a7fd4", "#d06000", "#00926b", "#b8569d", "#8f7a00", "#7a72d8")
+_GREY = "#7f8794"
+_LETTER = 6.6
+_LONGEST = 28
+# How much further than next to its point a name may be, in pixels.
+_ASIDE, _AWAY = (0, 14, 28, 42), (0, 8, 16, 24, 32)
+
+_Box = tuple[float, float, float, float]
+"""Left, top, right and bottom in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear axis: the values ``low`` to ``high`` are drawn at the pixels ``start`` to ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def over(cls, values: list[float], start: float, end: float) -> Axis:
+        """An axis for values, with round ticks and some room at both ends."""
+        low, high = min(values), max(values)
+        room = 0.08 * (high - low) or 0.1 * abs(high) or 0.1
+        low, high = low - room, high + room
+        rough = (high - low) / 5
+        magnitude = 10.0 ** math.floor(math.log10(rough))
+        step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= rough)
+        first, last = math.ceil(low / step), math.floor(high / step)
+        return cls(low, high, start, end, tuple(round(i * step, 12) for i in range(first, last + 1)))
+
+    def place(self, value: float) -> float:
+        """The pixel of a value."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+def plane_measures(result: Findings) -> tuple[Measure, Measure] | None:
+    """The measures of effectiveness and of bias that the plane sets against each other; None without both."""
+    utility = next((measure for measure in result.measures if not is_bias(measure)), None)
+    bias = lean_measure(result)
+    return None if utility is None or bias is None else (utility, bias)
+
+
+def plane_svg(result: Findings) -> str:
+    """A point for each run with its 95% intervals; "" if no run has a value of both measures."""
+    measures = plane_measures(result)
+    if measures is None:
+        return ""
+    utility, bias = map(str, measures)
+    points = [
+        (run.name, run.reference, run.figures[utility], run.figures[bias])
+        for run in result.runs
+        if run.figures[utility].mean is not None and run.figures[bias].mean is not None
+    ]
+    if not points:
+        return ""
+    zero = [0.0] if getattr(measures[1], "better", "higher") == "nearer zero" else []
+    x = Axis.over([value for point in points for value in _extent(point[2])], _LEFT, WIDTH - _RIGHT)
+    y = Axis.over([value for point in points for value in _extent(point[3])] + zero, HEIGHT - _BOTTOM, _TOP)
+    places = [(x.place(point[2].mean or 0.0), y.place(point[3].mean or 0.0)) for point in points]
+    bars = [bar for point, place in zip(points, places, strict=True) for bar in _bars(point[2:], place, x, y)]
+    if zero:
+        bars.append((_LEFT, y.place(0.0) - 1, WIDTH - _RIGHT, y.place(0.0) + 1))
+    labels = _labels([_short(name, reference) for name, reference, _, _ in points], places, bars)
+    colours = iter(range(len(points)))
+    marks = [
+        _mark(point, x, y, _GREY if point[1] else _COLOURS[next(colours) % len(_COLOURS)], label)
+        for point, label in zip(points, labels, strict=True)
+    ]
+    title = f"Effectiveness ({utility}) against bias ({bias})"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{_text(title)}" width="{WIDTH}"'
+        f' height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" style="max-width:100%;height:auto;color:inherit"'
+        f' font-family="sans-serif" font-size="12" fill="currentColor">{_axes(measures, x, y, bool(zero))}'
+        f"{''.join(marks)}</svg>"
+    )
+
+
+def _extent(figure: Figure) -> tuple[float, ...]:
+    return (figure.mean or 0.0, *(figure.ci95 or ()))
+
+
+def _text(text: str) -> str:
+    return escape(plain(text))
+
+
+def _axes(measures: tuple[Measure, Measure], x: Axis, y: Axis, zero: bool) -> str:
+    faint = 'stroke="currentColor" stroke-opacity="0.15"'
+    line = 'stroke="currentColor" stroke-opacity="0.6"'
+    bottom, left = HEIGHT - _BOTTOM, _LEFT
+    parts = [f'<path d="M{left},{_TOP}V{bottom}H{WIDTH - _RIGHT}" fill="none" {line}/>']
+    for tick in x.ticks:
+        at = f"{x.place(tick):.1f}"
+        parts.append(f'<path d="M{at},{_TOP}V{bottom}" {faint}/>')
+        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{_tick(tick)}</text>')
+    for tick in y.ticks:
+        at = f"{y.place(tick):.1f}"
+        parts.append(f'<path d="M{left},{at}H{WIDTH - _RIGHT}" {faint}/>')
+        parts.append(f'<text x="{left - 6}" y="{at}" dy="4" text-anchor="end">{_tick(tick)}</text>')
+    if zero:
+        parts.append(f'<path d="M{left},{y.place(0.0):.1f}H{WIDTH - _RIGHT}" stroke-dasharray="4 4" {line}/>')
+    names = [_text(f"{measure} ({direction(measure)})") for measure in measures]
+    middle = (_TOP + bottom) / 2
+    bold = 'text-anchor="middle" font-weight="bold"'
+    parts.append(f'<text x="{(left + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 10}" {bold}>{names[0]}</text>')
+    parts.append(f'<text x="16" y="{middle}" transform="rotate(-90 16 {middle})" {bold}>{names[1]}</text>')
+    return "".join(parts)
+
+
+def _tick(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    text: str
+    x: float
+    y: float
+    anchor: str
+
+
+def _mark(point: tuple[str, bool, Figure, Figure], x: Axis, y: Axis, colour: str, label: _Label) -> str:
+    """A point with its intervals, its name, and its figures as a tooltip; a reference is a hollow diamond."""
+    name, reference, utility, bias = point
+    at_x, at_y = x.place(utility.mean or 0.0), y.place(bias.mean or 0.0)
+    parts = []
+    for figure in (utility, bias):
+        value = f"{number(figure.mean, 4)} {interval(figure.ci95, 4)}" if figure.ci95 else number(figure.mean, 4)
+        parts.append(f"{figure.measure} {value}")
+    kind = " (reference ranking)" if reference else ""
+    marks = [f"<title>{_text(f'{name}{kind}: {parts[0]}, {parts[1]}')}</title>"]
+    if utility.ci95 is not None:
+        low, high = map(x.place, utility.ci95)
+        marks.append(f'<path d="M{low:.1f},{at_y:.1f}H{high:.1f}"/>')
+    if bias.ci95 is not None:
+        low, high = map(y.place, bias.ci95)
+        marks.append(f'<path d="M{at_x:.1f},{low:.1f}V{high:.1f}"/>')
+    if reference:
+        marks.append(f'<path d="M{at_x:.1f},{at_y - 6:.1f}l6,6l-6,6l-6,-6Z" fill="none"/>')
+    else:
+        marks.append(f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="5" fill="{colour}"/>')
+    text = (
+        f'<text x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}" stroke="none" fill="currentColor">'
+        f"{_text(label.text)}</text>"
+    )
+    return f'<g stroke="{colour}" stroke-width="1.75" fill="{colour}">{"".join(marks)}{text}</g>'
+
+
+def _short(name: str, reference: bool) -> str:
+    short = name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
+    return f"{short} †" if reference else short
+
+
+def _bars(figures: tuple[Figure, Figure], place: tuple[float, float], x: Axis, y: Axis) -> list[_Box]:
+    """The boxes of a point's intervals."""
+    (at_x, at_y), (utility, bias) = place, figures
+    boxes = []
+    if utility.ci95 is not None:
+        low, high = map(x.place, utility.ci95)
+        boxes.append((low, at_y - 1, high, at_y + 1))
+    if bias.ci95 is not None:
+        low, high = map(y.place, bias.ci95)
+        boxes.append((at_x - 1, high, at_x + 1, low))
+    return boxes
+
+
+def _labels(names: list[str], places: list[tuple[float, float]], bars: list[_Box]) -> list[_Label]:
+    """Each name near its point, where it overlaps the fewest points, lines, names and edges; above right if it can."""
+    taken = [*bars, *((x - 7, y - 7, x + 7, y + 7) for x, y in places)]
+    labels = []
+    for name, (x, y) in zip(names, places, strict=True):
+        width = len(name) * _LETTER
+        choices = []
+        for right, up, aside, away in itertools.product((1, 0), (1, 0), _ASIDE, _AWAY):
+            left = x + 9 + aside if right else x - 9 - aside - width
+            top = y - 19 - away if up else y + 5 + away
+            box = (left, top, left + width, top + 14)
+            outside = max(0.0, _LEFT - box[0]) + max(0.0, box[2] - WIDTH) + max(0.0, box[3] - HEIGHT + _BOTTOM)
+            outside += max(0.0, -box[1])
+            clear = (left - 2, top - 1, left + width + 2, top + 15)
+            cost = sum(_overlap(clear, other) for other in taken) + 20 * outside + 0.1 * (aside + away)
+            choices.append((cost, box, "start" if right else "end"))
+        _, box, anchor = min(choices, key=lambda choice: choice[0])
+        taken.append(box)
+        labels.append(_Label(name, box[0] if anchor == "start" else box[2], box[1] + 11, anchor))
+    return labels
+
+
+def _overlap(a: _Box, b: _Box) -> float:
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))

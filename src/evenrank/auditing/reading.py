@@ -1,0 +1,97 @@
+"""How to read an audit: what each measure and each term means, and the literature."""
+
+from __future__ import annotations
+
+import re
+from typing import TypedDict
+
+from evenrank.measures import describe, is_bias, resolve
+from evenrank.reports.citations import CITATIONS
+
+from .findings import Findings
+from .phrases import direction, poles, positive, signed_measures
+
+
+class MeasureExplanation(TypedDict):
+    """``names`` of the variants, ``kind`` (bias or effectiveness, and which values are better) and ``text``."""
+
+    names: str
+    kind: str
+    text: str
+
+
+def explanations(result: Findings) -> list[MeasureExplanation]:
+    """An explanation of each measure; variants that differ only in parameters share one."""
+    entries: dict[str, MeasureExplanation] = {}
+    for measure in result.measures:
+        if measure.NAME in entries:
+            entries[measure.NAME]["names"] += f", {measure}"
+            continue
+        kind = f"{'bias' if is_bias(measure) else 'effectiveness'}, {direction(measure)}"
+        text = resolve(measure).meaning
+        if is_bias(measure) or not text:
+            text = f"{text} {_plain(describe(measure))}".strip()
+        entries[measure.NAME] = {"names": str(measure), "kind": kind, "text": text}
+    return list(entries.values())
+
+
+def literature(result: Findings) -> list[tuple[str, str]]:
+    """The publications that the measures' descriptions cite, by key."""
+    text = " ".join(entry["text"] for entry in explanations(result))
+    return [(key, f"{citation.text}.") for key, citation in CITATIONS.items() if key in text]
+
+
+def glossary(result: Findings) -> list[tuple[str, str]]:
+    """The terms of the page that are not measures."""
+    sign = positive(poles(result))
+    entries = [
+        (
+            "random, neutral-first",
+            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
+            " by neutrality. A fair ranking that is no more effective than random is useless.",
+        ),
+        (
+            "Neutrality",
+            "1 for a passage that has no group words (or too few to count) or mentions the groups in their target"
+            " shares, 0 for one that mentions only the group with the smallest target share.",
+        ),
+    ]
+    if sign:
+        entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
+    entries.append(
+        (
+            "95% interval",
+            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries.",
+        )
+    )
+    if result.baseline is not None:
+        entries.append(
+            (
+                "Significance and loss",
+                "Significant means a Holm-corrected p below .05. A difference that is not significant may still exist:"
+                " “no loss shown” appears only if the interval rules out a loss of more than 5%.",
+            )
+        )
+        signed = signed_measures(result)
+        if signed:
+            entries.append(
+                (
+                    "b/e/w and p of signed measures",
+                    f"For {' and '.join(signed)}, the difference, its interval and its p-values keep the sign, whereas"
+                    " a query counts as better (b) if its value is nearer to 0 than the baseline's. So a run can be"
+                    " better on most queries without a significant difference, and the reverse.",
+                )
+            )
+    entries.append(
+        (
+            "Ties",
+            "Documents with the same score have no natural order. The tie mean is the mean over all their orders, the"
+            " tie range the smallest and largest value.",
+        )
+    )
+    return entries
+
+
+def _plain(text: str) -> str:
+    """A description without reStructuredText markup, up to its first directive."""
+    return re.sub(r"``(.+?)``", r"\1", text.split(" .. ")[0])

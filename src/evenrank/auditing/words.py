@@ -1,0 +1,259 @@
+"""Which words drive the figures, so that a reader can see where a lexicon misjudges a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import GroupTable, Scoring, WordCounts, score_with_words
+from evenrank.groups.table import REST
+from evenrank.io.tables import IdIndex
+from evenrank.io.types import Array
+from evenrank.measures import ARaB, Evaluation, NeutralityMeasure, RankBiasMeasure
+from evenrank.measures.ranked_lists import expand
+
+_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WordShare:
+    """The effect of one word of a lexicon on the figures of a run.
+
+    Attributes:
+        occurrences: Number of occurrences in the first ranks of all queries; for ``random`` their expectation.
+        contribution: The word's part of the run's ARaB(magnitude='count'); the parts of all words sum to it. None
+            without poles.
+        share: The word's share of the weight of its group's words in these ranks.
+        share_of_documents: The word's share of the occurrences of its group's words in all documents of the runs,
+            each document counted once.
+        left_out: By how much each lean of the audit exceeds what it would be without the word. For logarithmic
+            magnitudes these do not add up.
+    """
+
+    word: str
+    occurrences: float
+    contribution: float | None
+    share: float
+    share_of_documents: float
+    left_out: dict[str, float]
+
+    def to_dict(self) -> dict[str, object]:
+        """The word as JSON values."""
+        names = ("word", "occurrences", "contribution", "share", "share_of_documents", "left_out")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words in every run's first ranks by group, heaviest first.
+
+    Attributes:
+        measure: The measure that weights the words; ``depth``: its cutoff.
+        documents: Number of documents behind the shares of documents.
+        runs: Words by run and group.
+        names: The lexicon's words [E]; ``in_document`` has ``doc_id`` and ``words``, the numbers of the words in each
+            document of the first ranks.
+    """
+
+    measure: str
+    depth: int
+    documents: int
+    runs: dict[str, dict[str, tuple[WordShare, ...]]]
+    names: tuple[str, ...] = field(repr=False)
+    in_document: pl.DataFrame = field(repr=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """The words as JSON values."""
+        runs = {
+            run: {group: [word.to_dict() for word in words] for group, words in groups.items()}
+            for run, groups in self.runs.items()
+        }
+        return {"measure": self.measure, "depth": self.depth, "documents": self.documents, "runs": runs}
+
+
+def find_words(
+    evaluations: Sequence[tuple[str, Evaluation, bool]],
+    scores: GroupTable,
+    counts: WordCounts,
+    measures: Sequence[Measure],
+    shown: pl.Series,
+) -> Words:
+    """The words of rankings, each a name, its evaluation, and whether the expectation of a random order is meant.
+
+    ``shown``: ids of the documents whose words are listed.
+    """
+    leans = [measure for measure in measures if isinstance(measure, RankBiasMeasure)]
+    first = next((m for m in (*leans, *measures) if isinstance(m, RankBiasMeasure | NeutralityMeasure)), None)
+    depth = first.params["cutoff"] if first is not None else _DEPTH
+    own = first.params.get("poles") if first is not None else None
+    measure = ARaB(magnitude="count", **({"poles": own} if own else {})) @ depth
+    signed = [lean for lean in leans if lean.signed]
+    counted = _Counted.of(scores, counts)
+    runs = {
+        name: counted.ranked(_Weights.of(evaluation, measure, signed, random), measure)
+        for name, evaluation, random in evaluations
+    }
+    return Words(str(measure), depth, counts.documents, runs, counts.words, _words_in(counts, scores, shown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """The weight of each document [D] of the group table in a ranking.
+
+    ``appearances``: how often it is in the first ranks; ``weight``: in the measure that weights the words; ``leans``:
+    in each lean of the audit.
+    """
+
+    appearances: Array
+    weight: Array
+    leans: list[tuple[Measure, Array]]
+
+    @classmethod
+    def of(
+        cls, evaluation: Evaluation, measure: RankBiasMeasure, signed: list[RankBiasMeasure], random: bool
+    ) -> _Weights:
+        # Weights depend on the ranks, not on the magnitude.
+        known: dict[tuple[type, int], Array] = {}
+        for lean in (measure, *signed):
+            key = type(lean), lean.params["cutoff"]
+            if key not in known:
+                known[key] = lean.document_weights(evaluation, random=random)
+        depth = measure.params["cutoff"]
+        return cls(
+            evaluation.appearances(depth, random=random),
+            known[type(measure), depth],
+            [(lean, known[type(lean), lean.params["cutoff"]]) for lean in signed],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The words of scored documents.
+
+    ``group`` [E]: each word's group number; ``document_shares`` [E]: its share of its group's occurrences; ``totals``
+    [D, G]: occurrences of each group's words in each document.
+    """
+
+    scores: GroupTable
+    counts: WordCounts
+    group: Array
+    document_shares: Array
+    totals: Array
+
+    @classmethod
+    def of(cls, scores: GroupTable, counts: WordCounts) -> _Counted:
+        group = np.array([scores.groups.index(name) for name in counts.groups], dtype=np.int64)
+        totals = np.stack([scores.table[f"count_{name}"].to_numpy() for name in scores.groups], axis=1)
+        everywhere = np.bincount(counts.word, counts.count, minlength=len(group))
+        return cls(scores, counts, group, _shares(everywhere, group, len(scores.groups)), totals)
+
+    def ranked(self, weights: _Weights, measure: Measure) -> dict[str, tuple[WordShare, ...]]:
+        """The words of a ranking's first ranks by group, heaviest first."""
+        touched = (weights.appearances != 0) | (weights.weight != 0)
+        for _, weight in weights.leans:
+            touched |= weight != 0
+        document, word, count = _rows_of(self.counts, np.flatnonzero(touched))
+        group = self.group
+
+        def summed(values: Array) -> Array:
+            return np.bincount(word, values, minlength=len(group))
+
+        occurrences = summed(weights.appearances[document] * count)
+        part = summed(weights.weight[document] * count)
+        total = self.totals[document, group[word]]
+        left_out = {
+            str(lean): sign[group] * summed(weight[document] * _lost(lean, total, count))
+            for lean, weight in weights.leans
+            if (sign := _signs(self.scores, lean)) is not None
+        }
+        signs = _signs(self.scores, measure)
+        shares = _shares(part, group, len(self.scores.groups))
+
+        def share_of(w: int) -> WordShare:
+            return WordShare(
+                self.counts.words[w],
+                float(occurrences[w]),
+                None if signs is None else float(signs[group[w]] * part[w]),
+                float(shares[w]),
+                float(self.document_shares[w]),
+                {key: float(values[w]) for key, values in left_out.items()},
+            )
+
+        order = [w for w in np.argsort(-part, kind="stable").tolist() if occurrences[w] > 0]
+        return {name: tuple(share_of(w) for w in order if group[w] == g) for g, name in enumerate(self.scores.groups)}
+
+
+def _signs(scores: GroupTable, measure: Measure) -> Array | None:
+    """The sign with which each group [G] enters a signed magnitude; None without poles."""
+    own = measure.params.get("poles")
+    pair = tuple(part.strip() for part in own.split(",")) if own else scores.poles
+    if pair is None:
+        return None
+    others = [group for group in scores.groups if group != pair[0]] if pair[1] == REST else [pair[1]]
+    return np.array([(group == pair[0]) - (group in others) / len(others) for group in scores.groups])
+
+
+def _lost(measure: Measure, total: Array, count: Array) -> Array:
+    """The loss [P] of a group's magnitude if ``count`` of its ``total`` occurrences are left out."""
+    kind = measure.params.get("magnitude") or "tf"
+    if kind == "count":
+        return count.astype(np.float64)
+    if kind == "bool":
+        return (count >= total).astype(np.float64)
+    if kind == "tf_words":
+        return np.log1p(count)
+    if kind == "tf_literal":
+        return np.log(count)
+    lost: Array = np.log1p(total) - np.log1p(total - count)
+    return lost
+
+
+def _shares(values: Array, group: Array, groups: int) -> Array:
+    """Each word's share [E] of its group's sum."""
+    sums = np.bincount(group, values, minlength=groups)[group]
+    return np.divide(values, sums, out=np.zeros(len(values)), where=sums > 0)
+
+
+def _rows_of(counts: WordCounts, documents: Array) -> tuple[Array, Array, Array]:
+    """Document, word and count of the rows of ``documents`` (sorted)."""
+    if 2 * len(documents) > (counts.document[-1] + 1 if len(counts.document) else 0):
+        return counts.document, counts.word, counts.count
+    starts = np.searchsorted(counts.document, documents)
+    rows, _ = expand(starts, np.searchsorted(counts.document, documents, side="right") - starts)
+    return counts.document[rows], counts.word[rows], counts.count[rows]
+
+
+def _words_in(counts: WordCounts, scores: GroupTable, shown: pl.Series) -> pl.DataFrame:
+    ids = shown.unique(maintain_order=True)
+    place = IdIndex([scores.table["doc_id"]]).places(ids)
+    ids, place = ids.filter(pl.Series(place >= 0)), place[place >= 0]
+    starts = np.searchsorted(counts.document, place)
+    rows, of = expand(starts, np.searchsorted(counts.document, place, side="right") - starts)
+    pairs = pl.DataFrame({"doc_id": ids.gather(of), "words": counts.word[rows]})
+    return pairs.group_by("doc_id", maintain_order=True).agg("words")
+
+
+def count_words(scores: GroupTable, texts: Iterable[pl.DataFrame], scoring: Scoring) -> WordCounts | None:
+    """The words of documents that were scored before, from batches of their texts.
+
+    None if the group table was made from other texts.
+    """
+    own, counts = score_with_words(texts, scoring)
+    if own.groups != scores.groups:
+        return None
+    place = IdIndex([scores.table["doc_id"]]).places(own.table["doc_id"])
+    known = place >= 0
+    for name in own.groups:
+        column = f"count_{name}"
+        if (own.table[column].to_numpy()[known] != scores.table[column].to_numpy()[place[known]]).any():
+            return None
+    document = place[counts.document]
+    order = np.argsort(document, kind="stable")
+    order = order[document[order] >= 0]
+    return WordCounts(
+        counts.words, counts.groups, counts.documents, document[order], counts.word[order], counts.count[order]
+    )

@@ -1,0 +1,143 @@
+"""Debiasing of a file of word vectors: the call behind ``evenrank embeddings debias``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from evenrank.io import EvenrankError, Provenance, check_apart
+from evenrank.io.errors import quoted
+from evenrank.io.wording import counted
+from evenrank.reports.page import Page
+from evenrank.reports.result import Result
+
+from .debias import Debiased, hard_debias
+from .evaluation import most_biased
+from .leace import Erased, leace
+from .specific import SpecificWords, choose_specific, specific_words
+from .subspace import bias_subspace
+from .vector_files import vector_files, write_vectors
+from .vectors import Vectors, read_vectors
+from .word_sets import WordSets, load_word_sets, read_sets
+
+Path = str | os.PathLike[str]
+_SOURCE = "Hard debiasing: Bolukbasi et al., NeurIPS 2016. LEACE: Belrose et al., NeurIPS 2023."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DebiasResult(Result):
+    """The result of :func:`debias_file`: ``debiased`` vectors, written to ``out``, and a ``summary`` in lines.
+
+    ``specific``: the words that kept their group, as given and as learned.
+    """
+
+    debiased: Debiased | Erased
+    out: Path
+    summary: str
+    specific: SpecificWords
+    settings: dict[str, object]
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"DebiasResult({os.fspath(self.out)!r})\n{self.summary}"
+
+    @property
+    def kept(self) -> list[str]:
+        """The words that were not neutralised: they keep their group."""
+        done = self.debiased
+        return [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
+
+    def table(self) -> str:
+        """The summary, for a terminal."""
+        return self.summary
+
+    def page(self) -> Page:
+        """The summary as a page."""
+        facts = (
+            ("words", f"{len(self.debiased.vectors.words):,}"),
+            ("words that keep their group", f"{len(self.kept):,}"),
+        )
+        title = f"Debiased word vectors: {os.fspath(self.out)}"
+        return Page("embeddings debias", title, _SOURCE, facts, (), summary=tuple(self.summary.split("\n")))
+
+    def message(self) -> str:
+        """What was written, in a line, after a line on learned words if there are any."""
+        size = counted(len(self.debiased.vectors.words), "vector")
+        line = f"{size}, {len(self.kept)} of them of words that keep their group: {os.fspath(self.out)}"
+        learned = self.specific.message()
+        return line if learned is None else f"{learned}\n{line}"
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
+
+
+# parameters: the options of `evenrank embeddings debias`
+def debias_file(
+    vectors: Path,
+    out: Path,
+    *,
+    definitional: Path | None = None,
+    equalize: Path | None = None,
+    specific: Path | None = None,
+    learn_specific: bool = False,
+    method: str = "hard",
+    components: int = 1,
+    groups: Path | None = None,
+    most: int = 500,
+    limit: int | None = None,
+    seed: int = 0,
+) -> DebiasResult:
+    """Debiases a file of word vectors and writes them to ``out``.
+
+    ``vectors``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
+    :func:`evenrank.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that replace the
+    built-in sets; ``learn_specific``: also learn specific words from them. ``method``: ``hard``
+    (:func:`evenrank.embeddings.hard_debias`, with ``components``) or ``leace`` (:func:`evenrank.embeddings.leace`),
+    fitted on the words of ``groups`` (a JSON file), else on the ``most`` most biased neutral words of each side.
+
+    Raises EvenrankError for settings that do not fit together, and as these functions do; InputError for a file that
+    cannot be read or written.
+    """
+    if method not in ("hard", "leace"):
+        raise EvenrankError(f"`method`: expected hard or leace, found {quoted(method)}")
+    if groups is not None and method != "leace":
+        raise EvenrankError("`groups` needs `method='leace'`")
+    if components != 1 and method != "hard":
+        raise EvenrankError("`components` needs `method='hard'`")
+    check_apart(vector_files(out), (vectors, definitional, equalize, specific, groups))
+    made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("definitional", definitional)
+    made.add("equalize", equalize).add("specific", specific).add("groups", groups).ahead()
+    sets = load_word_sets(definitional, equalize, specific)
+    given = read_vectors(vectors, limit=limit)
+    words = choose_specific(given, sets, learn=learn_specific, seed=seed)
+    files = {"vectors": vectors, "definitional": definitional, "equalize": equalize, "specific": specific}
+    settings: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
+    settings = {"vectors": settings.pop("vectors"), "method": method, **settings}
+    settings |= {"learn_specific": learn_specific, "limit": limit, "seed": seed}
+    debiased: Debiased | Erased
+    if method == "hard":
+        settings["components"] = components
+        debiased = hard_debias(given, sets.definitional, sets.equalize, words.all, components=components, in_place=True)
+        summary = debiased.text()
+    else:
+        settings |= {"most": most} if groups is None else {"groups": os.fspath(groups)}
+        debiased, summary = _erased(given, sets, words.all, groups, most)
+    write_vectors(debiased.vectors, out)
+    return DebiasResult(debiased, out, summary, words, settings, made)
+
+
+def _erased(
+    vectors: Vectors, sets: WordSets, specific: tuple[str, ...], groups: Path | None, most: int
+) -> tuple[Erased, str]:
+    """LEACE fitted on the words of the file ``groups``, else on the ``most`` most biased; and a summary."""
+    neutral = ~specific_words(vectors.words, [*specific, *(word for of in sets.equalize for word in of)])
+    if groups is not None:
+        erased = leace(vectors, [list(of) for of in read_sets(groups)], neutral, in_place=True)
+        return erased, erased.text("the words given")
+    subspace = bias_subspace(vectors, sets.definitional)
+    sides = most_biased(vectors, subspace.basis[0], neutral, most)
+    chosen = [[vectors.words[row] for row in side] for side in sides]
+    erased = leace(vectors, chosen, neutral, in_place=True)
+    text, warning = erased.text(f"the {len(chosen[0])} most biased neutral words of each side"), subspace.warning()
+    return erased, text if warning is None else f"{warning}\n{text}"

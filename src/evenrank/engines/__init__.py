@@ -1,0 +1,1 @@
+"""Running work in parallel: compiled loops, threads, parts of files, Ray."""

@@ -1,0 +1,44 @@
+"""Compiled loops, cached on disk if a folder is writable, otherwise compiled again in each process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+T = TypeVar("T")
+
+
+class _TolerantCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, tolerating a full disk and damaged files."""
+
+    def load_overload(self, *given: object) -> object:
+        try:
+            return super().load_overload(*given)
+        except Exception:  # a damaged pickle can raise any error
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, *given: object) -> None:
+        with suppress(OSError):
+            super().save_overload(*given)
+
+
+def compiled(**options: object) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """``numba.njit`` with these options, cached in a writable folder (``NUMBA_CACHE_DIR``, next to the source, or
+    the user's cache); if there is none, as in some containers, not cached."""
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        dispatcher = njit(**options)(function)
+        # numba raises RuntimeError if no folder is writable. With NUMBA_DISABLE_JIT there is no dispatcher.
+        if dispatcher is not function:
+            with suppress(RuntimeError, OSError):
+                dispatcher._cache = _TolerantCache(function)
+        compiled_function: Callable[..., T] = dispatcher
+        return compiled_function
+
+    return decorate

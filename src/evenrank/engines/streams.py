@@ -1,0 +1,102 @@
+"""Streams of batches: processed by threads, written to a file one by one."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal, TypeVar
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Given = TypeVar("Given")
+Done = TypeVar("Done")
+Form = Literal["parquet", "jsonl", "tsv"]
+
+
+def in_order(work: Callable[[Given], Done], items: Iterable[Given], workers: int | None = None) -> Iterator[Done]:
+    """``work`` applied to each item, in order, on ``workers`` threads (default: one per core)."""
+    workers = workers or os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Done]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            # Bounded, so that reading does not run ahead of the work.
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+class TableWriter:
+    """Appends tables (polars or pyarrow, all with the same columns) to a Parquet, JSONL or headerless TSV file.
+
+    ``rows``: number of rows written. For Parquet only: ``metadata`` of the file, and ``dictionary``, the columns to
+    encode with a dictionary (True: all).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        form: Form,
+        *,
+        metadata: dict[bytes, bytes] | None = None,
+        dictionary: bool | Sequence[str] = True,
+    ) -> None:
+        self.path, self.form = path, form
+        self.rows = 0
+        self._metadata, self._dictionary = metadata, dictionary
+        self._file: IO[bytes] | None = None
+        self._parquet: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> TableWriter:
+        if self.form != "parquet":
+            self._file = self.path.open("wb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for opened in (self._file, self._parquet):
+            if opened is not None:
+                opened.close()
+
+    def encode(self, table: pl.DataFrame | pa.Table) -> pa.Table | memoryview:
+        """A table encoded for :meth:`append`; can be called from any thread."""
+        if self.form == "parquet":
+            arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest()) if isinstance(table, pl.DataFrame) else table
+            return arrow if self._metadata is None else arrow.replace_schema_metadata(self._metadata)
+        frame = table if isinstance(table, pl.DataFrame) else pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        stream = io.BytesIO()
+        if self.form == "jsonl":
+            frame.write_ndjson(stream)
+        else:
+            frame.write_csv(stream, include_header=False, separator="\t", quote_style="never")
+        return stream.getbuffer()
+
+    def append(self, encoded: pa.Table | memoryview, rows: int) -> None:
+        """Writes a table of ``rows`` rows that :meth:`encode` returned."""
+        self.rows += rows
+        if not rows:
+            return
+        if isinstance(encoded, memoryview):
+            assert self._file is not None
+            self._file.write(encoded)
+            return
+        import pyarrow.parquet as pq
+
+        if self._parquet is None:
+            self._parquet = pq.ParquetWriter(
+                self.path, encoded.schema, compression="zstd", use_dictionary=self._dictionary
+            )
+        self._parquet.write_table(encoded)
+
+    def write(self, table: pl.DataFrame | pa.Table) -> None:
+        """Appends a table."""
+        self.append(self.encode(table), table.height if isinstance(table, pl.DataFrame) else table.num_rows)

@@ -1,0 +1,126 @@
+"""The group table: how much each document is about each group, and the one way to read magnitudes from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.types import Array
+
+from .formulas import MAGNITUDES, Magnitude, magnitude_of_count
+
+REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """A group table with the settings it was made with.
+
+    ``table`` has one row a document: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` for the
+    chosen kinds, ``neutrality``. ``shares``: target share of each group; ``poles``: the two groups whose difference
+    is the signed magnitude, the positive one first (the second may be ``rest``), or None. ``source``: where
+    the documents are from, for messages.
+    """
+
+    table: pl.DataFrame
+    groups: tuple[str, ...]
+    shares: tuple[float, ...]
+    poles: tuple[str, str] | None
+    settings: dict[str, Any]
+    source: str = "the collection"
+
+    @classmethod
+    def of(
+        cls, table: pl.DataFrame, settings: dict[str, Any] | None = None, *, source: str = "the collection"
+    ) -> GroupTable:
+        """A group table from a frame; without settings the groups are those of its columns, with equal shares.
+
+        Without named poles, those of two groups are m and f, or else the groups in their order, which the setting
+        ``poles_assumed`` records. Raises EvenrankError if a column is missing, and for impossible values.
+        """
+        missing = [column for column in ("doc_id", "neutrality") if column not in table.columns]
+        groups = tuple(column.removeprefix("count_") for column in table.columns if column.startswith("count_"))
+        if missing or not groups:
+            raise EvenrankError(f"no group table: it has no column {missing[0] if missing else 'count_<group>'}")
+        check_groups(groups)
+        _check_values(table)
+        settings = settings or {"lexicon": "unknown"}
+        shares = settings.get("shares") or [1 / len(groups)] * len(groups)
+        poles = settings.get("poles") or (["m", "f"] if {"m", "f"} <= set(groups) else None)
+        if poles is None and len(groups) == 2:
+            poles = groups
+            settings = {**settings, "poles_assumed": True}
+        settings = {**settings, "shares": list(shares), "poles": list(poles) if poles else None}
+        # In one piece, so that a column is an array without a copy.
+        return cls(table.rechunk(), groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings, source)
+
+    def signed_magnitude(
+        self, kind: Magnitude, poles: tuple[str, str] | None = None, rows: Array | slice = slice(None)
+    ) -> Array:
+        """The signed magnitude of each document of ``rows``: that of the first pole minus that of the second.
+
+        With ``rest`` as second pole, the mean over all other groups is subtracted. Raises EvenrankError if no poles
+        are known or the table lacks a column that the kind needs.
+        """
+        poles = poles or self.poles
+        if poles is None:
+            raise EvenrankError(f"which groups to compare? the groups are {', '.join(self.groups)}; `poles='A,B'` says")
+        unknown = [pole for pole in poles if pole not in (*self.groups, REST)]
+        if unknown:
+            raise EvenrankError(f"no group {quoted(unknown[0])} in the group table, which has {', '.join(self.groups)}")
+        others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
+        second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
+        difference: Array = self.magnitude(kind, poles[0], rows) - second
+        return difference
+
+    def magnitude(self, kind: Magnitude, group: str, rows: Array | slice = slice(None)) -> Array:
+        """The magnitude of one group in each document of ``rows``."""
+        column = f"magnitude_{kind}_{group}"
+        if column in self.table.columns:
+            return self.table[column].to_numpy()[rows]
+        if kind in ("count", "bool", "tf"):
+            return magnitude_of_count(self.table[f"count_{group}"].to_numpy()[rows], kind)
+        raise EvenrankError(f"the group table has no column {column}: score the collection with the magnitude {kind}")
+
+
+def check_groups(groups: Sequence[str]) -> None:
+    """Raises EvenrankError for two groups whose columns would have one name: ``tf_words`` of x is ``tf`` of words_x."""
+    owner: dict[str, str] = {}
+    for group in groups:
+        for kind in MAGNITUDES:
+            other = owner.setdefault(f"{kind}_{group}", group)
+            if other != group:
+                raise EvenrankError(
+                    f"the groups {quoted(other)} and {quoted(group)} cannot be in one group table: both would have a "
+                    f"column magnitude_{kind}_{group}"
+                )
+
+
+def _check_values(table: pl.DataFrame) -> None:
+    """Raises EvenrankError for impossible values, which would silently make figures wrong."""
+    if table["doc_id"].null_count():
+        raise EvenrankError(f"row {(table['doc_id'].is_null().arg_max() or 0) + 1}: the doc_id is missing")
+    for name in table.columns:
+        if name != "neutrality" and not name.startswith(("count_", "magnitude_")):
+            continue
+        column = table[name]
+        # Arrays, not queries: polars' threads would be missing in a forked process.
+        values = column.to_numpy() if column.dtype.is_integer() or column.dtype.is_float() else None
+        if values is None or values.dtype == object:
+            raise EvenrankError(f"expected numbers in {name}, found {column.dtype}")
+        # Sums of float32 may go over 1 a little. A null is NaN here.
+        allowed = (values >= 0) & (values <= (1 + 1e-6 if name == "neutrality" else np.finfo(np.float64).max))
+        if allowed.all():
+            continue
+        row = int(np.argmin(allowed))
+        document, value = quoted(table["doc_id"][row]), column[row]
+        if value is None or not math.isfinite(value):
+            raise EvenrankError(f"the document {document} has no finite number in {name}")
+        expected = "a number from 0 to 1" if name == "neutrality" else "0 or more"
+        raise EvenrankError(f"the document {document}: expected {expected} in {name}, found {value}")

@@ -1,0 +1,35 @@
+"""Numbers and nouns in messages."""
+
+from __future__ import annotations
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, plural unless the number is one: ``1 query``, ``12,000 documents``."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun of this library's messages."""
+    return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+
+
+def singular(noun: str) -> str:
+    """The singular of a noun of this library's messages; any other word is unchanged."""
+    return f"{noun[:-3]}y" if noun.endswith("ries") else noun.removesuffix("s")
+
+
+def are(count: int) -> str:
+    """``is`` for one, else ``are``."""
+    return "is" if count == 1 else "are"
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as a percentage with at most so many decimals; a positive one is never rounded to 0.
+
+    >>> percent(0.123), percent(0.004), percent(0.0), percent(0.1042, 1), percent(0.1, 1)
+    ('12%', '< 1%', '0%', '10.4%', '10%')
+    """
+    text = f"{100 * share:.{decimals}f}"
+    if share > 0 and float(text) == 0:
+        return f"< {10**-decimals:g}%"
+    return f"{text.rstrip('0').rstrip('.') if decimals else text}%"

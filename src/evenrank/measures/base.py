@@ -1,0 +1,295 @@
+"""What every measure can do, and what measures that are weighted sums over ranks are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+from ir_measures.measures import ParamInfo
+from ir_measures.measures.base import Agg
+
+from evenrank.groups.formulas import MAGNITUDES
+from evenrank.groups.table import GroupTable
+from evenrank.io.types import Array
+
+from .joined import JoinedRun
+from .lazy import Column
+
+Better = Literal["higher", "nearer zero"]
+
+TIE_DRAWS = 200
+CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
+MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
+POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', positive first; B may be 'rest'")
+
+
+@dataclass(frozen=True, slots=True)
+class TieFigures:
+    """What ties do to a run's figure.
+
+    ``expected`` [Q]: each query's expectation over the orders of tied documents (None for a figure without one);
+    ``mean``: the figure's expectation; ``range``: its smallest and largest value. None if undefined or unknown.
+    """
+
+    expected: Array | None
+    mean: float | None
+    range: tuple[float, float] | None
+
+
+class RunMeasure:
+    """How a measure is computed from a :class:`JoinedRun`.
+
+    A run's figure is made of *parts*: one array of values per query, or several (ΔA-PRF has one for each pole).
+    :meth:`combine` takes the parts' means to the figure, and so does it with their bootstrap means.
+
+    ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
+    queries; ``signed``: the sign of a value says towards which pole; ``meaning``: one sentence for readers of a report.
+    """
+
+    better: Better = "higher"
+    whole_run = False
+    signed = False
+    needs_table = False
+    needs_qrels = False
+    needs_background = False
+    part_count = 1
+    meaning = ""
+
+    def queries(self, run: JoinedRun) -> pl.Series:
+        """The ids [Q] of the queries that the values belong to."""
+        return run.queries
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query; NaN is undefined."""
+        raise NotImplementedError
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The expectation [Q] of each query's value over the orders of its tied documents.
+
+        ``random``: over random orders of all its candidates.
+        """
+        raise NotImplementedError
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and the largest value [Q] of each query over the orders of its tied documents."""
+        raise NotImplementedError
+
+    def parts(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, ...]:
+        """The arrays [Q] that the figure is made of; ``random``: their expectation over random orders."""
+        return (self.expected(run, random=True) if random else self.values(run),)
+
+    def per_query(self, parts: Sequence[Array]) -> Array:
+        """Each query's value [Q] from the parts."""
+        return parts[0]
+
+    def combine(self, means: Sequence[Array]) -> Array:
+        """The run's figure from the means of its parts, or figures [...] from as many means [...]."""
+        return self.per_query(means)
+
+    def figure(self, parts: Sequence[Array]) -> float:
+        """The run's figure; NaN if a part has no value."""
+        return float(self.combine([np.asarray(np.nan if (m := mean_of(part)) is None else m) for part in parts]))
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """What ties do to the run's figure."""
+        expected = self.expected(run)
+        low, high = map(mean_of, self.bounds(run))
+        return TieFigures(expected, mean_of(expected), None if low is None or high is None else (low, high))
+
+    def random_figure(self, run: JoinedRun) -> float | None:
+        """The figure's expectation over random orders, if that is not the figure of the expected parts; else None."""
+        return None
+
+    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The figure, before any absolute value, in each of 200 random orders of tied documents (or all candidates)."""
+        raise NotImplementedError
+
+    def permutation_p(self, parts: Sequence[Array], seed: int) -> float | None:
+        """The two-sided p that the figures of two runs differ, for a figure of the whole run; None without a test.
+
+        ``parts``: the values [n, 2] of both runs on the queries where both have one, for each part.
+        """
+        return None
+
+
+class FigureOfParts(Agg):  # type: ignore[misc]
+    """Collects a measure's values in ir_measures: undefined ones are skipped, where ir_measures would count 0."""
+
+    def __init__(self, measure: RunMeasure) -> None:
+        self.measure = measure
+        self.parts: dict[int, list[float]] = {}
+
+    def add(self, value: float) -> None:
+        """Takes a query's value (see :class:`PartValue`); NaN is undefined."""
+        part = value.part if isinstance(value, PartValue) else 0
+        if not np.isnan(value):
+            self.parts.setdefault(part, []).append(float(value))
+
+    def result(self) -> float:
+        """The run's figure; NaN if a part has no value."""
+        return self.measure.figure([np.array(self.parts.get(part, [])) for part in range(self.measure.part_count)])
+
+
+class PartValue(float):
+    """A query's value in one of several parts of a figure."""
+
+    part: int
+
+    def __new__(cls, value: float, part: int) -> PartValue:
+        self = super().__new__(cls, value)
+        self.part = part
+        return self
+
+
+class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
+    """A measure of how a ranking treats groups, computed from a group table.
+
+    A subclass names itself (``__name__``, ``NAME``, ``PRETTY_NAME``; ``SPELLED`` in letters alone if the name has
+    others) and its parameters (``SUPPORTED_PARAMS``); its docstring is its page in the documentation.
+    """
+
+    DEFAULT = float("nan")
+    SPELLED: str | None = None
+    better: Better = "nearer zero"
+    needs_table = True
+
+    def aggregator(self) -> FigureOfParts:
+        """Collects per-query values in ir_measures."""
+        return FigureOfParts(self)
+
+    @property
+    def poles(self) -> tuple[str, str] | None:
+        """The poles that the parameter ``poles`` names; None means those of the group table."""
+        text = self["poles"]
+        if text is None:
+            return None
+        first, _, second = (part.strip() for part in text.partition(","))
+        return first, second
+
+
+class LinearMeasure(BiasMeasure):
+    """A measure that is a weighted sum over ranks of a value of each document; most built-in measures are one.
+
+    A subclass provides :meth:`weights` and :meth:`documents`; ties, the reference rankings, intervals and tests follow
+    from them. :func:`evenrank.measures.add_measure` makes it known by name.
+    ``unknown``: the value of a document that the group table lacks (``missing="neutral"``).
+    """
+
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"cutoff": CUTOFF}
+    unknown = 0.0
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank, for lists of ``lengths`` [Q]; 0 if a list has no such rank.
+
+        Weights may not grow with the rank. ``depth``: the cutoff, or the length of the longest list if that is smaller.
+        """
+        raise NotImplementedError
+
+    def documents(self, table: GroupTable, rows: Array) -> Array:
+        """The value [N] of each of the ``rows`` [N] of a group table."""
+        raise NotImplementedError
+
+    def column(self, run: JoinedRun) -> Column:
+        """The documents' values in a run, computed only where they are needed."""
+        return run.column(self, lambda rows: self.documents(run.required_table, rows), self.unknown)
+
+    def scale(self, run: JoinedRun) -> Array:
+        """A factor [Q] of each query's sum; NaN for an empty list."""
+        return np.where(run.scored_lists.lengths > 0, 1.0, np.nan)
+
+    def _terms(self, run: JoinedRun) -> tuple[Array, Array, Column]:
+        """Weights [Q or 1, k] of the ranks, factor [Q] of each query, values [N'] of the documents."""
+        lengths = run.scored_lists.lengths
+        # No weight beyond the longest list is needed; ARaB's do not change by the cut.
+        depth = max(1, min(self["cutoff"], int(lengths.max(initial=1))))
+        # If all lists reach the cutoff, their weights are the same.
+        same = int(lengths.min(initial=depth)) >= depth
+        return self.weights(lengths[:1] if same else lengths, depth), self.scale(run), self.column(run)
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query; NaN is undefined."""
+        weights, scale, column = self._terms(run)
+        return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The exact expectation [Q] of each query's value over the orders of tied documents, or random orders."""
+        weights, scale, column = self._terms(run)
+        lists = run.scored_lists
+        if random:
+            # The expectation at every rank is the mean of the list.
+            averaged: Array = weights.sum(axis=1) * column.means(lists) * scale
+            return averaged
+        return _sums(weights, lists.tie_average(column, weights.shape[1])) * scale
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and the largest value [Q] of each query over the orders of its tied documents."""
+        weights, scale, column = self._terms(run)
+        low, high = (
+            _sums(weights, run.scored_lists.tie_sorted(column, weights.shape[1], largest_first=largest)) * scale
+            for largest in (False, True)
+        )
+        return low, high
+
+    def draws(self, run: JoinedRun, *, random: bool = False) -> list[Array]:
+        """Weighted sums [Q] in each of 200 random orders of tied documents (``random``: of all candidates)."""
+        weights, scale, column = self._terms(run)
+        lists = run.scored_lists.all_tied() if random else run.scored_lists
+        rng = np.random.default_rng(run.seed)
+        count = TIE_DRAWS if lists.tied else 1
+        return [_sums(weights, lists.tie_draw(column, weights.shape[1], rng)) * scale for _ in range(count)]
+
+    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The mean over queries in each of 200 random orders of tied documents (``random``: of all candidates)."""
+        return np.array([np.nanmean(draw) for draw in self.draws(run, random=random)])
+
+    def document_weights(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The weight of each document [D] of the group table: Σ weight × value is the figure, if all are known.
+
+        ``random``: in the expectation over random orders of the same candidates.
+        """
+        weights, scale, _ = self._terms(run)
+        defined = ~np.isnan(scale)
+        # An average over the queries that have a value, as the run's figure is.
+        weights = weights * np.where(defined, scale, 0.0)[:, None] / max(1, int(defined.sum()))
+        return run.spread(weights, random=random)
+
+
+class AbsoluteFigure(BiasMeasure):
+    """The absolute value of the figure of the measure that it is mixed with; queries keep their signed values."""
+
+    whole_run = True
+    signed = False
+
+    def combine(self, means: Sequence[Array]) -> Array:
+        """The absolute value of the signed figure."""
+        return np.abs(self.per_query(means))
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """What ties do to the absolute value: its mean over random orders, and its range."""
+        signed = super().ties(run)
+        if signed.range is None:
+            return signed
+        least, most = sorted(map(abs, signed.range))
+        if signed.range[0] <= 0 <= signed.range[1]:
+            least = 0.0
+        return TieFigures(signed.expected, float(np.mean(np.abs(self.figure_draws(run)))), (least, most))
+
+    def random_figure(self, run: JoinedRun) -> float:
+        """The mean absolute value over 200 random orders of the candidates."""
+        return float(np.mean(np.abs(self.figure_draws(run, random=True))))
+
+
+def mean_of(values: Array) -> float | None:
+    """The mean of the values that are defined; None if none is."""
+    return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
+
+
+def _sums(weights: Array, values: Array) -> Array:
+    """Σ over ranks of weight × value: [Q] from weights [Q, k] or [1, k] and values [Q, k]."""
+    # One way for both: sums that differ in the last bit would look like differences between runs.
+    sums: Array = np.einsum("qk,qk->q", np.broadcast_to(weights, values.shape), values)
+    return sums

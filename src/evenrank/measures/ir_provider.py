@@ -1,0 +1,108 @@
+"""Our measures inside ir_measures: ``provider(table).calc_aggregate([NFaiRR @ 10, nDCG @ 10], qrels, run)``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sized
+
+import ir_measures
+import numpy as np
+import polars as pl
+from ir_measures import Measure, Metric, Qrel, ScoredDoc
+from ir_measures.providers import Evaluator, Provider
+
+from evenrank.groups.table import GroupTable
+from evenrank.groups.table_files import as_group_table
+from evenrank.io.qrels import as_qrels
+from evenrank.io.runs import Run, as_run
+
+from .background import BACKGROUND_DEPTH
+from .base import BiasMeasure, PartValue
+from .evaluate import Evaluation
+from .missing import MISSING_LIMIT, Missing
+
+_QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
+
+
+def provider(
+    table: GroupTable | str | os.PathLike[str] | pl.DataFrame,
+    *,
+    background: object = None,
+    background_depth: int = BACKGROUND_DEPTH,
+    missing: Missing = "error",
+    missing_limit: float = MISSING_LIMIT,
+) -> GroupTableProvider:
+    """An ir_measures provider that computes our measures from a group table, and leaves all others to ir_measures.
+
+    ``table``: a :class:`GroupTable`, a file that ``evenrank score`` wrote, or a frame. ``background``: the run that
+    NFaiRR is normalised by, as a path, a :class:`Run`, a dict or a frame (default: each run is its own background), of
+    which the first ``background_depth`` documents of each query count. ``missing``: what to do with documents that the
+    table lacks; "skip" and "neutral" tolerate a share of up to ``missing_limit``.
+
+    ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
+    :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.
+    """
+    run = None if background is None else as_run(background, what="`background`")
+    return GroupTableProvider(as_group_table(table, what="`table`"), run, background_depth, missing, missing_limit)
+
+
+class GroupTableProvider(Provider):  # type: ignore[misc]
+    """What :func:`provider` returns: an ir_measures ``Provider`` bound to a group table."""
+
+    NAME = "evenrank"
+
+    def __init__(
+        self, table: GroupTable, background: Run | None, background_depth: int, missing: Missing, missing_limit: float
+    ) -> None:
+        super().__init__()
+        self.table = table
+        self.background = background
+        self.background_depth = background_depth
+        self.missing: Missing = missing
+        self.missing_limit = missing_limit
+
+    def supports(self, measure: Measure) -> bool:
+        """Whether it is one of ours, or ir_measures has it."""
+        return isinstance(measure, BiasMeasure) or bool(ir_measures.DefaultPipeline.supports(measure))
+
+    def joined(self, run: Run, qrels: pl.DataFrame, measures: list[BiasMeasure]) -> Evaluation:
+        """The run with the table, the qrels, and the background if a measure needs one."""
+        found = Evaluation(run, self.table, qrels, missing=self.missing)
+        found.check_missing(self.missing_limit, measures)
+        if any(measure.needs_background for measure in measures):
+            of = Evaluation(self.background, self.table, missing=self.missing) if self.background else found
+            of.check_missing(self.missing_limit, (), [self.background_depth])
+            found.background = of.as_background(of.run.name, self.background_depth)
+        return found
+
+    def _evaluator(self, measures: Iterable[Measure], qrels: object) -> Evaluator:
+        # Bias needs no judgements: an empty container is not a mistake here.
+        none = isinstance(qrels, Sized) and not len(qrels)
+        return _Evaluator(self, list(measures), pl.DataFrame(schema=_QRELS) if none else as_qrels(qrels))
+
+
+class _Evaluator(Evaluator):  # type: ignore[misc]
+    """Our values are over the run's queries, and a query without one is undefined; others are as in ir_measures."""
+
+    def __init__(self, bound: GroupTableProvider, measures: list[Measure], qrels: pl.DataFrame) -> None:
+        super().__init__(measures, qrels["query_id"].unique().to_list())
+        self.bound = bound
+        self.qrels = qrels
+        self.ours = [measure for measure in measures if isinstance(measure, BiasMeasure)]
+        others = [measure for measure in measures if not isinstance(measure, BiasMeasure)]
+        rows = [Qrel(*row) for row in qrels.select("query_id", "doc_id", "relevance").iter_rows()]
+        self.others = ir_measures.evaluator(others, rows) if others else None
+
+    def _iter_calc(self, run: object) -> Iterator[Metric]:
+        known = as_run(run)
+        if self.others is not None:
+            rows = known.table.select("query_id", "doc_id", "score").iter_rows()
+            yield from self.others.iter_calc([ScoredDoc(*row) for row in rows])
+        found = self.bound.joined(known, self.qrels, self.ours)
+        for measure in self.ours:
+            parts = measure.parts(found)
+            for number, part in enumerate(parts):
+                for query, value in zip(found.queries, part.tolist(), strict=True):
+                    # A query may have a value in some parts only: it is undefined if it has none.
+                    if len(parts) == 1 or not np.isnan(value):
+                        yield Metric(query_id=query, measure=measure, value=PartValue(value, number))

@@ -1,0 +1,266 @@
+"""A run joined with the group table, the judgements and the background: everything that measures look at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from evenrank.groups.formulas import Magnitude, sides
+from evenrank.groups.table import GroupTable
+from evenrank.io.errors import EvenrankError
+from evenrank.io.runs import Run
+from evenrank.io.tables import IdIndex, pick
+from evenrank.io.types import Array
+
+from .background import BACKGROUND_DEPTH, Background
+from .hits import Hits, find_hits
+from .lazy import Column
+from .missing import Missing, refuse_all
+from .ranked_lists import RankedLists, expand
+from .wins import Wins, pairwise_wins
+
+_PIECE = 1 << 20
+
+
+class JoinedRun:
+    """A run with the group table of its documents, its judgements and a background; shared work is cached.
+
+    Q queries (``queries``), N documents in all; J judged queries (``judged``). With ``missing="skip"`` bias measures
+    see only the N' documents that the group table knows (``scored_lists``).
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        group_table: GroupTable | None = None,
+        qrels: pl.DataFrame | None = None,
+        *,
+        missing: Missing = "error",
+        background: Background | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.run = run
+        self.group_table = group_table
+        self.qrels = qrels
+        self.missing = missing
+        self.background = background
+        self.seed = seed
+        self._columns: dict[Hashable, Column] = {}
+        self._wins: dict[int, tuple[Wins, Array]] = {}
+        self.queries = run.queries
+        starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
+        self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
+        # The row of the run's table at each place of the lists; None if they are the same.
+        self.rows: Array | None = None
+        # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
+        self.undecided: Array | None = None
+
+    def neutral_first(self) -> Self:
+        """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
+        lists = self.lists
+        # Neutralities as their rank among all, computed once per document rather than per row. The last code is
+        # that of an unknown document: neutral, or behind all others if it is skipped.
+        known = self.required_table.table["neutrality"].to_numpy()
+        _, code = np.unique(np.append(known, -1.0 if self._kept is not None else 1.0), return_inverse=True)
+        order = lists.falling(code.astype(np.int32)[self.document])
+        other = type(self)(
+            self.run, self.group_table, self.qrels, missing=self.missing, background=self.background, seed=self.seed
+        )
+        other.rows = order
+        other.lists = RankedLists(lists.offsets, -lists.places().astype(np.float64))
+        other.document = self.document[order]
+        other.undecided = self.scored_lists.lengths == 0
+        if self.qrels is not None:
+            place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
+            place_of_row[other.rows] = np.arange(len(order), dtype=np.int32)
+            graded = self._graded_rows.with_columns(pl.Series("row", place_of_row[self._graded_rows["row"].to_numpy()]))
+            other._graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
+        return other
+
+    def own_ranks(self, depth: int) -> Array:
+        """The rank in the run of each of the first ``depth`` documents of each list."""
+        places, _ = expand(self.lists.offsets[:-1], np.minimum(self.lists.lengths, depth))
+        ranks: Array = self.run.table["rank"].to_numpy()[places if self.rows is None else self.rows[places]]
+        return ranks
+
+    def first(self, depth: int) -> pl.DataFrame:
+        """The first ``depth`` documents of each list: ``query_id``, ``doc_id``, ``score``, ``rank`` and ``tied``."""
+        places, query = expand(self.lists.offsets[:-1], np.minimum(self.lists.lengths, depth))
+        rows = places if self.rows is None else self.rows[places]
+        table = pick(self.run.table, rows)
+        return table.with_columns(
+            pl.Series("rank", places - self.lists.offsets[query] + 1, dtype=pl.UInt32),
+            pl.Series("score", self.lists.scores[places]),
+            pl.Series("tied", self.lists.tie_of(places)[1] > 1),
+        )
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    @property
+    def required_table(self) -> GroupTable:
+        """The group table. Raises EvenrankError if there is none."""
+        if self.group_table is None:
+            raise EvenrankError("bias measures need a group table: give `collection` or `scores`")
+        return self.group_table
+
+    @functools.cached_property
+    def document(self) -> Array:
+        """The row [N] of each document in the group table, −1 if it has none."""
+        return IdIndex([self.required_table.table["doc_id"]]).places(self.run.table["doc_id"])
+
+    @functools.cached_property
+    def _kept(self) -> Array | None:
+        """The places [N'] that bias measures look at: with ``missing="skip"`` the known documents; None means all."""
+        if self.group_table is None:
+            return None
+        lost = self.document < 0
+        if self.missing == "error" and lost.any():
+            raise refuse_all(self.run, lost, self.group_table.source)
+        return np.flatnonzero(~lost) if self.missing == "skip" and lost.any() else None
+
+    def check_known(self) -> None:
+        """Raises EvenrankError if a document is missing although ``missing`` is "error"."""
+        _ = self._kept
+
+    @property
+    def ranked_ids(self) -> pl.Series:
+        """The document ids [N] in the order of the lists."""
+        ids = self.run.table["doc_id"]
+        return ids if self.rows is None else ids.gather(self.rows)
+
+    @functools.cached_property
+    def scored_lists(self) -> RankedLists:
+        """The lists that bias measures look at; lists close up over documents left out."""
+        if self._kept is None:
+            return self.lists
+        return RankedLists(np.searchsorted(self._kept, self.lists.offsets), self.lists.scores[self._kept])
+
+    @property
+    def scored_documents(self) -> Array:
+        """The row [N'] in the group table of each document that bias measures look at, −1 if it has none."""
+        kept: Array = self.document if self._kept is None else self.document[self._kept]
+        return kept
+
+    def column(self, key: Hashable, values: Callable[[Array], Array], missing: float) -> Column:
+        """A value [N'] of the documents, computed only where a measure looks and shared under ``key``.
+
+        ``values``: from rows of the group table to their values; ``missing``: the value of an unknown document.
+        """
+        if key not in self._columns:
+            self._columns[key] = Column(values, self.scored_documents, missing)
+        return self._columns[key]
+
+    @property
+    def neutrality(self) -> Column:
+        """Neutrality [N'] of the documents; 1 for an unknown one."""
+        values = self.required_table.table["neutrality"].to_numpy()
+        return self.column("neutrality", lambda rows: values[rows], 1.0)
+
+    def magnitude(self, kind: Magnitude, poles: tuple[str, str] | None = None) -> Column:
+        """Signed magnitude [N'] of the documents; 0 for an unknown one."""
+        table = self.required_table
+        return self.column((kind, poles), lambda rows: table.signed_magnitude(kind, poles, rows), 0.0)
+
+    def sides(self, rows: Array, kind: Magnitude, poles: tuple[str, str] | None) -> Array:
+        """Sides (+1, −1, 0) of documents given by their places [H] in the lists; 0 for an unknown one."""
+        table = self.required_table
+        return sides(Column(lambda known: table.signed_magnitude(kind, poles, known), self.document, 0.0)[rows])
+
+    def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
+        """The background of this run's first ``depth`` documents for each query."""
+        lists = self.scored_lists
+        deepest = min(depth, int(lists.lengths.max(initial=1)))
+        top = self.neutrality.first(lists, deepest)
+        return Background(name, self.queries, top, np.minimum(lists.lengths, deepest), self.run, depth)
+
+    def appearances(self, cutoff: int, *, random: bool = False) -> Array:
+        """How often each document [D] of the group table is in the first ``cutoff`` ranks of the scored lists."""
+        lengths = self.scored_lists.lengths
+        depth = max(1, min(cutoff, int(lengths.max(initial=1))))
+        return self.spread((np.arange(depth) < lengths[:, None]).astype(np.float64), random=random)
+
+    def spread(self, weights: Array, *, random: bool) -> Array:
+        """For each document [D] of the group table, the sum of the ``weights`` [Q, k] of the ranks that it has.
+
+        ``random``: the expectation of that sum over random orders of the same candidates.
+        """
+        lists, documents = self.scored_lists, self.scored_documents
+        total = np.zeros(self.required_table.table.height)
+        if random:
+            # Every document of a list has each rank equally often. In pieces: the lists may be millions of rows.
+            of_list = weights.sum(axis=1) / np.maximum(lists.lengths, 1)
+            rows = (np.arange(start, min(start + _PIECE, len(documents))) for start in range(0, len(documents), _PIECE))
+            parts: Iterable[tuple[Array, Array]] = ((places, of_list[lists.query_of(places)]) for places in rows)
+        else:
+            places, query = expand(lists.offsets[:-1], np.minimum(lists.lengths, weights.shape[1]))
+            parts = [(places, weights[query, places - lists.offsets[query]])]
+        for places, of_row in parts:
+            known = documents[places] >= 0
+            total += np.bincount(documents[places][known], of_row[known], minlength=len(total))
+        return total
+
+    # --- judgements --------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def judged(self) -> pl.Series:
+        """The judged queries [J], those of the run first and in its order."""
+        judged = self.judgements["query_id"].unique(maintain_order=True)
+        in_run = self.queries.filter(self.queries.is_in(judged.implode()))
+        rest = judged.filter(~judged.is_in(self.queries.implode()))
+        return pl.concat([in_run, rest]).alias("query_id")
+
+    @property
+    def judgements(self) -> pl.DataFrame:
+        """``query_id``, ``doc_id`` and ``relevance``. Raises EvenrankError if there are none."""
+        if self.qrels is None:
+            raise EvenrankError("utility and pairwise measures need `qrels`")
+        return self.qrels
+
+    @functools.cached_property
+    def hits(self) -> Hits:
+        """The graded documents of the judged queries' lists."""
+        graded = self.judgements.filter(pl.col("relevance") > 0)
+        number = pl.DataFrame({"query_id": self.judged}).with_row_index("number")
+        ideal = graded.join(number, on="query_id", how="inner")
+        found = self._graded_rows.join(number, on="query_id", how="inner")
+        return find_hits(
+            self.lists,
+            found["row"].cast(pl.Int64).to_numpy(),
+            found["number"].cast(pl.Int64).to_numpy(),
+            found["relevance"].to_numpy(),
+            ideal["number"].cast(pl.Int64).to_numpy(),
+            ideal["relevance"].to_numpy(),
+            len(self.judged),
+        )
+
+    @property
+    def all_tied_hits(self) -> Hits:
+        """:attr:`hits` with all candidates tied: a random order is one order of this tie."""
+        place = IdIndex([self.queries]).places(self.judged)
+        length = np.where(place >= 0, self.lists.lengths[place], 0)
+        hits = self.hits
+        return replace(hits, before=np.zeros_like(hits.before), size=length[hits.query])
+
+    @functools.cached_property
+    def _graded_rows(self) -> pl.DataFrame:
+        """The places (``row``) of documents with a positive grade."""
+        graded = self.judgements.filter(pl.col("relevance") > 0)
+        if not graded.height:
+            return graded.with_columns(pl.lit(0, dtype=pl.UInt32).alias("row"))
+        # Few documents are judged: the join need not see the others.
+        perhaps = IdIndex([graded["doc_id"]]).among(self.run.table["doc_id"])
+        rows = self.run.table.select("query_id", "doc_id").filter(perhaps)
+        rows = rows.with_columns(perhaps.arg_true().alias("row"))
+        return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
+
+    def wins(self, relevance: int = 1) -> tuple[Wins, Array]:
+        """The wins of the clicked documents, those graded ``relevance`` or more, and their places [H] in the lists."""
+        if relevance not in self._wins:
+            clicked = self._graded_rows.filter(pl.col("relevance") >= relevance)["row"].cast(pl.Int64).to_numpy()
+            self._wins[relevance] = pairwise_wins(self.lists, clicked), clicked
+        return self._wins[relevance]

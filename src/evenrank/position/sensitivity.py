@@ -1,0 +1,288 @@
+"""Position sensitivity of a ranker: the call."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.engines.progress import progress
+from evenrank.io import EvenrankError, Provenance, Run, as_run
+from evenrank.io.ranges import check_ranges
+from evenrank.io.types import Array
+from evenrank.measures import Evaluation, parse_measure
+
+from .buckets import FIFTHS, by_bucket, quantile_starts
+from .curves import position_curve
+from .sensitivity_data import Sources, locate_answers, passage_ids, read_sources, with_rivals
+from .sensitivity_result import MEASURE, RotationCurves, SensitivityResult
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    from evenrank.rankers.models import Architecture
+    from evenrank.rankers.protocol import Ranker
+    from evenrank.rankers.scorers import ScoreFunction, Scorer
+
+__all__ = ["SensitivityResult", "position_sensitivity"]
+
+_READ = 256
+"""Texts whose reading ends are reported at once."""
+
+
+# parameters, long: the options of `evenrank position sensitivity`, and what each of them means
+def position_sensitivity(
+    model: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction | None = None,
+    *,
+    squad: str | os.PathLike[str] | None = None,
+    collection: object = None,
+    queries: object = None,
+    qrels: object = None,
+    answers: str | os.PathLike[str] | pl.DataFrame | None = None,
+    run: object = None,
+    depth: int = 100,
+    places: int = 10,
+    sample: int | None = None,
+    batch_size: int = 32,
+    kind: Architecture | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> SensitivityResult:
+    """Effectiveness by the position of the answer, and the effect of moving an answer within its passage.
+
+    ``model``: any ranker that ``evenrank rerank`` takes; None: ``run`` as it is, without moving answers. ``squad``: a
+    SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels`` and ``run``: paths,
+    dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with ``query_id``, ``doc_id``,
+    ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not match; a query's first
+    answer in a relevant passage counts. ``run``: the candidates (default: BM25's first ``depth``); relevant passages
+    are added to them, but queries without any other candidate are left out (their passage would always be first).
+    ``sample``: the number of queries, drawn with ``seed`` from those with an answer, for both parts; the second scores
+    ``places`` passages per query.
+
+    Raises EvenrankError for a setting out of range, without both a model and a run, and if no query has an answer in a
+    relevant passage or other candidates.
+    """
+    check_ranges(depth=depth, places=places, sample=sample, batch_size=batch_size, seed=seed)
+    if model is None and run is None:
+        raise EvenrankError("expected a model or a `run`")
+    given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
+    made = Provenance("evenrank.position_sensitivity")
+    if model is None or isinstance(model, str | os.PathLike):
+        made.add_model("model", model)
+    else:
+        made.name("model", type(model).__name__, "in memory")
+    for role, source in (given | {"run": run}).items():
+        made.add(role, source)
+    made.ahead()
+    table, sources = locate_answers(read_sources(squad, collection, queries, qrels, answers))
+    candidates = None if run is None else as_run(run)
+    drawn = _draw(table, sources, candidates, model is not None, depth=depth, sample=sample, seed=seed, quiet=quiet)
+    table, candidates, asked, judged = drawn.table, drawn.candidates, drawn.sources.queries, drawn.sources.qrels
+    options: dict[str, Any] = {"batch_size": batch_size, "quiet": quiet}
+    ranked, added, scorer = candidates, 0, None
+    if model is not None:
+        from evenrank.rankers.load import load_ranker
+
+        scorer = load_ranker(model, kind, device=device)
+        ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
+    table = _with_values(table, ranked, judged)
+    moved = cut = None
+    if scorer is not None:
+        ends = _Reader(scorer, asked, quiet)
+        reads = ends(table["query_id"], table["text"])
+        cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
+        moved = _moved(scorer, table, ranked, asked, places, options, ends, seed)
+    inputs = {
+        name: os.fspath(one) for name, one in (given | {"run": run}).items() if isinstance(one, str | os.PathLike)
+    }
+    # Without a model nothing is re-ranked and nothing is moved.
+    used = {"depth": depth, "places": places} if model is not None else {"depth": depth} if run is None else {}
+    named = os.fspath(model) if isinstance(model, str | os.PathLike) else scorer and scorer.name
+    effect, clusters, words = table["value"].to_numpy(), passage_ids(table), table["word"].to_numpy()
+    return SensitivityResult(
+        ranked.name,
+        table.height,
+        len(np.unique(clusters)),
+        drawn.without_answer,
+        float(np.nanmean(effect)),
+        by_bucket(effect, words, quantile_starts(words), float(words.max() + 1), clusters=clusters, seed=seed),
+        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, clusters=clusters, seed=seed),
+        moved,
+        cut,
+        {"model": named, **inputs, **used, "sample": sample, "seed": seed},
+        added=added,
+        without_candidates=drawn.without_candidates,
+        absent=drawn.absent,
+        sampled_from=drawn.sampled_from,
+        notes=sources.notes,
+        provenance=made,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The queries that are measured, their sources and candidates, and how many were left out."""
+
+    table: pl.DataFrame
+    sources: Sources
+    candidates: Run
+    without_answer: int
+    without_candidates: int
+    sampled_from: int | None
+    absent: int
+
+
+def _draw(
+    located: pl.DataFrame,
+    sources: Sources,
+    candidates: Run | None,
+    reranked: bool,
+    *,
+    depth: int,
+    sample: int | None,
+    seed: int,
+    quiet: bool,
+) -> _Drawn:
+    """The sample of the queries with located answers, and their candidates (None: BM25's first ``depth``)."""
+    judged = sources.qrels
+    table = with_rivals(located, candidates, judged, depth) if reranked and candidates is not None else located
+    sampled_from = None if sample is None or sample >= table.height else table.height
+    if sampled_from is not None:
+        # In the order of the queries, as without a sample.
+        table = table.with_row_index("row").sample(sample, seed=seed).sort("row").drop("row")
+    dropped = located.height - (sampled_from or table.height)
+    without_answer = sources.queries.height - located.height
+    sources = sources.restricted_to(table)
+    if candidates is None:
+        from evenrank.retrieval.bm25 import retrieve
+
+        candidates = retrieve(sources.collection, sources.queries, depth, quiet=quiet)
+        found = with_rivals(table, candidates, sources.qrels, depth)
+        table, dropped = found, dropped + table.height - found.height
+    absent = table.join(candidates.table, on="query_id", how="anti").height
+    if absent == table.height:
+        raise EvenrankError(f"run {candidates.name}: expected queries with an answer, found none of the {absent}")
+    return _Drawn(table, sources, candidates, without_answer, dropped, sampled_from, absent)
+
+
+def _with_values(table: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the judged queries with their ``value`` of MEASURE."""
+    evaluation = Evaluation(ranked, qrels=judged)
+    values = pl.DataFrame({"query_id": evaluation.judged, "value": evaluation.values(parse_measure(MEASURE))})
+    return table.join(values, on="query_id", how="inner", maintain_order="left")
+
+
+def _ranked(
+    model: Scorer,
+    candidates: Run,
+    collection: Any,
+    asked: pl.DataFrame,
+    judged: pl.DataFrame,
+    depth: int,
+    options: dict[str, Any],
+) -> tuple[Run, int]:
+    """The first candidates of the queries ``asked``, and their relevant passages, ranked by the model; and the number
+    of relevant passages that were not candidates."""
+    from evenrank.rankers.rerank import rerank
+
+    # All relevant passages are ranked: whether the first stage found them does not depend on the model.
+    relevant = judged.filter(pl.col("relevance") >= 1)
+    first = candidates.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
+    first = first.join(asked, on="query_id", how="semi")
+    # But not alone: without other candidates they would always be first.
+    relevant = relevant.join(first, on="query_id", how="semi")
+    added = relevant.select("query_id", "doc_id").join(first, on=["query_id", "doc_id"], how="anti")
+    lowest = float(first["score"].to_numpy().min()) - 1
+    both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
+    whole = int(both.table["rank"].to_numpy().max())
+    return rerank(both, model, collection, asked, whole, **options), added.height
+
+
+def _moved(
+    model: Scorer,
+    table: pl.DataFrame,
+    ranked: Run,
+    asked: pl.DataFrame,
+    places: int,
+    options: dict[str, Any],
+    ends_read: _Reader,
+    seed: int,
+) -> RotationCurves:
+    from evenrank.rankers.rerank import rerank
+
+    wanted = np.linspace(0, 1, places)
+    variants, ends = [], []
+    for number, (text, word, last, words, end, last_end) in enumerate(
+        table.select("text", "word", "last", "words", "answer_end", "last_end").iter_rows()
+    ):
+        split = text.split()
+        for place, share in enumerate(wanted):
+            begin = round(share * (words - (last - word + 1)))
+            cut = (word - begin) % words
+            turned = [*split[cut:], *split[:cut]]
+            variants.append((f"{number} {place}", " ".join(turned)))
+            # Characters before the answer's last word, and those of it that belong to the answer.
+            before = sum(map(len, turned[: begin + last - word])) + begin + last - word
+            ends.append(before + len(split[last]) - (last_end - end))
+    rows = [
+        (query, f"{number} {place}", 0.0) for number, query in enumerate(table["query_id"]) for place in range(places)
+    ]
+    texts = pl.DataFrame(variants, ["doc_id", "text"], orient="row")
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
+    scored = rerank(run, model, texts, asked, places, **options)
+    order = pl.DataFrame({"doc_id": [row[1] for row in rows]})
+    found = order.join(scored.table.select("doc_id", "score"), on="doc_id", how="left", maintain_order="left")
+    scores = found["score"].to_numpy().reshape(table.height, places)
+    ranks = _ranks(scores, table, ranked)
+    query_of = pl.Series([row[0] for row in rows])
+    reads = ends_read(query_of, texts["text"])
+    lost = np.zeros(len(ends), bool) if reads is None else np.array(ends) > reads
+    lost = lost.reshape(table.height, places)
+    whole = ~lost.any(axis=1)
+    clusters = passage_ids(table)
+    curves = [
+        position_curve(values[rows], wanted, clusters=clusters[rows], seed=seed)
+        for rows in (slice(None), whole)
+        for values in (scores, ranks)
+    ]
+    score, rank, kept_score, kept_rank = curves
+    return RotationCurves(score, rank, kept_score, kept_rank, None if reads is None else lost.sum(axis=0))
+
+
+def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
+    """Ranks [Q, P] of scores [Q, P] among the query's other candidates, from 1; equal scores count half."""
+    relevant = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
+    others = ranked.table.join(relevant, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
+    ranks = np.ones_like(scores)
+    for (number,), rows in others.group_by("number"):
+        other = rows["score"].to_numpy()
+        own = scores[int(str(number))][None]
+        # The mean rank over the orders of equal scores.
+        ranks[int(str(number))] = 1 + (other[:, None] > own).sum(axis=0) + (other[:, None] == own).sum(axis=0) / 2
+    return ranks
+
+
+class _Reader:
+    """The characters of texts that a model reads, given their queries."""
+
+    def __init__(self, scorer: Scorer, asked: pl.DataFrame, quiet: bool) -> None:
+        self.scorer, self.asked, self.quiet = scorer, asked, quiet
+
+    def __call__(self, query_ids: pl.Series, texts: pl.Series) -> Array | None:
+        """Characters read of each text, given its query [pairs]; None if unknown."""
+        table = pl.DataFrame({"query_id": query_ids})
+        queries = table.join(self.asked, on="query_id", how="left", maintain_order="left")["text"].to_list()
+        ends: list[int] = []
+        with progress("how far texts are read", len(texts), quiet=self.quiet) as advance:
+            for start in range(0, len(texts), _READ):
+                part = texts[start : start + _READ].to_list()
+                read = self.scorer.reads_to(queries[start : start + _READ], part)
+                if read is None:
+                    return None
+                ends += read
+                advance(len(part))
+        return np.array(ends)

@@ -1,0 +1,60 @@
+"""The literature behind measures and methods, by the keys that docstrings use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Citation(NamedTuple):
+    """A publication: ``text`` is authors, title, venue and year, without a final period."""
+
+    text: str
+    url: str
+
+
+CITATIONS = {
+    "RS20": Citation(
+        "Rekabsaz and Schedl: Do neural ranking models intensify gender bias? SIGIR 2020",
+        "https://doi.org/10.1145/3397271.3401280",
+    ),
+    "RKS21": Citation(
+        "Rekabsaz, Kopeinik and Schedl: Societal biases in retrieved contents: measurement framework and "
+        "adversarial mitigation of BERT rankers. SIGIR 2021",
+        "https://doi.org/10.1145/3404835.3462949",
+    ),
+    "BEU19": Citation(
+        "Beutel et al.: Fairness in recommendation ranking through pairwise comparisons. KDD 2019",
+        "https://doi.org/10.1145/3292500.3330745",
+    ),
+    "IBBR": Citation(
+        "Li et al.: Debiasing neural retrieval via in-batch balancing regularization. GeBNLP 2022",
+        "https://aclanthology.org/2022.gebnlp-1.5",
+    ),
+    "BAS": Citation(
+        "Bigdeli et al.: A light-weight strategy for restraining gender biases in neural rankers. ECIR 2022",
+        "https://doi.org/10.1007/978-3-030-99739-7_6",
+    ),
+    "POS": Citation(
+        "Hofstätter et al.: Mitigating the position bias of transformer models in passage re-ranking. ECIR 2021",
+        "https://doi.org/10.1007/978-3-030-72113-8_16",
+    ),
+    "Bolukbasi et al. 2016": Citation(
+        "Bolukbasi et al.: Man is to computer programmer as woman is to homemaker? Debiasing word embeddings. "
+        "NeurIPS 2016",
+        "https://arxiv.org/abs/1607.06520",
+    ),
+    "Gonen & Goldberg 2019": Citation(
+        "Gonen and Goldberg: Lipstick on a pig: debiasing methods cover up systematic gender biases in word "
+        "embeddings but do not remove them. NAACL 2019",
+        "https://aclanthology.org/N19-1061",
+    ),
+    "Belrose et al. 2023": Citation(
+        "Belrose et al.: LEACE: perfect linear concept erasure in closed form. NeurIPS 2023",
+        "https://arxiv.org/abs/2306.03819",
+    ),
+    "Ganin & Lempitsky 2015": Citation(
+        "Ganin and Lempitsky: Unsupervised domain adaptation by backpropagation. ICML 2015",
+        "https://arxiv.org/abs/1409.7495",
+    ),
+}
+CITATIONS["Hofstätter et al., ECIR 2021"] = CITATIONS["POS"]

@@ -1,0 +1,121 @@
+"""Training from Python: a ranker, lists, a loss, and a fairness term."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from accelerate import PartialState
+
+from evenrank.io import EvenrankError, make_folder
+from evenrank.mitigation.attributes import Attributes, scorings_of
+from evenrank.mitigation.ibbr import IBBR, as_weight
+from evenrank.mitigation.terms import FunctionTerm, TermFunction, term_named
+from evenrank.rankers.losses import Loss
+from evenrank.rankers.protocol import Ranker
+
+from .build import build_ranker, ranker_at
+from .callbacks import read_log
+from .fairness import FairTerm
+from .given_lists import as_lists
+from .recipes import RankerRecipe, parse_training
+from .trainer import Objective, RankingTrainer
+from .validation import Validation
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A trained ranker, the folder it is kept in (if one was given), and the log: what was logged at which step."""
+
+    ranker: Ranker
+    folder: Path | None
+    log: list[dict[str, float | None]]
+
+
+def train(
+    ranker: Ranker | RankerRecipe | str | os.PathLike[str],
+    lists: object,
+    *,
+    loss: str | Loss = "nll",
+    fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
+    lexicon: Attributes = "gender-en",
+    validation: Validation | None = None,
+    out: str | os.PathLike[str] | None = None,
+    **settings: object,
+) -> TrainingResult:
+    """Trains a ranker on lists of passages.
+
+    ``ranker``: a :class:`Ranker` (trained in place), the folder of one, a folder or hub name that sentence-transformers
+    loads as a ranker, or a :class:`RankerRecipe` for a new one on an encoder.
+
+    ``lists``: records, a frame or a file (JSONL, Parquet) with ``query``, ``passages``, ``relevance`` and perhaps
+    ``sides`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, judgements and texts.
+
+    ``loss``: a name of :mod:`evenrank.rankers.losses`, or a function of (scores, relevance, mask), each [B, K].
+    ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
+    over the whole batch of a step. ``lexicon``: one, or one for each named attribute, for sides that the lists lack.
+
+    ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint. ``out``: a folder for the
+    ``model``, ``log.jsonl`` and, with a validation, ``checkpoints``. ``settings`` are those of a recipe's
+    ``[training]``: ``epochs``, ``batch``, ``learning_rate``, ``seed``, … (:class:`TrainingRecipe`).
+
+    Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
+    TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
+    """
+    if not isinstance(ranker, Ranker | RankerRecipe | str | os.PathLike):
+        expected = "a ranker, the folder or hub name of one, or a RankerRecipe"
+        raise EvenrankError(f"`ranker`: expected {expected}, found {type(ranker).__name__}")
+    if validation is not None and not isinstance(validation, Validation):
+        raise EvenrankError(f"`validation`: expected a Validation, found {type(validation).__name__}")
+    training = parse_training(settings)
+    scorings = scorings_of(lexicon) if fairness is not None else {}
+    dataset = as_lists(lists, list(scorings.values()))
+    names = [name or scoring.lexicon.name for name, scoring in scorings.items()]
+    objective = Objective(loss, None if fairness is None else _fair_term(fairness, names))
+    state = PartialState(cpu=not torch.cuda.is_available())
+    folder = None if out is None else Path(out)
+    _check_folder(folder, state)
+    if isinstance(ranker, RankerRecipe):
+        ranker = build_ranker(ranker, seed=training.seed)
+    elif not isinstance(ranker, Ranker):
+        ranker = ranker_at(os.fspath(ranker))
+    with contextlib.ExitStack() as stack:
+        place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        trainer = RankingTrainer(
+            ranker, dataset, objective, training, place, validation, validation.depth if validation else 1
+        )
+        # The progress bar prints the log beside itself, to standard output.
+        with contextlib.redirect_stdout(sys.stderr):
+            trainer.train()
+        ranker.eval()
+        if folder is not None and state.is_main_process:
+            ranker.save(folder / "model")
+        state.wait_for_everyone()
+        return TrainingResult(ranker, folder, read_log(place / "log.jsonl"))
+
+
+def _check_folder(folder: Path | None, state: PartialState) -> None:
+    """Makes the folder. Raises EvenrankError if a training is in it, and if several processes have none to share."""
+    if folder is None and state.num_processes > 1:
+        raise EvenrankError("`out`: several processes need a folder to share")
+    if folder is not None and state.is_main_process:
+        if (folder / "model").exists() or (folder / "log.jsonl").exists():
+            raise EvenrankError(f"`out`: {folder} contains a training already")
+        make_folder(folder)
+    state.wait_for_everyone()
+
+
+def _fair_term(given: IBBR | FunctionTerm | TermFunction | str, names: list[str]) -> FairTerm:
+    if isinstance(given, str):
+        try:
+            given = term_named(given)
+        except ValueError as error:
+            raise EvenrankError(f"`fairness`: {error}") from None
+    elif not isinstance(given, IBBR | FunctionTerm):
+        given = FunctionTerm(given)
+    return FairTerm(given, as_weight(given.weight), names)

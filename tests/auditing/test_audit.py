@@ -1,0 +1,374 @@
+"""The audit: figures, comparisons, notes, JSON, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank import EvenrankError, Run
+from evenrank.auditing import AuditResult
+from evenrank.measures.statistics import holm, paired_tests
+
+TEXTS = {
+    "m1": "he and his father met him",
+    "m2": "the king saw the man",
+    "f1": "she and her mother met her",
+    "f2": "the queen saw the woman",
+    "n1": "the sea is calm",
+    "n2": "a stone bridge",
+    "b1": "the woman and the man",
+}
+COLLECTION = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
+
+
+def table(rankings: dict[str, list[str]]) -> pl.DataFrame:
+    rows = [(q, doc, float(len(docs) - i)) for q, docs in rankings.items() for i, doc in enumerate(docs)]
+    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+
+
+def judgements(relevant: dict[str, list[str]]) -> pl.DataFrame:
+    rows = [(q, doc, 1) for q, docs in relevant.items() for doc in docs]
+    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")
+
+
+MALE_FIRST = table({str(q): ["m1", "m2", "n1", "b1", "f1", "f2"] for q in range(6)})
+MIXED = table(
+    {str(q): ["n1", "m1", "f1", "b1", "m2", "f2"] if q % 2 else ["f1", "m1", "n1", "b1", "m2", "f2"] for q in range(6)}
+)
+QRELS = judgements({str(q): ["m1" if q < 3 else "f1"] for q in range(6)})
+MEASURES = "nDCG@10 RR@10 NFaiRR@3 ARaB(magnitude='count')@2 |ARaB(magnitude='count')|@2 DeltaAPRF |DeltaAPRF|"
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return evenrank.audit(
+        {"male": MALE_FIRST, "mixed": MIXED},
+        collection=COLLECTION,
+        qrels=QRELS,
+        baseline="male",
+        measures=MEASURES,
+    )
+
+
+def test_hand_worked_figures(result):
+    figures = result["male"].figures
+    # m1 holds he, his, father, him; m2 king, man: RaB@1 = 4, RaB@2 = 3, their mean 3.5.
+    assert figures["ARaB(magnitude='count')@2"].mean == pytest.approx(3.5)
+    # m1 and m2 have neutrality 0, n1 1: ½ of the ideal 1 + 1/log2 3 + … (n1, b1 and then 0).
+    assert figures["NFaiRR@3"].mean == pytest.approx(0.5 / (1 + 1 / math.log2(3)))
+    assert figures["RR@10"].mean == pytest.approx((3 * 1 + 3 * 0.2) / 6)
+    # m1 beats all five others, f1 one of five.
+    assert figures["DeltaAPRF"].mean == pytest.approx(1 - 0.2)
+    assert figures["|DeltaAPRF|"].mean == pytest.approx(0.8)
+    assert figures["DeltaAPRF"].n == 6
+    assert result["male"].queries == 6
+
+
+def test_reference_rankings_are_always_there(result):
+    assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first"]
+    random, ideal = result["random"].figures, result["neutral-first"].figures
+    counts = np.array([4, 2, 0, 0, -4, -2])
+    assert random["ARaB(magnitude='count')@2"].mean == pytest.approx(counts.mean())
+    assert random["DeltaAPRF"].mean == pytest.approx(0)
+    assert ideal["NFaiRR@3"].mean == pytest.approx(1)
+    # n1, b1, m1, m2, f1, f2: m1 at rank 3, f1 at rank 5.
+    assert ideal["RR@10"].mean == pytest.approx((3 / 3 + 3 / 5) / 6)
+
+
+def test_comparison_with_the_baseline(result):
+    figure = result["mixed"].figures["RR@10"]
+    base, values = result["male"].figures["RR@10"].values, figure.values
+    paired = paired_tests(values, base)
+    found = figure.vs_baseline
+    assert found.difference == pytest.approx((values - base).mean())
+    assert found.relative == pytest.approx((values - base).mean() / base.mean())
+    assert (found.better, found.equal, found.worse) == (3, 0, 3)
+    assert (found.t_p, found.wilcoxon_p) == (paired.t_p, paired.wilcoxon_p)
+    # One run compared: nothing to correct.
+    assert found.holm_p == found.t_p
+    # A bias nearer zero is better, whatever its sign.
+    bias = result["mixed"].figures["ARaB(magnitude='count')@2"].vs_baseline
+    assert (bias.better, bias.worse) == (6, 0)
+    assert result["male"].figures["RR@10"].vs_baseline is None
+    assert result["random"].figures["RR@10"].vs_baseline.holm_p is None
+
+
+def test_holm_is_over_the_runs_compared():
+    third = table({str(q): ["f1", "n1", "m1", "m2", "b1", "f2"] for q in range(6)})
+    found = evenrank.audit(
+        {"a": MALE_FIRST, "b": MIXED, "c": third}, collection=COLLECTION, qrels=QRELS, baseline="a", measures="NFaiRR@3"
+    )
+    compared = [found[name].figures["nDCG@10"].vs_baseline for name in ("b", "c")]
+    assert [c.holm_p for c in compared] == pytest.approx(holm([c.t_p for c in compared]))
+
+
+def test_a_measure_of_the_whole_run_has_an_interval_and_a_permutation_p(result):
+    data = json.loads(result.to_json())["runs"]["mixed"]["measures"]["DeltaAPRF"]["vs_baseline"]
+    assert data["difference"] == pytest.approx(result["mixed"].figures["DeltaAPRF"].mean - 0.8)
+    assert data["ci95"][0] <= data["difference"] <= data["ci95"][1]
+    # 10 of the 20 ways to label six queries move the groups at least so far apart, or fewer: never below 1/20.
+    assert 0.05 <= data["p"] <= 1
+    assert [data[name] for name in ("better", "equal", "worse", "t_p", "wilcoxon_p")] == [None] * 5
+
+
+def test_json_has_the_form_of_the_contract(result, tmp_path):
+    text = result.to_json(tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
+    data = json.loads(text)
+    assert list(data) == ["evenrank", "settings", "baseline", "runs", "notes", "words", "provenance"]
+    assert data["evenrank"] == evenrank.__version__
+    assert data["baseline"] == "male"
+    assert data["settings"]["background"] == "male"
+    assert list(data["runs"]) == ["male", "mixed", "random", "neutral-first"]
+    figure = data["runs"]["mixed"]["measures"]["NFaiRR@3"]
+    assert list(figure) == ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline"]
+    assert list(figure["vs_baseline"]) == [
+        "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p",
+        "n", "mean", "baseline_mean", "unequal_depth",
+    ]  # fmt: skip
+    assert [str(m) for m in result.measures] == list(data["runs"]["mixed"]["measures"])
+    assert "|ARaB|(magnitude='count')@2" in figure_names(data)
+
+
+def figure_names(data: dict) -> list[str]:
+    return list(data["runs"]["male"]["measures"])
+
+
+def test_same_seed_same_bytes(result):
+    again = evenrank.audit(
+        {"male": MALE_FIRST, "mixed": MIXED}, collection=COLLECTION, qrels=QRELS, baseline="male", measures=MEASURES
+    )
+    assert again.to_json() == result.to_json()
+
+
+def test_per_query_values(result, tmp_path):
+    values = result.per_query(tmp_path / "q.csv")
+    assert values.shape == (24, 2 + 7)
+    row = values.filter((pl.col("run") == "male") & (pl.col("query_id") == "4")).row(0, named=True)
+    assert row["RR@10"] == pytest.approx(0.2)
+    assert pl.read_csv(tmp_path / "q.csv").height == 24
+
+
+def test_without_qrels_the_first_note_says_so():
+    found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION)
+    assert found.notes[0].startswith("Effectiveness is unknown")
+    assert list(found["male"].figures) == ["NFaiRR@10", "ARaB@10", "ARaB(magnitude='bool')@10"]
+    assert json.loads(found.to_json())["runs"]["male"]["measures"]["ARaB@10"]["vs_baseline"] is None
+    assert found.table().splitlines()[0] != ""
+
+
+def test_bias_alone_gets_utility_beside_it():
+    found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, qrels=QRELS, measures=["ARaB@10"])
+    assert list(found["male"].figures) == ["nDCG@10", "ARaB@10"]
+    assert "nDCG@10 was added: bias is never reported without effectiveness." in found.notes
+
+
+def test_ties_are_measured_and_flagged():
+    tied = MALE_FIRST.with_columns(score=pl.lit(1.0))
+    found = evenrank.audit({"tied": tied}, collection=COLLECTION, measures="ARaB(magnitude='count')@2")
+    figure = found["tied"].figures["ARaB(magnitude='count')@2"]
+    assert figure.tie_mean == pytest.approx(0)
+    assert figure.tie_range == pytest.approx((-3.5, 3.5))
+    assert figure.tie_sensitive
+    assert found["tied"].tie_share == 1.0
+    assert "tied: 100% of the documents in the first 10 ranks are tied." in found.notes
+    assert any("moves ARaB(magnitude='count')@2 by more than its interval is wide" in note for note in found.notes)
+    in_file_order = evenrank.audit(
+        {"tied": tied}, collection=COLLECTION, measures="ARaB(magnitude='count')@2", order="file"
+    )
+    figure = in_file_order["tied"].figures["ARaB(magnitude='count')@2"]
+    assert figure.mean == pytest.approx(3.5)
+    assert figure.tie_range == (figure.mean, figure.mean)
+
+
+def test_documents_outside_the_background_are_counted():
+    other = table({str(q): ["n2", "m1"] for q in range(6)})
+    found = evenrank.audit({"male": MALE_FIRST, "other": other}, collection=COLLECTION, measures="NFaiRR@2")
+    assert (
+        "other: 6 of 12 documents in the first 2 ranks are outside the background; its NFaiRR can exceed 1."
+        in found.notes
+    )
+    assert found.settings["background"] == "male"
+    # n2 is neutral but not in the background, whose ideal is n1, b1: still 1/(1 + 1/log2 3).
+    assert found["other"].figures["NFaiRR@2"].mean == pytest.approx(1 / (1 + 1 / math.log2(3)))
+
+
+def test_missing_documents():
+    run = table({"0": ["gone", "m1", "n1"]})
+    with pytest.raises(EvenrankError, match="run r: 1 of its 3 documents are not in the collection: 'gone'"):
+        evenrank.audit({"r": run}, collection=COLLECTION)
+    options = {"collection": COLLECTION, "missing_limit": 1, "measures": "RaB(magnitude='count')@1"}
+    skipped = evenrank.audit({"r": run}, missing="skip", **options)
+    assert skipped["r"].figures["RaB(magnitude='count')@1"].mean == 4
+    # The first rank lacks a larger share than the whole run.
+    found = "Documents without text: 1 of 1 document at the first rank of r (100%)"
+    assert f"{found}, left out of the bias measures." in skipped.notes
+    neutral = evenrank.audit({"r": run}, missing="neutral", **options)
+    assert neutral["r"].figures["RaB(magnitude='count')@1"].mean == 0
+    assert f"{found}, counted as neutral." in neutral.notes
+
+
+def test_unjudged_and_absent_queries_are_noted():
+    qrels = judgements({"0": ["m1"], "77": ["f1"]})
+    found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, qrels=qrels, measures="RR@10")
+    assert found["male"].figures["RR@10"].mean == pytest.approx(0.5)
+    assert found["male"].figures["RR@10"].n == 2
+    assert "male: 5 queries are not judged and left out of utility." in found.notes
+    assert (
+        "male: utility is averaged over 2 judged queries; 1 of them is not in the run and counts as 0." in found.notes
+    )
+
+
+def test_scores_from_a_file_give_the_same_figures(tmp_path, result):
+    COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    lexicon = evenrank.load_lexicon()
+    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(lexicon))
+    found = evenrank.audit(
+        {"male": MALE_FIRST, "mixed": MIXED},
+        scores=tmp_path / "s.parquet",
+        qrels=QRELS,
+        baseline="male",
+        measures=MEASURES,
+    )
+    assert json.loads(found.to_json())["runs"] == json.loads(result.to_json())["runs"]
+
+
+def unsourced(result):
+    """An audit's JSON without the files that it was made from."""
+    data = json.loads(result.to_json())
+    del data["provenance"]["files"]
+    return json.dumps(data)
+
+
+def test_runs_objects_files_and_names(tmp_path):
+    evenrank.write_run(Run.from_table(MALE_FIRST, "x"), tmp_path / "male.run")
+    by_path = evenrank.audit([tmp_path / "male.run"], collection=COLLECTION, measures="RaB@3")
+    by_object = evenrank.audit({"male": Run.from_table(MALE_FIRST)}, collection=COLLECTION, measures="RaB@3")
+    named = evenrank.audit([f"male={tmp_path}/male.run"], collection=COLLECTION, measures="RaB@3")
+    assert unsourced(by_path) == unsourced(by_object) == unsourced(named)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"runs": {}}, "at least one run"),
+        ({"runs": {"random": MALE_FIRST}}, "'random' is reserved for a reference ranking"),
+        ({"baseline": "bm25"}, "`baseline`: no run 'bm25' (the runs are male)"),
+        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
+        ({"measures": "nDCG@10 ("}, "a bracket is not closed"),
+        ({"measures": "APRF"}, "'APRF' needs a group, such as APRF(group='m')"),
+        ({"background_depth": 0}, "`background_depth`: expected 1 or more, found 0"),
+        ({"missing": "ignore"}, "`missing`: expected error, skip or neutral, found 'ignore'"),
+        ({"order": "rank"}, "`order`: expected score or file, found 'rank'"),
+        ({"measures": "nDCG@10", "qrels": None}, "nDCG@10 needs `qrels`"),
+        ({"collection": None}, "needs the documents' texts (`collection`) or a group table (`scores`)"),
+        ({"lexicon": "gender-xx"}, "no file and no built-in lexicon 'gender-xx'"),
+        ({"poles": "m,x"}, "`poles`: expected two of f, m, rest"),
+        (
+            {"queries": COLLECTION.rename({"doc_id": "query_id"})},
+            "no text for 6 of the 6 queries of the run male: '0', '1'",
+        ),
+    ],
+)
+def test_what_cannot_be_audited_is_said_in_one_line(arguments, message):
+    given = {"runs": {"male": MALE_FIRST}, "collection": COLLECTION, "qrels": QRELS} | arguments
+    with pytest.raises(EvenrankError) as error:
+        evenrank.audit(given.pop("runs"), **given)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_two_files_of_one_name_are_refused(tmp_path):
+    with pytest.raises(EvenrankError, match="two runs are named 'a': name them, as in NAME="):
+        evenrank.audit([tmp_path / "a.run", tmp_path / "a.run.gz"], collection=COLLECTION)
+
+
+def test_three_groups():
+    words = [("he", "m"), ("she", "f"), ("they", "x")]
+    lexicon = evenrank.Lexicon("three", ("f", "m", "x"), tuple(words), (0.25, 0.25, 0.5), ("x", "rest"))
+    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["they they he", "she she"]})
+    found = evenrank.audit(
+        {"r": table({"0": ["a", "b"]})},
+        collection=texts,
+        lexicon=lexicon,
+        measures="RaB(magnitude='count')@1 NFaiRR@2 RaB(magnitude='count',poles='m,f')@2",
+    )
+    assert found["r"].figures["RaB(magnitude='count')@1"].mean == pytest.approx(2 - 0.5)
+    assert found["r"].figures["RaB(magnitude='count',poles='m,f')@2"].mean == pytest.approx((1 - 2) / 2)
+
+
+def test_equal_rankings_are_equal_whatever_rounding_says():
+    longer = {str(q): ["m1", "n1", "b1", "f1", "m2", "f2"] for q in range(40)}
+    # One short list more, so that the sums are added up another way.
+    found = evenrank.audit(
+        {"a": table(longer), "b": table(longer | {"99": ["n2"]})},
+        collection=COLLECTION,
+        background=Run.from_table(table(longer | {"99": ["n2"]}), "all"),
+        baseline="a",
+        measures="NFaiRR@3 ARaB@5 ARaB(magnitude='tf_words')@5 |ARaB|@5",
+    )
+    for name, figure in found["b"].figures.items():
+        compared = figure.vs_baseline
+        assert compared.difference == pytest.approx(0, abs=1e-12), name
+        assert compared.holm_p == 1.0, name
+
+
+def test_whole_run_figures_are_compared_on_common_queries():
+    other = table({str(q): ["f1", "n1", "b1", "m1", "m2", "f2"] for q in range(6, 12)})
+    both = pl.concat([MALE_FIRST, other])
+    found = evenrank.audit(
+        {"a": MALE_FIRST, "b": both},
+        collection=COLLECTION,
+        background=Run.from_table(both, "all"),
+        baseline="a",
+        measures="|ARaB|@5",
+    )
+    figure = found["b"].figures["|ARaB|@5"]
+    assert figure.mean != pytest.approx(found["a"].figures["|ARaB|@5"].mean)
+    assert figure.vs_baseline.difference == 0
+    assert figure.vs_baseline.ci95 == (0, 0)
+    assert figure.vs_baseline.p == 1.0
+
+
+def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_one():
+    found = evenrank.audit(
+        {"tied": MALE_FIRST.with_columns(score=pl.lit(1.0))}, collection=COLLECTION, qrels=QRELS,
+        measures="RR@10 |ARaB|@2 |DeltaAPRF|",
+    )  # fmt: skip
+    for name in ("|ARaB|@2", "|DeltaAPRF|"):
+        tied, random = found["tied"].figures[name], found["random"].figures[name]
+        assert random.mean > 0.01
+        assert random.mean == pytest.approx(tied.tie_mean, rel=0.35)
+        assert random.ci95 is None
+
+
+def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
+    tied = MALE_FIRST.with_columns(score=pl.lit(1.0))
+    found = evenrank.audit(
+        {"tied": tied, "male": MALE_FIRST}, collection=COLLECTION, baseline="male", measures="ARaB(magnitude='count')@2"
+    )
+    compared = found["tied"].figures["ARaB(magnitude='count')@2"].vs_baseline
+    # By falling id: n1, m2 come first; on average over the orders of the tie, 0.
+    assert compared.tie_difference == pytest.approx(-3.5)
+    assert "depends on the order of tied documents in tied" in found.table()
+
+
+def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
+    COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(evenrank.load_lexicon()))
+    with pytest.raises(
+        EvenrankError, match="`tokens`: whitespace was asked for, but the scores were made with tokens word"
+    ):
+        evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="whitespace")
+    found = evenrank.audit({"male": MALE_FIRST}, scores=tmp_path / "s.parquet", tokens="word")
+    assert found.lexicon.name == "gender-en"
+
+
+def test_neutral_first_above_one_is_explained():
+    found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, background_depth=2, measures="NFaiRR@2 FaiRR@2")
+    assert any(note.startswith("neutral-first: 12 of 12 documents in the first 2 ranks") for note in found.notes)

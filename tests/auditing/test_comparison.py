@@ -1,0 +1,153 @@
+"""Differences between runs: over which queries and to which depth they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.auditing.audit_page import render_page
+from evenrank.auditing.summary import summarise
+from evenrank.io import Run
+from small_audits import TEXTS, collection, judged, run, text_of, words
+
+# --- common queries --------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_says_which_queries_it_is_over() -> None:
+    first = run({str(q): ["m", "n", "f"] for q in range(4)})
+    second = run({str(q): ["n", "m", "f"] if q < 6 else ["f", "m", "n"] for q in range(2, 8)})
+    everything = pl.concat([first, second.filter(pl.col("query_id").cast(int) > 3)])
+    found = evenrank.audit(
+        {"first": first, "second": second}, collection=collection(TEXTS), baseline="first",
+        background=evenrank.Run.from_table(everything, "all"),
+        measures="RaB(magnitude='count')@1 |ARaB(magnitude='count')|@1",
+    )  # fmt: skip
+    figure = found["second"].figures["RaB(magnitude='count')@1"]
+    # Four queries start with n, two with f (3 words): its mean is -1. On the common queries 2 and 3 it is 0, against 3.
+    assert figure.mean == pytest.approx(-1)
+    compared = figure.vs_baseline
+    assert compared is not None
+    assert (compared.n, compared.mean, compared.baseline_mean, compared.difference) == (2, 0, 3, -3)
+    data = json.loads(found.to_json())["runs"]["second"]["measures"]
+    assert {k: data["RaB(magnitude='count')@1"]["vs_baseline"][k] for k in ("n", "mean", "baseline_mean")} == {
+        "n": 2, "mean": 0, "baseline_mean": 3,
+    }  # fmt: skip
+    whole = data["|ARaB|(magnitude='count')@1"]
+    assert (whole["mean"], whole["vs_baseline"]["mean"], whole["vs_baseline"]["n"]) == (pytest.approx(1), 0, 2)
+    for width in (76, 200):
+        assert "    on the 2 common queries: 0.0000 against 3.0000\n" in found.table(width)
+    assert text_of(render_page(found)).count("2 common queries: 0.0000 against 3.0000") == 2
+    assert "on the 2 common queries (-3.000: 0.000 against 3.000)" in words(found)
+    # Without its sign: 0 and 3 on the queries of both, not 1 (a third of the queries with 3 words) and 3.
+    assert (
+        "ignoring the sign, the mean lean of a query is 0.000 in second, 3.000 in first over the 2 common queries."
+        in words(found)
+    )
+
+
+def test_the_queries_of_each_pole_are_counted() -> None:
+    both = {str(q): ["m", "n", "f"] for q in range(6)}
+    relevant = {str(q): "m" if q < 3 else "f" for q in range(6)}
+    found = evenrank.audit(
+        {"old": run(both), "new": run({q: docs for q, docs in both.items() if q != "0"})},
+        collection=collection(TEXTS), qrels=judged(relevant), baseline="old", measures="DeltaAPRF",
+    )  # fmt: skip
+    compared = json.loads(found.to_json())["runs"]["new"]["measures"]["DeltaAPRF"]["vs_baseline"]
+    # m beats both others, f none.
+    assert (compared["n"], compared["n_poles"], compared["mean"], compared["baseline_mean"]) == (5, [2, 3], 1, 1)
+    assert "    on the 5 common queries (2 of m, 3 of f): 1.0000 against 1.0000\n" in found.table()
+
+
+def test_equal_queries_are_not_spoken_of() -> None:
+    lists = {str(q): ["m", "n", "f"] for q in range(4)}
+    found = evenrank.audit(
+        {"old": run(lists), "new": run({q: docs[::-1] for q, docs in lists.items()})},
+        collection=collection(TEXTS), baseline="old", measures="RaB@1",
+    )  # fmt: skip
+    assert "common" not in found.table()
+    compared = found["new"].figures["RaB@1"].vs_baseline
+    assert compared is not None
+    assert (compared.n, compared.mean) == (4, found["new"].figures["RaB@1"].mean)
+
+
+def test_a_drawn_reference_differs_by_its_own_figure() -> None:
+    found = evenrank.audit(
+        {"r": run({str(q): ["m", "f", "n"] for q in range(4)})}, collection=collection(TEXTS), baseline="r",
+        measures="|ARaB|@2",
+    )  # fmt: skip
+    random, own = found["random"].figures["|ARaB|@2"], found["r"].figures["|ARaB|@2"]
+    assert random.mean is not None
+    assert own.mean is not None
+    assert random.mean > 0.01
+    assert random.vs_baseline is not None
+    assert random.vs_baseline.difference == pytest.approx(random.mean - own.mean)
+    assert (random.vs_baseline.mean, random.vs_baseline.p) == (random.mean, None)
+
+
+# --- unequal depths --------------------------------------------------------------------------------------------------
+
+
+def test_a_drawn_reference_is_not_compared_over_other_queries():
+    docs = {f"d{i}": ("he and his father", "she and her mother", "a bridge")[i % 3] for i in range(6)}
+    lists = {"q1": ["d0", "d1", "d2"], "q2": ["d3", "d4", "d5"]}
+    back = pl.DataFrame([(q, d, -float(i)) for q, names in lists.items() for i, d in enumerate(names)],
+                        {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")  # fmt: skip
+    run = back.filter(pl.col("query_id") == "q1")
+    texts = pl.DataFrame({"doc_id": list(docs), "text": list(docs.values())})
+    found = evenrank.audit({"r": run}, baseline="r", background=Run.from_table(back, "back"), collection=texts,
+                           measures="|ARaB|@3")  # fmt: skip
+    compared = found["random", "|ARaB|@3"].vs_baseline
+    assert compared is not None
+    assert (compared.difference, compared.mean, compared.n, compared.partial) == (None, None, 1, True)
+    assert "no difference: estimated over other queries" in found.table()
+
+
+def test_what_depth_decides_is_noted_and_left_out_of_the_words() -> None:
+    docs = {f"d{i}": ("he and his father", "she and her mother", "a bridge")[i % 3] for i in range(20)}
+    deep = {str(q): list(docs) for q in range(8)}
+    options: dict[str, Any] = {
+        "collection": collection(docs),
+        "qrels": judged({str(q): f"d{12 + q % 4}" if q < 6 else "d1" for q in range(8)}),
+        "measures": "nDCG@5 RR AP R@5 R@1000 NFaiRR@3 ARaB@10 DeltaAPRF",
+    }
+    runs = {"deep": run(deep), "shallow": run({q: list(docs)[:5] for q in deep})}
+    found = evenrank.audit(runs, baseline="deep", **options)
+    compared = {name: figure.vs_baseline for name, figure in found["shallow"].figures.items()}
+    decided = [name for name, one in compared.items() if one is not None and one.unequal_depth]
+    assert decided == ["RR", "AP", "R@1000", "ARaB@10", "DeltaAPRF"]
+    assert compared["R@1000"] is not None
+    assert compared["R@1000"].significant
+    note = (
+        "shallow has 5 documents per query, deep 20 (means over the queries of both); depth decides RR, AP, R@1000,"
+        " ARaB@10, DeltaAPRF, which the summary does not compare."
+    )
+    assert note in found.notes
+    assert note in text_of(render_page(found))
+    said = words(found)
+    assert "less effective" not in said
+    assert "shallow: no loss shown, within 5% of deep or better: nDCG@5 0.158 against 0.158, R@5 0.250" in said
+    assert "Its difference from deep in ARaB@10" not in said
+    assert "Its difference from deep in NFaiRR@3" in said
+    data = json.loads(found.to_json())["runs"]["shallow"]["measures"]
+    assert [data[name]["vs_baseline"]["unequal_depth"] for name in ("R@5", "R@1000")] == [False, True]
+    only = words(evenrank.audit(runs, baseline="deep", **{**options, "measures": "R@1000"}))
+    assert "shallow is not compared with deep: their unequal depths decide every measure." in only
+    # Values side by side are a comparison too.
+    untested = words(evenrank.audit(runs, **options))
+    assert "shallow nDCG@5" in untested
+    assert "R@1000" not in untested
+
+
+def test_a_few_short_lists_are_no_other_depth() -> None:
+    docs = {f"d{i}": "he and his father" if i % 2 else "a bridge" for i in range(20)}
+    deep = {str(q): list(docs) for q in range(40)}
+    found = evenrank.audit(
+        {"deep": run(deep), "other": run({**deep, "7": ["d1", "d0"]})}, collection=collection(docs), baseline="deep",
+        qrels=judged({str(q): "d3" for q in range(40)}), measures="R@1000 NFaiRR@10",
+    )  # fmt: skip
+    assert not any("depth" in note for note in found.notes)
+    assert "R@1000" in next(line for line in summarise(found) if line.startswith("other"))

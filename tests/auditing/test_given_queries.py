@@ -1,0 +1,183 @@
+"""Which queries an audit is over, and what its background and lexicon say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank import EvenrankError
+from small_audits import TEXTS, collection, head, judged, run, warnings
+
+
+def test_qrels_and_lexicons_of_other_data_are_told_first(tmp_path):
+    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he and his father", "a bridge"]})
+    table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    qrels = pl.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
+    found = evenrank.audit({"r": table}, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@2")
+    assert found.warnings == (
+        "Effectiveness is meaningless here: the qrels judge no query of r, and every judged query counts as 0.",
+    )
+    lexicon = tmp_path / "none.csv"
+    lexicon.write_text("xyzzy,m\nplugh,f\n")
+    found = evenrank.audit({"r": table}, collection=texts, lexicon=lexicon, measures="ARaB@2")
+    assert (
+        "Bias is meaningless here: no document of the background (r) contains a word of the lexicon none."
+        in found.warnings
+    )
+
+
+# --- the queries that were given -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "c.tsv": "".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()),
+        "labels.tsv": "m\the\nf\tshe\nn\tstone\nb\tman\n",
+        "one.run": "".join(f"{q} Q0 {doc} {i} {-i} t\n" for q in range(4) for i, doc in enumerate("mfnb")),
+        "qrels": "".join(f"{q} 0 m 1\n" for q in range(10)),
+        "four.tsv": "".join(f"{q}\twho\n" for q in range(4)),
+        "two.tsv": "".join(f"{q}\twho\n" for q in range(2)),
+    }
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_queries_given_can_be_the_only_ones(folder: Path, evenrank: Callable[..., Any]) -> None:
+    command = ("audit", "one.run", "--collection", "c.tsv", "--qrels", "qrels", "--measures", "RR@10 NFaiRR@2")
+    ended = evenrank(*command, "--queries", "four.tsv", "--json", "a.json", "--report", "r.html")
+    assert (ended.status, ended.err) == (0, "report: r.html\n")
+    text = " ".join(ended.out.split())
+    assert "n = 10 queries, 6 of them not in the run and counted as 0" in text
+    assert (
+        "The qrels judge 10 queries, 6 of which are not among the 4 given: utility is averaged over all 10"
+        " (--only-queries restricts the audit to those given)."
+    ) in text
+    assert "one: utility is averaged over 10 judged queries; 6 of them are not in the run and count as 0;" in text
+    assert "count as 0; bias measures skip them." in text
+    data = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    assert (data["runs"]["one"]["absent"], data["runs"]["one"]["measures"]["RR@10"]["mean"]) == (6, 0.4)
+    assert any("--only-queries" in note for note in data["notes"])
+    assert "6 not in the run, counted as 0" in Path("r.html").read_text(encoding="utf-8")
+
+    ended = evenrank(*command, "--queries", "four.tsv", "--only-queries", "--json", "a.json", "--per-query", "v.csv")
+    assert ended.status == 0
+    data = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    figure = data["runs"]["one"]["measures"]["RR@10"]
+    assert (figure["mean"], figure["n"], data["runs"]["one"]["absent"]) == (1.0, 4, 0)
+    assert data["settings"]["only_queries"] is True
+    assert "--only-queries: the audit is restricted to the 4 queries given." in ended.out
+    assert "not in the run" not in ended.out
+    assert pl.read_csv("v.csv")["query_id"].unique().sort().to_list() == [0, 1, 2, 3]
+
+
+def test_queries_of_the_run_that_were_not_given(folder: Path, evenrank: Callable[..., Any]) -> None:
+    command = ("audit", "one.run", "--collection", "c.tsv", "--qrels", "qrels", "--queries", "two.tsv")
+    ended = evenrank(*command)
+    assert ended.status == 2
+    assert ended.err.startswith(
+        "evenrank: two.tsv: no text for 2 of the 4 queries of the run one (one.run): '2', '3' ("
+    )
+    ended = evenrank(*command, "--only-queries", "--json", "a.json")
+    assert ended.status == 0
+    assert json.loads(Path("a.json").read_text(encoding="utf-8"))["runs"]["one"]["queries"] == 2
+    Path("none.tsv").write_text("99\twho\n")
+    ended = evenrank(*command[:-1], "none.tsv", "--only-queries")
+    assert ended.status == 2
+    assert "run one (one.run): " in ended.err
+    assert "leaves none of its 4 queries" in ended.err
+
+
+def test_only_queries_needs_queries() -> None:
+    with pytest.raises(EvenrankError, match="`only_queries` needs `queries`"):
+        evenrank.audit({"r": run({"1": ["m"]})}, collection=collection(TEXTS), only_queries=True)
+    table, asked = run({"1": ["m", "n"]}), pl.DataFrame({"query_id": ["1"], "text": ["who"]})
+    with pytest.raises(EvenrankError, match="`only_queries`: the qrels judge none of the queries given"):
+        evenrank.audit(
+            {"r": table}, collection=collection(TEXTS), queries=asked, qrels=judged({"2": "m"}), only_queries=True
+        )
+
+
+# --- a background that is neutral throughout -------------------------------------------------------------------------
+
+
+def test_labels_of_one_word_are_explained(folder: Path, evenrank: Callable[..., Any]) -> None:
+    command = ("audit", "one.run", "--collection", "labels.tsv", "--measures", "NFaiRR@2")
+    ended = evenrank(*command, "--report", "r.html")
+    assert ended.status == 0
+    text = " ".join(ended.out.split())
+    warning = (
+        "Neutrality is meaningless here: no document of the background (one) has more than 1 group word, which is too"
+        " few to count (one-word texts that are labels need --threshold 0), so NFaiRR is 1 in any order."
+    )
+    assert warning in text.partition(" run mean ")[0]
+    assert "NFaiRR@2 tells nothing about one: every document of the background counts as neutral." in text
+    assert "the most neutral order 1.000" not in text
+    assert warnings(Path("r.html").read_text(encoding="utf-8"))[1].startswith(
+        "<b>Neutrality is meaningless here:</b> no "
+    )
+    ended = evenrank(*command, "--threshold", "0")
+    assert "is meaningless" not in ended.out
+    assert "0.0000" in ended.out
+
+
+def test_why_a_background_is_neutral() -> None:
+    table = run({"1": ["x", "b"]})
+    other = evenrank.audit({"r": table}, collection=collection({"x": "el rey", "b": "un puente"}), measures="NFaiRR@2")
+    assert "no document of the background (r) contains a word of the lexicon gender-en, so" in head(other)
+    even = evenrank.audit({"r": table}, collection=collection({"x": "he or she", "b": TEXTS["b"]}), measures="NFaiRR@2")
+    assert "every document of the background (r) mentions the groups in their target shares, so" in head(even)
+    # No measure of neutrality, nothing to warn of.
+    lean = evenrank.audit({"r": table}, collection=collection({"x": "he", "b": "she"}), measures="RaB@1")
+    assert len(lean.warnings) == 1
+
+
+# --- effectiveness alone, and lexicons of two groups -----------------------------------------------------------------
+
+
+def test_effectiveness_alone_needs_no_texts(folder: Path, evenrank: Callable[..., Any]) -> None:
+    Path("two.run").write_text("".join(f"{q} Q0 {doc} {i} {-i} t\n" for q in range(4) for i, doc in enumerate("nmbf")))
+    ended = evenrank(
+        "audit", "one.run", "two.run", "--baseline", "one", "--qrels", "qrels", "--measures", "nDCG@10 RR@10",
+        "--json", "a.json", "--report", "r.html", "--per-query", "v.csv",
+    )  # fmt: skip
+    assert (ended.status, ended.err) == (0, "report: r.html\n")
+    data = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    assert list(data["runs"]) == ["one", "two", "random"]
+    assert data["runs"]["two"]["measures"]["RR@10"]["mean"] == pytest.approx(0.5 * 4 / 10)
+    assert "lexicon" not in data["settings"]
+    assert "neutral-first is left out: without texts or scores nothing is known of the documents." in data["notes"]
+    assert "lexicon" not in ended.out
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert 'id="depth' not in page
+    assert "two is less effective than one" in " ".join(ended.out.split()) or "a loss" in ended.out
+    ended = evenrank("audit", "one.run", "--qrels", "qrels", "--measures", "nDCG@10 ARaB@10")
+    assert ended.status == 2
+    assert "an audit needs the documents' texts (--collection) or a group table (--scores)" in ended.err
+
+
+AGES = "word,group\nyoung,young\nteenager,young\nold,old\npensioner,old\n"
+
+
+def test_poles_that_nobody_named_are_said(folder: Path, evenrank: Callable[..., Any]) -> None:
+    Path("ages.csv").write_text(AGES)
+    Path("c.tsv").write_text("m\ta young teenager\nf\ta pensioner\nn\tx\nb\ty\n")
+    assert evenrank("score", "c.tsv", "--lexicon", "ages.csv", "--out", "s.parquet").status == 0
+    note = "Bias is young minus old: no poles were named, so the file's order decided (set --poles)."
+    for given in (("--collection", "c.tsv", "--lexicon", "ages.csv"), ("--scores", "s.parquet")):
+        ended = evenrank("audit", "one.run", *given, "--measures", "RaB(magnitude='count')@1", "--json", "a.json")
+        assert ended.status == 0
+        data = json.loads(Path("a.json").read_text(encoding="utf-8"))
+        assert data["runs"]["one"]["measures"]["RaB(magnitude='count')@1"]["mean"] == 2
+        assert note in data["notes"]
+        ended = evenrank("audit", "one.run", *given, "--poles", "old,young", "--measures", "RaB(magnitude='count')@1")
+        assert "-2.0000" in ended.out
+        assert "no poles were named" not in ended.out

@@ -1,0 +1,244 @@
+"""The audit as a page: what it holds, what it loads, and what must be escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.auditing import AuditResult
+from evenrank.auditing import page_data as data
+from evenrank.auditing.audit_page import render_page
+from evenrank.auditing.page_data import mark, most_telling
+from evenrank.groups import load_lexicon
+from small_reports import FIRST, QUERIES, SECOND, run, small_audit
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return small_audit()
+
+
+@pytest.fixture(scope="module")
+def page(result: AuditResult) -> str:
+    return render_page(result)
+
+
+class Elements(HTMLParser):
+    """The page's elements, and the content of its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self.inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
+
+    def blocks(self) -> dict[str, Any]:
+        scripts = [attrs for tag, attrs in self.tags if tag == "script"]
+        pairs = zip(scripts, self.scripts, strict=True)
+        return {str(attrs["id"]): json.loads(text) for attrs, text in pairs if attrs.get("type") == "application/json"}
+
+
+def test_page_loads_nothing(page: str) -> None:
+    elements = Elements(page)
+    addresses = [attrs.get(name) for _, attrs in elements.tags for name in ("src", "href", "action", "srcset", "data")]
+    assert all(address.startswith(("#", "data:,")) for address in addresses if address is not None)
+    assert "@import" not in page
+    policy = next(
+        attrs["content"] for _, attrs in elements.tags if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe-eval" not in policy
+    scripts = [attrs for tag, attrs in elements.tags if tag == "script"]
+    own = [text for attrs, text in zip(scripts, elements.scripts, strict=True) if "type" not in attrs]
+    assert len(own) == 2
+    for text in own:
+        assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
+
+
+def test_page_holds_the_figures(page: str) -> None:
+    elements = Elements(page)
+    text = " ".join(" ".join(elements.text).split())
+    for figure in (f"{FIRST:.4f}", f"{SECOND:.4f}", f"−{FIRST - SECOND:.4f}", f"{1 / math.log2(3):.4f}"):
+        assert figure in text
+    assert text.count("neutral-first") > 3
+    blocks = elements.blocks()
+    assert set(blocks) == {"data-figures", "data-values", "data-queries", "data-charts"}
+    assert [run["name"] for run in blocks["data-figures"]["runs"]] == ["old", "new", "random", "neutral-first"]
+    first = blocks["data-queries"]["queries"][0]
+    assert [len(ranking) for ranking in first["rankings"]] == [2, 2, 2]
+    number, score, tied, grade = first["rankings"][0][0]
+    document = blocks["data-queries"]["documents"][number]
+    assert (document["id"], score, tied, grade) == (f"{first['id']}he", 2.0, 0, None)
+    assert document["text"] == [[1, "He"], " runs."]
+    assert document["counts"] == [0, 1]
+
+
+def test_page_is_the_same_every_time(page: str) -> None:
+    assert render_page(small_audit()) == page
+
+
+NASTY = "<script>window.x=1</script>"
+
+
+def test_page_escapes_everything() -> None:
+    query, doc, name = 'q"</script><!--\u2028', "<img src=x onerror=alert(1)>&amp;", f"run '\"{NASTY}"
+    table = pl.DataFrame({"query_id": [query, query], "doc_id": [doc, "d2"], "score": [2.0, 1.0]})
+    audit = evenrank.audit(
+        {name: table},
+        collection=pl.DataFrame({"doc_id": [doc, "d2"], "text": [f"She said {NASTY} <!-- </script> to him", NASTY]}),
+        queries=pl.DataFrame({"query_id": [query], "text": [NASTY]}),
+        measures="ARaB@10",
+    )
+    page = render_page(audit)
+    elements = Elements(page)
+    assert [tag for tag, _ in elements.tags].count("script") == 6
+    assert "img" not in {tag for tag, _ in elements.tags}
+    assert all(not name.startswith("on") for _, attrs in elements.tags for name in attrs)
+    blocks = elements.blocks()
+    shown = blocks["data-queries"]["queries"][0]
+    assert (shown["id"], shown["text"]) == (query, NASTY)
+    assert blocks["data-queries"]["documents"][0]["id"] == doc
+    assert blocks["data-figures"]["runs"][0]["name"] == name
+    assert name in "".join(elements.text)
+    for text in elements.scripts:
+        assert "<!--" not in text
+    assert "<script>window" not in page
+
+
+def test_page_without_texts_queries_or_judgements() -> None:
+    texts = pl.DataFrame({"doc_id": [f"{q}{d}" for q in QUERIES for d in ("he", "it")], "text": ["he", "it"] * 3})
+    scores = evenrank.GroupTable.of(evenrank.groups.score_texts(texts, evenrank.Scoring(load_lexicon())))
+    audit = evenrank.audit({"r": run(["he", "it"])}, scores=scores, measures="ARaB@10")
+    page = render_page(audit)
+    assert "Effectiveness is unknown" in page
+    browser = Elements(page).blocks()["data-queries"]
+    assert (browser["texts"], browser["queryTexts"], browser["marked"]) == (False, False, False)
+    assert "text" not in browser["documents"][0]
+
+
+def test_measures_of_the_whole_run_alone() -> None:
+    page = render_page(small_audit(qrels=None, measures=["|ARaB|@10"]))
+    assert "No measure has values for single queries." in page
+
+
+def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = run(["he", "it"])
+    swapped = pl.when(pl.col("query_id") == "q2").then(-pl.col("score")).otherwise(pl.col("score"))
+    texts = pl.DataFrame({"doc_id": old["doc_id"], "text": ["he", "it"] * 3})
+    audit = evenrank.audit(
+        {"old": old, "new": old.with_columns(score=swapped)}, collection=texts, baseline="old", measures="ARaB@10"
+    )
+    assert audit.queries[most_telling(audit, 1).tolist()].to_list() == ["q2"]
+    monkeypatch.setattr(data, "QUERY_CAP", 2)
+    monkeypatch.setattr(data, "VALUE_CAP", 2)
+    blocks = Elements(render_page(audit)).blocks()
+    assert [query["id"] for query in blocks["data-queries"]["queries"]] == ["q2", "q1"]
+    assert blocks["data-queries"]["total"] == 3
+    # The first and the last query speak for all; the one that is shown as well follows.
+    assert blocks["data-values"]["ids"] == ["q1", "q3", "q2"]
+    assert blocks["data-values"]["sampled"] == 2
+    assert blocks["data-charts"]["chosenBy"] == "difference from old in ARaB@10"
+
+
+@pytest.mark.parametrize(
+    ("names", "baseline", "wanted"),
+    [
+        (["old"], None, ("old", "random")),
+        (["old"], "old", ("old", "random")),
+        (["old", "new"], "old", ("new", "old")),
+        (["old", "new"], "new", ("old", "new")),
+        (["old", "new"], None, ("new", "old")),
+    ],
+)
+def test_what_is_compared_at_first(names: list[str], baseline: str | None, wanted: tuple[str, str]) -> None:
+    orders = {"old": ["he", "it"], "new": ["it", "he"]}
+    texts = pl.DataFrame({"doc_id": run(["he", "it"])["doc_id"], "text": ["he", "it"] * 3})
+    audit = evenrank.audit(
+        {name: run(orders[name]) for name in names}, collection=texts, baseline=baseline, measures="ARaB@10"
+    )
+    blocks = Elements(render_page(audit)).blocks()
+    first, second = (blocks["data-figures"]["runs"][place]["name"] for place in blocks["data-charts"]["compared"])
+    assert (first, second) == wanted
+
+
+def test_what_a_bars_direction_says() -> None:
+    page = render_page(small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 AbsARaB@10"))
+    signs = {measure["name"]: measure["signs"] for measure in Elements(page).blocks()["data-figures"]["measures"]}
+    assert signs == {
+        "nDCG@10": ["is better", "is worse"],
+        "NFaiRR@10": ["is more neutral", "is less neutral"],
+        "ARaB@10": ["leans more towards male-worded passages", "leans more towards female-worded passages"],
+        "AbsARaB@10": ["leans further", "leans less"],
+    }
+
+
+def test_a_long_text_is_cut_around_its_marked_words() -> None:
+    def joined(pieces: list[Any]) -> str:
+        return "".join(piece if isinstance(piece, str) else f"<{piece[1]}>" for piece in pieces)
+
+    early = ["a" * 50, (0, "he"), "b" * 50, (1, "she"), "c" * 500]
+    assert data.excerpt(early, 1000) == (early, 0)
+    pieces, start = data.excerpt(early, 200)
+    assert (joined(pieces), start) == ("a" * 50 + "<he>" + "b" * 50 + "<she>" + "c" * 95, 0)
+    late = ["a" * 500, (0, "he"), "b" * 400, (1, "she"), " and ", (1, "her"), "c" * 50]
+    pieces, start = data.excerpt(late, 200)
+    # 902 is where "she" begins; 50 characters (a quarter of 200) stand before it, and the text's end is 53 + 8 further.
+    assert (joined(pieces), start) == ("b" * (200 - 3 - 5 - 3 - 50) + "<she> and <her>" + "c" * 50, 763)
+    pieces, start = data.excerpt(["a" * 500, (0, "he"), "b" * 400], 100)
+    assert (joined(pieces), start) == ("a" * 25 + "<he>" + "b" * 73, 475)
+    assert data.excerpt(["a" * 500], 100) == (["a" * 100], 0)
+    # A word that the cut goes through is not marked: half of it counts for nothing.
+    pieces, start = data.excerpt([(0, "he"), "a" * 7, (0, "woman"), "b"], 12)
+    assert (joined(pieces), start) == ("<he>aaaaaaawom", 0)
+
+
+def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "TEXT_MOST", 4)
+    monkeypatch.setattr(data, "TEXT_LEAST", 4)
+    document = Elements(render_page(small_audit())).blocks()["data-queries"]["documents"][0]
+    assert document["text"] == [[1, "He"], " r"]
+    assert document["length"] == len("He runs.")
+
+
+def test_marking() -> None:
+    lexicon = load_lexicon()
+    assert mark("👩 Her, the woman's.", lexicon, ["f", "m"]) == ["👩 ", (0, "Her"), ", the ", (0, "woman"), "'s."]
+    assert mark("He is.", None, ["f", "m"]) == ["He is."]
+    assert mark("", lexicon, ["f", "m"]) == []
+
+
+def test_heavy_imports_wait() -> None:
+    code = (
+        "import sys, evenrank.auditing.audit_page;"
+        "print([name for name in ('altair', 'vl_convert', 'jinja2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

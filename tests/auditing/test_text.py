@@ -1,0 +1,113 @@
+"""The audit as a table of text: by hand, and within its width."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.auditing import AuditResult
+from evenrank.auditing.summary import summarise
+from evenrank.auditing.text import render_text
+from small_reports import FIRST, SECOND, run, small_audit
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return small_audit()
+
+
+def line_of(table: str, measure: str, name: str) -> str:
+    lines = table.split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith(measure))
+    return next(line for line in lines[start:] if line.strip().startswith(name))
+
+
+def test_table_by_hand(result: AuditResult) -> None:
+    table = render_text(result, 120)
+    assert table.startswith("evenrank audit: 2 runs, 3 queries, baseline old\n")
+    assert line_of(table, "ARaB@10", "old").split() == [
+        "old", f"{FIRST:.4f}", f"[{FIRST:.4f},", f"{FIRST:.4f}]", f"{FIRST:.4f}", f"[{FIRST:.4f},", f"{FIRST:.4f}]",
+        "baseline",
+    ]  # fmt: skip
+    new = line_of(table, "ARaB@10", "new").split()
+    assert new[1] == f"{SECOND:.4f}"
+    assert new[-4:] == [f"{SECOND - FIRST:.4f}", "3/0/0", "–", "–"]  # all differ by the same: no t-test
+    assert line_of(table, "nDCG@10", "old").split()[1] == f"{1 / math.log2(3):.4f}"
+    assert line_of(table, "ARaB@10", "(random)").split()[1] == f"{math.log(2) / 2:.4f}"
+    assert line_of(table, "ARaB@10", "(neutral-first)").split()[1] == f"{SECOND:.4f}"
+    assert table.index("nDCG@10 (effectiveness") < table.index("NFaiRR@10 (bias") < table.index("ARaB@10 (bias")
+    assert "Holm p: corrected over the runs compared" in " ".join(table.split())
+    assert "uncorrected" in " ".join(table.split())
+    assert table.index("Notes\n") < table.index("Summary\n")
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
+def test_table_fits_its_width(result: AuditResult, width: int) -> None:
+    table = render_text(result, width)
+    assert max(map(len, table.split("\n"))) <= width
+    assert "(random)" in table
+    assert f"{SECOND - FIRST:.4f}" in table
+
+
+def test_first_line_without_qrels() -> None:
+    table = small_audit(qrels=None, baseline=None, measures=None).table()
+    first, second = table.split("\n")[:2]
+    assert first.startswith("Effectiveness is unknown")
+    assert second == "evenrank audit: 2 runs, 3 queries, no baseline"
+    assert table.count("Effectiveness is unknown: there are no qrels") == 1
+    assert "(neutral-first)" in table
+
+
+def test_ties_are_marked() -> None:
+    tied = run(["he", "it"]).with_columns(score=1.0)
+    table = small_audit(baseline=None).table()
+    assert "~" not in line_of(table, "ARaB@10", "old")
+    runs = {"tied": tied}
+    audit = evenrank.audit(
+        runs,
+        collection=pl.DataFrame({"doc_id": tied["doc_id"], "text": ["He runs.", "It runs."] * 3}),
+        measures="ARaB@10",
+    )
+    assert line_of(audit.table(), "ARaB@10", "tied").endswith(f"[{SECOND:.4f}, {FIRST:.4f}]~")
+    assert "the order of its tied documents alone can move ARaB@10 from 0.173 to 0.520" in " ".join(summarise(audit))
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    table = evenrank.audit(
+        {"a\x1b[31m\u202eb": run(["he", "it"])},
+        collection=pl.DataFrame({"doc_id": run(["he", "it"])["doc_id"], "text": ["he", "it"] * 3}),
+        measures="ARaB@10",
+    ).table()
+    assert "\x1b" not in table
+    assert "\u202e" not in table
+
+
+def test_signed_measures_are_explained() -> None:
+    found = small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 DeltaAPRF")
+    table, page = " ".join(found.table().split()), " ".join(found.html().split())
+    assert "b/e/w: queries better/equal/worse than the baseline (ARaB@10: nearer to 0 is better)." in table
+    assert "t p: paired t-test of the signed difference (DeltaAPRF: permutation test), uncorrected." in table
+    assert "(ARaB@10: nearer to 0 is better, while the difference and its p are signed)" in page
+    assert "For ARaB@10, the difference, its interval and its p-values keep the sign" in page
+    unsigned = small_audit(measures="nDCG@10 NFaiRR@10")
+    assert "than the baseline. t p: paired t-test, uncorrected." in " ".join(unsigned.table().split())
+    assert "signed" not in unsigned.table()
+
+
+def test_queries_that_a_run_lacks_are_noted() -> None:
+    short = run(["it", "he"]).filter(pl.col("query_id") != "q3")
+    texts = pl.DataFrame(
+        {"doc_id": [f"q{q}{doc}" for q in (1, 2, 3) for doc in ("he", "it")], "text": ["He.", "It."] * 3}
+    )
+    runs = {"old": run(["he", "it"]), "new": short}
+    unjudged = evenrank.audit(runs, collection=texts, measures="ARaB@10")
+    assert "new: 1 of the 3 queries of the runs is not in this run; bias measures skip it." in unjudged.notes
+    qrels = {query: {f"{query}it": 1} for query in ("q1", "q2", "q3")}
+    both = evenrank.audit(runs, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@10")
+    assert [note for note in both.notes if note.startswith("new: ")] == [
+        "new: utility is averaged over 3 judged queries; 1 of them is not in the run and counts as 0; bias measures"
+        " skip it."
+    ]

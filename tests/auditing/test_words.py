@@ -1,0 +1,247 @@
+"""Which words drive the figures: by hand, against the obvious loop, and where there are no texts."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank
+import slow
+from evenrank.auditing import AuditResult
+from evenrank.auditing import page_data as data
+from evenrank.auditing.audit_page import render_page
+from evenrank.groups import Lexicon
+
+LEXICON = Lexicon(
+    "own", ("f", "m"), (("she", "f"), ("first lady", "f"), ("king", "m"), ("he", "m")), (0.5, 0.5), ("m", "f")
+)
+TEXTS = {
+    "a": "A king-size bed for a king.",
+    "b": "He met the first  lady, she says; he did!",
+    "c": "The sea.",
+    "d": "She, she and she: he.",
+}
+COUNT = "ARaB(magnitude='count')@2"
+
+
+def collection(texts: dict[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"doc_id": list(texts), "text": list(texts.values())}, schema={"doc_id": pl.String, "text": pl.String}
+    )
+
+
+def run(lists: dict[str, list[str]]) -> pl.DataFrame:
+    rows = [(q, doc, -float(place)) for q, docs in lists.items() for place, doc in enumerate(docs)]
+    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+
+
+def audit(lists: dict[str, list[str]], texts: dict[str, str] = TEXTS, **options: Any) -> AuditResult:
+    given = {"lexicon": LEXICON, "measures": f"{COUNT} ARaB@2 ARaB(magnitude='bool')@2 NFaiRR@2", **options}
+    return evenrank.audit({"mine": run(lists)}, collection=collection(texts), **given)
+
+
+def words_of(result: AuditResult, name: str = "mine") -> dict[str, Any]:
+    assert result.words is not None
+    return {word.word: word for of_group in result.words.runs[name].values() for word in of_group}
+
+
+def test_by_hand() -> None:
+    # Two ranks: the first weighs (1 + 1/2) / 2 = 3/4, the second 1/4. Of two queries: a, b and b, c.
+    result = audit({"0": ["a", "b", "d"], "1": ["b", "c"]})
+    found = words_of(result)
+    weight = {"a": 0.75 / 2, "b": (0.25 + 0.75) / 2}
+    assert found["king"].occurrences == 2
+    assert found["king"].contribution == pytest.approx(2 * weight["a"])
+    assert found["he"].occurrences == 4
+    assert found["he"].contribution == pytest.approx(2 * weight["b"])
+    assert found["first lady"].contribution == pytest.approx(-weight["b"])
+    assert found["she"].contribution == pytest.approx(-weight["b"])
+    # d stands too deep, but is a document of the run: 2 king, 3 he; 1 first lady, 4 she.
+    assert (found["king"].share_of_documents, found["she"].share_of_documents) == (2 / 5, 4 / 5)
+    assert found["king"].share == pytest.approx(2 * weight["a"] / (2 * weight["a"] + 2 * weight["b"]))
+    assert (found["she"].share, found["first lady"].share) == (0.5, 0.5)
+    assert [word.word for word in result.words.runs["mine"]["m"]] == ["he", "king"]
+    assert (result.words.measure, result.words.depth, result.words.documents) == (COUNT, 2, 4)
+    figures = result["mine"].figures
+    assert sum(word.contribution for word in found.values()) == pytest.approx(figures[COUNT].mean, abs=1e-12)
+    # Left out: b keeps one of two female words, a none of its male ones.
+    tf, boolean = "ARaB@2", "ARaB(magnitude='bool')@2"
+    assert found["she"].left_out[tf] == pytest.approx(-weight["b"] * (math.log(3) - math.log(2)))
+    assert found["king"].left_out[tf] == pytest.approx(weight["a"] * math.log(3))
+    assert (found["she"].left_out[boolean], found["king"].left_out[boolean]) == (0, pytest.approx(weight["a"]))
+    assert found["king"].left_out[COUNT] == pytest.approx(found["king"].contribution)
+
+
+def test_leaving_a_word_out_is_auditing_without_it() -> None:
+    lists = {"0": ["a", "b", "d"], "1": ["b", "c"]}
+    whole = audit(lists)
+    for word, group in LEXICON.words:
+        rest = tuple(pair for pair in LEXICON.words if pair != (word, group))
+        without = audit(lists, lexicon=Lexicon("own", ("f", "m"), rest, (0.5, 0.5), ("m", "f")))
+        for key, change in words_of(whole)[word].left_out.items():
+            assert change == pytest.approx(whole["mine"].figures[key].mean - without["mine"].figures[key].mean), (
+                word,
+                key,
+            )
+
+
+WORDS = ("king", "he", "she", "they", "them", "sea", "stone")
+THREE = Lexicon(
+    "three", ("f", "m", "x"), (("king", "m"), ("he", "m"), ("she", "f"), ("they", "x"), ("them", "x")), (0.3, 0.3, 0.4),
+    ("x", "rest"),
+)  # fmt: skip
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=4, max_size=8),
+    seed=st.integers(0, 2**16),
+    tokens=st.sampled_from(["word", "whitespace"]),
+    missing=st.sampled_from(["skip", "neutral"]),
+    k=st.integers(1, 4),
+)
+@settings(max_examples=25)
+def test_against_the_obvious_loop(texts: list[list[str]], seed: int, tokens: Any, missing: Any, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"d{i}" for i in range(len(texts))]
+    of = dict(zip(names, texts, strict=True))
+    # The last document of all has no text.
+    lists = {str(q): rng.permutation([*names, "lost"])[: rng.integers(2, 6)].tolist() for q in range(3)}
+    given_texts = {name: " ".join(words) for name, words in of.items()}
+    result = audit(
+        lists,
+        given_texts,
+        lexicon=THREE,
+        tokens=tokens,
+        missing=missing,
+        missing_limit=1,
+        measures=f"ARaB(magnitude='count')@{k}",
+    )
+    group = dict(THREE.words)
+    sign = {"x": 1.0, "f": -0.5, "m": -0.5}
+    assert result.words is not None
+    used = {doc for docs in lists.values() for doc in docs if doc in of}
+    for name in ("mine", "random", "neutral-first"):
+        found = words_of(result, name)
+        figure = result[name].figures[f"ARaB(magnitude='count')@{k}"].mean
+        assert sum(word.contribution for word in found.values()) == pytest.approx(figure, abs=1e-9)
+    for word, of_group in group.items():
+        per_query, occurrences, mean = [], 0, 0.0
+        for docs in lists.values():
+            kept = docs if missing == "neutral" else [doc for doc in docs if doc in of]
+            counts = [of.get(doc, []).count(word) for doc in kept]
+            per_query.append(slow.arab(list(map(float, counts)), k))
+            occurrences += sum(counts[:k])
+            mean += sum(counts) / len(counts) * min(k, len(counts))
+        found = words_of(result).get(word)
+        if not occurrences:
+            assert found is None
+            continue
+        assert found.occurrences == occurrences
+        assert found.contribution == pytest.approx(sign[of_group] * sum(per_query) / len(per_query), abs=1e-12)
+        total = sum(of[doc].count(other) for doc in used for other, g in group.items() if g == of_group)
+        assert found.share_of_documents == pytest.approx(sum(of[doc].count(word) for doc in used) / total)
+        assert words_of(result, "random")[word].occurrences == pytest.approx(mean)
+
+
+def test_whitespace_tokens_hold_no_phrase() -> None:
+    found = words_of(audit({"0": ["b", "d"]}, tokens="whitespace"))
+    # "she," and "she:" are other tokens there, and so is "he."
+    assert set(found) == {"he", "she"}
+    assert (found["he"].occurrences, found["she"].occurrences) == (2, 2)
+
+
+def test_without_poles_words_have_shares_but_no_contribution() -> None:
+    words = (("king", "old"), ("she", "young"), ("it", "none"))
+    lexicon = Lexicon("ages", ("old", "young", "none"), words, (1 / 3, 1 / 3, 1 / 3), None)
+    result = audit({"0": ["a", "d"]}, lexicon=lexicon, measures="NFaiRR@2")
+    found = words_of(result)
+    assert (found["king"].contribution, found["king"].left_out) == (None, {})
+    assert (found["king"].share, found["she"].share) == (1, 1)
+
+
+# --- scores made before ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> dict[str, Any]:
+    lexicon = tmp_path / "own.csv"
+    lexicon.write_text("".join(f"{word},{group}\n" for word, group in LEXICON.words), encoding="utf-8")
+    collection(TEXTS).write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
+    scoring = evenrank.Scoring(evenrank.load_lexicon(lexicon))
+    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", scoring)
+    return {"scores": tmp_path / "s.parquet", "lexicon": lexicon, "measures": f"{COUNT} ARaB@2"}
+
+
+LISTS = {"0": ["d", "a", "b"], "1": ["b", "c"]}
+
+
+def test_scores_alone_show_no_words(scored: dict[str, Any]) -> None:
+    found = evenrank.audit({"mine": run(LISTS)}, **scored)
+    assert found.words is None
+    assert any("give a collection to see words" in note for note in found.notes)
+    assert json.loads(found.to_json())["words"] is None
+    assert "Words of the first" not in found.table()
+
+
+def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, Any]) -> None:
+    # In another order, and with a document that no run has.
+    texts = collection({**dict(reversed(TEXTS.items())), "z": "king king"})
+    found = evenrank.audit({"mine": run(LISTS)}, collection=texts, **scored)
+    own = evenrank.audit(
+        {"mine": run(LISTS)}, collection=collection(TEXTS), lexicon=LEXICON, measures=scored["measures"]
+    )
+    assert words_of(found) == words_of(own)
+    assert found.words.documents == 4
+    assert not any("see words" in note for note in found.notes)
+    other = evenrank.audit({"mine": run(LISTS)}, collection=collection({**TEXTS, "a": "king"}), **scored)
+    assert other.words is None
+    assert any("not the ones that the scores were made from" in note for note in other.notes)
+    unknown = evenrank.audit({"mine": run(LISTS)}, collection=texts, **{**scored, "lexicon": None})
+    assert any("give the lexicon that the scores were made with" in note for note in unknown.notes)
+
+
+# --- what people see -------------------------------------------------------------------------------------------------
+
+
+def test_the_table_in_the_terminal() -> None:
+    table = audit({"0": ["a", "b", "d"], "1": ["b", "c"]}).table(200)
+    lines = table.split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("Words of the first 2 ranks: "))
+    assert "in all 4 documents of the runs" in table
+    shown = [line.split(maxsplit=2) for line in lines[start : table.count("\n")] if line.startswith("  mine")]
+    assert shown == [
+        ["mine", "female", "she 50% (80%), first lady 50% (20%)"],
+        ["mine", "male", "he 57% (60%), king 43% (40%)"],
+    ]
+    assert max(map(len, audit({"0": ["a", "b", "d"]}).table(80).split("\n"))) <= 80
+
+
+def test_json_and_page() -> None:
+    lexicon = Lexicon("own", ("f", "m"), (("she", "f"), ("<b>", "f"), ("he", "m")), (0.5, 0.5), ("m", "f"))
+    lists = {"0": ["a", "b", "d"], "1": ["b", "c"]}
+    result = audit(lists, {**TEXTS, "b": "<b> he"}, lexicon=lexicon, tokens="whitespace")
+    words = json.loads(result.to_json())["words"]
+    assert list(words) == ["measure", "depth", "documents", "runs"]
+    assert list(words["runs"]) == ["mine", "random", "neutral-first"]
+    first = words["runs"]["mine"]["f"][0]
+    assert list(first) == ["word", "occurrences", "contribution", "share", "share_of_documents", "left_out"]
+    assert first["word"] == "<b>"
+    html = render_page(result)
+    section = html[html.index('<section id="words">') :]
+    section = section[: section.index("</section>")]
+    assert 'data-run="0">&lt;b&gt;</span>' in section
+    assert "<b>" not in section.replace("<b>Share</b>", "").replace("<b>Share of documents</b>", "").replace(
+        "<b>Contribution</b>", ""
+    )
+    # A click leads to the passages: the browser knows which words its documents hold.
+    shown = data.browser(result, np.arange(2))
+    held = {doc["id"]: [shown["words"][number] for number in doc["words"]] for doc in shown["documents"]}
+    assert held == {"a": [], "b": ["<b>", "he"], "c": [], "d": ["she"]}

@@ -1,0 +1,247 @@
+"""``evenrank embeddings``: its output, its files and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenrank.embeddings import Vectors, read_vectors, write_vectors
+from reaching import unreachable
+
+Command = Callable[..., Any]
+NASTY = "<script>window.x=1</script>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where vectors with two pairs, a specific word and neutral words that lean to a side lie, and the command runs."""
+    rng = np.random.default_rng(0)
+    letters = "abcdefghij"
+    rows = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0, "HER": 1.0, NASTY: 0.5}
+    rows |= {f"x{a}{b}": 2.0 for a in letters[:4] for b in letters} | {
+        f"y{a}{b}": -2.0 for a in "abcd" for b in letters
+    }
+    matrix = rng.normal(size=(len(rows), 8)).astype(np.float32)
+    matrix[:, 0] = list(rows.values())
+    write_vectors(Vectors(tuple(rows), matrix), tmp_path / "v.txt")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_hard_debiasing(folder: Path, evenrank: Command) -> None:
+    ended = evenrank("embeddings", "debias", "v.txt", "--out", "hard", "--json", "h.json", "--specific-out", "s.json")
+    assert (ended.status, ended.err) == (0, "86 vectors, 5 of them of words that keep their group: hard\n")
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("bias subspace: 1 of 1 components, ")
+    assert lines[1].startswith(
+        "Warning: the bias subspace rests on 2 definitional sets of 12 (the others lack vectors)"
+    )
+    assert lines[2] == "neutral words: 81, equalised sets: 2"
+    assert lines[3].startswith("largest |w·a − w·b| over 81 neutral words and 2 pairs: ")
+    assert lines[5] == "equal distances: hold to 1e-6"
+    assert any(line.startswith("definitional words without a vector: 20: herself, himself, ") for line in lines)
+    assert json.loads((folder / "s.json").read_text()) == ["she", "he", "woman", "man", "HER"]
+    figures = json.loads((folder / "h.json").read_text())
+    assert figures["settings"]["method"] == "hard"
+    assert figures["check"]["holds_to_1e-6"] is True
+    assert figures["equalized"] == [["she", "he"], ["woman", "man"]]
+    # What it says is so.
+    found = read_vectors("hard")
+    rows = dict(zip(found.words, found.matrix.astype(np.float64), strict=True))
+    gaps = [abs(row @ (rows["she"] - rows["he"])) for word, row in rows.items() if word[0] in "xy<"]
+    assert len(gaps) == 81
+    assert max(gaps) <= figures["check"]["dot"] < 1e-6
+    files = sorted(os.listdir(folder))
+    assert files == ["h.json", "hard", "s.json", "v.txt"]
+    first = (folder / "hard" / "vectors.safetensors").read_bytes(), (folder / "h.json").read_bytes()
+    evenrank("embeddings", "debias", "v.txt", "--out", "hard", "--json", "h.json", "--specific-out", "s.json")
+    assert ((folder / "hard" / "vectors.safetensors").read_bytes(), (folder / "h.json").read_bytes()) == first
+    # From our own folder, to the other forms.
+    for name in ("again.bin", "again.vec"):
+        assert evenrank("embeddings", "debias", "hard", "--out", name).status == 0
+        np.testing.assert_allclose(read_vectors(name).matrix, found.matrix, atol=1e-6)
+
+
+def test_own_word_sets(folder: Path, evenrank: Command) -> None:
+    for name, value in {"d": [["xaa", "yaa"]], "e": [["xab", "yab", "xac"], ["q", "r"]], "s": ["she", "XBB"]}.items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    sets = ["--definitional", "d.json", "--equalize", "e.json", "--specific", "s.json"]
+    ended = evenrank("embeddings", "debias", "v.txt", "--out", "o.bin", *sets, "--components", 3)
+    assert ended.status == 0
+    assert "bias subspace: 1 of 3 components, 100.0%" in ended.out
+    assert "neutral words: 81, equalised sets: 1" in ended.out
+    assert "and 3 pairs: " in ended.out
+    assert "equalize words without a vector: 2: q, r" in ended.out
+    few = evenrank("embeddings", "debias", "v.txt", "--out", "o.bin", *sets, "--limit", 8)
+    assert (few.status, few.err.startswith("evenrank: definitional sets: none has two words")) == (2, True)
+
+
+def test_leace(folder: Path, evenrank: Command) -> None:
+    ended = evenrank("embeddings", "debias", "v.txt", "--out", "l", "--method", "leace", "--json", "l.json")
+    assert ended.status == 0
+    figures = json.loads((folder / "l.json").read_text())
+    assert figures["directions"] == 1
+    assert figures["gap"]["before"] > 0.5
+    assert figures["gap"]["after"] < 1e-6
+    assert "LEACE fitted on " in ended.out
+    (folder / "g.json").write_text(json.dumps([["xaa", "xab"], ["yaa", "yab", "none"], ["she", "HER"]]))
+    ended = evenrank("embeddings", "debias", "v.txt", "--out", "l", "--method", "leace", "--groups", "g.json")
+    assert ended.status == 0
+    assert "LEACE fitted on 6 words of 3 groups (the words given), 2 directions erased" in ended.out
+    assert "words of the groups without a vector: 1: none" in ended.out
+
+
+def test_learned_words(folder: Path, evenrank: Command) -> None:
+    pytest.importorskip("sklearn")
+    (folder / "s.json").write_text(json.dumps([f"x{a}{b}" for a in "abc" for b in "abcdefghij"]))
+    command = ["embeddings", "debias", "v.txt", "--out", "o", "--specific", "s.json", "--learn-specific"]
+    ended = evenrank(*command, "--specific-out", "out.json")
+    assert ended.status == 0
+    kept = json.loads((folder / "out.json").read_text())
+    assert "10 more words learned as specific from 30\n" in ended.err
+    assert len(set(kept) & {f"xd{b}" for b in "abcdefghij"}) >= 5
+
+
+def test_audit(folder: Path, evenrank: Command) -> None:
+    pytest.importorskip("sklearn")
+    assert evenrank("embeddings", "debias", "v.txt", "--out", "hard").status == 0
+    command = ["embeddings", "audit", "v.txt", "--after", "hard", "--words", f"xaa nobody {NASTY}"]
+    command += ["--analogy", "she:xaa::he", "--json", "r.json", "--report", "r.html", "--train", "10"]
+    ended = evenrank(*command)
+    assert (ended.status, ended.err) == (0, "report: r.html\n")
+    assert "Bias of v.txt, and of hard after debiasing" in ended.out
+    assert "she : xaa :: he : ?" in ended.out
+    figures = json.loads((folder / "r.json").read_text())
+    assert figures["before"]["direct_bias"] > 0.3
+    assert figures["after"]["direct_bias"] < 1e-6
+    assert figures["before"]["recovery"]["linear"] > 0.9
+    assert figures["settings"]["most_biased"] == 39
+    assert figures["before"]["neighbours"]["nobody"] is None
+    page = (folder / "r.html").read_bytes()
+    assert NASTY.encode() not in page
+    assert b"&lt;script&gt;window.x=1&lt;/script&gt;" in page
+    first = (folder / "r.json").read_bytes()
+    assert evenrank(*command).out == ended.out
+    assert ((folder / "r.json").read_bytes(), (folder / "r.html").read_bytes()) == (first, page)
+    alone = evenrank("embeddings", "audit", "hard")
+    assert alone.status == 0
+    assert "Bias of hard\n" in alone.out
+
+
+def test_the_page_in_a_browser(folder: Path, evenrank: Command, browser: Any) -> None:
+    pytest.importorskip("sklearn")
+    words = f"{NASTY} she he"
+    command = ["embeddings", "audit", "v.txt", "--after", "v.txt", "--words", words, "--analogy", "she:xaa::he"]
+    assert evenrank(*command, "--report", "r.html").status == 0
+    page = browser.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((folder / "r.html").as_uri())
+    page.wait_for_function("document.querySelectorAll('.chart svg').length >= 2")
+    assert page.evaluate("window.x") is None
+    assert unreachable(page) == []
+    page.close()
+    assert said == []
+    assert asked == [(folder / "r.html").as_uri()]
+
+
+def test_training(folder: Path, evenrank: Command) -> None:
+    pytest.importorskip("gensim")
+    texts = [f"{i}\tThe nurse works at the hospital\n{i}b\tthe pilot flies today" for i in range(30)]
+    (folder / "c.tsv").write_text("\n".join(texts) + "\n")
+    command = ["embeddings", "train", "c.tsv", "--size", "6", "--epochs", "2", "--min-count", "30"]
+    ended = evenrank(*command, "--out", "a.bin")
+    assert (ended.status, ended.out, ended.err) == (0, "", "8 words, 6 dimensions: a.bin\n")
+    assert set(read_vectors("a.bin").words) == {"the", "nurse", "works", "at", "hospital", "pilot", "flies", "today"}
+    evenrank(*command, "--out", "b.bin")
+    evenrank(*command, "--out", "c.bin", "--seed", "1")
+    assert Path("a.bin").read_bytes() == Path("b.bin").read_bytes() != Path("c.bin").read_bytes()
+    ended = evenrank("embeddings", "train", "c.tsv", "--out", "d", "--min-count", "99")
+    assert (ended.status, ended.err) == (2, "evenrank: word vectors: no word occurs 99 times or more in 'c.tsv'\n")
+    assert not Path("d").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["debias", "none.txt", "--out", "o"], "none.txt: no such file"),
+        (["debias", "v.txt", "--out", "o.npy"], "o.npy: expected .bin (word2vec, binary)"),
+        (["debias", "v.txt", "--out", "no/o.bin"], "no/o.bin: cannot be written"),
+        (["debias", "v.txt", "--out", "v.txt/o"], "v.txt/o: cannot be written: Not a directory"),
+        (["debias", "v.txt", "--out", "o", "--json", "no/o.json"], "no/o.json: cannot be written"),
+        (["debias", "v.txt", "--out", "o", "--method", "soft"], "--method: expected hard or leace, found 'soft'"),
+        (["debias", "v.txt", "--out", "o", "--groups", "bad.json"], "--groups needs --method leace"),
+        (
+            ["debias", "v.txt", "--out", "o", "--method", "leace", "--components", "2"],
+            "--components needs --method hard",
+        ),
+        (["debias", "v.txt", "--out", "o", "--components", "8"], "expected 1 to 7"),
+        (["debias", "v.txt", "--out", "o", "--limit", "0"], "expected 1 or more, found 0"),
+        (["debias", "v.txt", "--out", "o", "--definitional", "bad.json"], "bad.json, line 1: invalid JSON"),
+        (["debias", "v.txt", "--out", "o", "--equalize", "none.json"], "none.json: no such file"),
+        (["debias", "v.txt", "--out", "o", "--specific", "bad.json"], "bad.json, line 1: invalid JSON"),
+        (["debias", "short.txt", "--out", "o"], "short.txt, line 2: expected a word and 2 numbers, found 1"),
+        (["audit", "v.txt", "--after", "other.txt"], "vectors before and after: expected the same words"),
+        (["audit", "v.txt", "--analogy", "a:b:c"], "--analogy: expected A:B::C, found 'a:b:c'"),
+        (["audit", "v.txt", "--most", "0"], "expected 1 or more, found 0"),
+        (["audit", "v.txt", "--permutations", "0"], "expected 1 to 10000000, found 0"),
+        (["train", "c.tsv", "--out", "o", "--size", "0"], "expected 1 to 100000, found 0"),
+        (["train", "none.tsv", "--out", "o"], "none.tsv: no such file"),
+    ],
+)
+def test_bad_input(folder: Path, evenrank: Command, arguments: list[str], message: str) -> None:
+    (folder / "bad.json").write_text("[,")
+    (folder / "short.txt").write_text("a 1 2\nb 1\n")
+    (folder / "other.txt").write_text("she 1 2 3 4 5 6 7 8\n")
+    before = sorted(os.listdir(folder))
+    ended = evenrank("embeddings", *arguments)
+    assert ended.status == 2
+    assert ended.err.startswith("evenrank: ")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("name", ["o.bin", "o.vec", "o"])
+def test_a_disk_without_room(name: str, folder: Path, evenrank: Command, no_room: tuple[Path, str]) -> None:
+    small, reason = no_room
+    digits = np.random.default_rng(0).integers(1, 9, (86, 300))
+    lines = (
+        f"{word} {' '.join(map(str, row))}\n" for word, row in zip(read_vectors("v.txt").words, digits, strict=True)
+    )
+    (folder / "w.txt").write_text("".join(lines))
+    ended = evenrank("embeddings", "debias", "w.txt", "--out", small / name)
+    assert ended.status == 2
+    assert ended.err.endswith(f"cannot be written: {reason}\n")
+    assert ended.err.count("\n") == 1
+    assert not list(small.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("sklearn.cluster", ["audit", "v.txt"]),
+        ("sklearn.svm", ["debias", "v.txt", "--out", "o", "--learn-specific"]),
+        ("gensim.models", ["train", "c.tsv", "--out", "o"]),
+        ("safetensors.numpy", ["debias", "v.txt", "--out", "o"]),
+    ],
+)
+def test_a_missing_extra_is_named(
+    module: str, arguments: list[str], folder: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    (folder / "c.tsv").write_text("1\ta text\n")
+    ended = evenrank("embeddings", *arguments)
+    assert ended.status == 2
+    assert ended.err.endswith(' needs the extra [embeddings]: pip install "evenrank[embeddings]"\n')
+    assert not (folder / "o").exists()

@@ -1,0 +1,258 @@
+"""Nothing is written over what is read, nor over another output; a signal leaves nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.groups import Scoring, load_lexicon, score_collection
+from evenrank.io import EvenrankError, InputError, check_outputs
+from evenrank.mitigation.negatives import write_negatives
+from evenrank.mitigation.rotation import rotate_collection
+
+Command = Callable[..., Any]
+
+PARAGRAPH = {
+    "doc_id": "d1",
+    "context": "She and her",
+    "qas": [{"id": "q1", "question": "who", "answers": [{"text": "She", "answer_start": 0}]}],
+}
+
+
+FILES = {
+    "r.run": "q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2 t\n",
+    "s.run": "q1 Q0 d3 1 3 t\n",
+    "qrels": "q1 0 d1 1\n",
+    "c.tsv": "d1\tShe and her\nd2\tHe said\nd3\tnothing\n",
+    "q.tsv": "q1\twho\n",
+    "lexicon": "she,f\nher,f\nhe,m\n",
+    "v.txt": "she 1 0\nhe 0 1\n",
+    "stop": "of\n",
+    "sets.json": '[["she", "he"]]',
+    "answers.json": json.dumps({"data": [{"title": "t", "paragraphs": [PARAGRAPH]}]}),
+    "o.tsv.manifest.json": "d1\tShe and her\n",
+    "n.jsonl.manifest.json": "q1\twho\n",
+    "o.tsv.answers.json": "d1\tShe and her\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "c.tsv").write_text(FILES["c.tsv"])
+    pytest.importorskip("safetensors")
+    from evenrank.embeddings import Vectors
+
+    Vectors(("she", "he"), np.eye(2, dtype=np.float32)).save(tmp_path / "v")
+    (tmp_path / "link").symlink_to("c.tsv")
+    os.link(tmp_path / "c.tsv", tmp_path / "hard")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+AUDIT = "audit A=r.run s.run --collection c.tsv --queries q.tsv --qrels qrels --lexicon lexicon --background s.run"
+
+
+DEBIAS = "embeddings debias v.txt --definitional sets.json --equalize sets.json --specific sets.json"
+
+
+RERANK = "rerank r.run --model v --collection c.tsv --queries q.tsv"
+
+
+CASES = [
+    ("score c.tsv --out c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("score c.tsv --out ./texts/../c.tsv", "./texts/../c.tsv: cannot be written: it is an input (c.tsv)"),
+    ("score c.tsv --out link", "link: cannot be written: it is an input (c.tsv)"),
+    ("score link --out c.tsv", "c.tsv: cannot be written: it is an input (link)"),
+    ("score c.tsv --out hard", "hard: cannot be written: it is an input (c.tsv)"),
+    ("score c.tsv --out file://{}/c.tsv", "file://{}/c.tsv: cannot be written: it is an input (c.tsv)"),
+    ("score texts --out texts/s.parquet", "texts/s.parquet: cannot be written: it lies in an input (texts)"),
+    ("score texts/*.tsv --out texts/c.tsv", "texts/c.tsv: cannot be written: it is an input (texts/*.tsv)"),
+    ("score texts --out texts --engine ray", "texts: cannot be written: it is an input"),
+    ("score c.tsv --out lexicon --lexicon lexicon", "lexicon: cannot be written: it is an input"),
+    (f"{AUDIT} --json r.run", "r.run: cannot be written: it is an input"),
+    (f"{AUDIT} --json s.run", "s.run: cannot be written: it is an input"),
+    (f"{AUDIT} --report qrels", "qrels: cannot be written: it is an input"),
+    (f"{AUDIT} --report q.tsv", "q.tsv: cannot be written: it is an input"),
+    (f"{AUDIT} --per-query c.tsv", "c.tsv: cannot be written: it is an input"),
+    (f"{AUDIT} --per-query lexicon", "lexicon: cannot be written: it is an input"),
+    ("score c.tsv --out nope/../c.tsv", "nope/../c.tsv: cannot be written: it is an input (c.tsv)"),
+    ("fuse r.run s.run --weight 0.5 --out nope/../r.run", "nope/../r.run: cannot be written: it is an input (r.run)"),
+    (f"{AUDIT} --json x --report ./x", "x: cannot be written: it is another output too (./x)"),
+    (f"{AUDIT} --report x --per-query x", "x: cannot be written: it is another output too"),
+    ("audit r.run --scores texts --json texts/j", "texts/j: cannot be written: it lies in an input (texts)"),
+    ("retrieve c.tsv q.tsv --out c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("retrieve c.tsv q.tsv --out q.tsv", "q.tsv: cannot be written: it is an input"),
+    (f"{RERANK} --out r.run", "r.run: cannot be written: it is an input"),
+    (f"{RERANK} --out c.tsv", "c.tsv: cannot be written: it is an input"),
+    (f"{RERANK} --out q.tsv", "q.tsv: cannot be written: it is an input"),
+    (f"{RERANK} --out v/run", "v/run: cannot be written: it lies in an input (v)"),
+    ("fuse r.run B=s.run --weight 0.5 --out r.run", "r.run: cannot be written: it is an input"),
+    ("fuse r.run B=s.run --weight 0.5 --out s.run", "s.run: cannot be written: it is an input"),
+    ("fuse r.run s.run --tune nDCG@10 --qrels qrels --out x --json qrels", "qrels: cannot be written: it is an input"),
+    ("fuse r.run s.run --tune nDCG@10 --qrels qrels --out x --json x", "x: cannot be written: it is another output"),
+    (
+        "negatives r.run --collection c.tsv --qrels qrels --queries n.jsonl.manifest.json --out n.jsonl",
+        "n.jsonl.manifest.json: cannot be written: it is an input",
+    ),
+    ("rotate c.tsv --out c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("rotate o.tsv.manifest.json --out o.tsv", "o.tsv.manifest.json: cannot be written: it is an input"),
+    ("rotate o.tsv.answers.json --answers answers.json --out o.tsv", "o.tsv.answers.json: cannot be written: it is"),
+    ("rotate c.tsv --answers answers.json --out x --answers-out c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("rotate c.tsv --answers answers.json --out x --answers-out x", "x: cannot be written: it is another output too"),
+    (
+        "rotate c.tsv --answers answers.json --out x --answers-out x.manifest.json",
+        "x.manifest.json: cannot be written: it is another output too",
+    ),
+    ("rotate c.tsv --answers answers.json --out answers.json", "answers.json: cannot be written: it is an input"),
+    ("rotate texts --out texts --engine ray", "texts: cannot be written: it is an input"),
+    ("expand q.tsv --vectors v.txt --out q.tsv", "q.tsv: cannot be written: it is an input"),
+    ("expand q.tsv --vectors v.txt --out v.txt", "v.txt: cannot be written: it is an input"),
+    ("expand q.tsv --vectors v.txt --stopwords stop --out stop", "stop: cannot be written: it is an input"),
+    ("expand q.tsv --vectors v --compare v.txt --out x --changes x", "x: cannot be written: it is another output too"),
+    ("expand q.tsv --vectors v --compare v.txt --out x --changes v.txt", "v.txt: cannot be written: it is an input"),
+    ("embeddings debias v --out v", "v/vectors.safetensors: cannot be written: it lies in an input (v)"),
+    ("embeddings debias v.txt --out v.txt", "v.txt: cannot be written: it is an input"),
+    ("embeddings debias v.txt --out w --json w/words.json", "w/words.json: cannot be written: it is another output"),
+    (f"{DEBIAS} --out x.txt --json sets.json", "sets.json: cannot be written: it is an input"),
+    (f"{DEBIAS} --out x.txt --specific-out x.txt", "x.txt: cannot be written: it is another output too"),
+    ("embeddings audit v.txt --after v --json v.txt", "v.txt: cannot be written: it is an input"),
+    ("embeddings audit v.txt --after v --report v/r", "v/r: cannot be written: it lies in an input (v)"),
+    ("embeddings train texts --out texts/v.bin", "texts/v.bin: cannot be written: it lies in an input (texts)"),
+    ("position answers answers.json --json answers.json", "answers.json: cannot be written: it is an input"),
+    ("position answers answers.json --collection c.tsv --report c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("position similarity v --collection c.tsv --json c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("position sensitivity --squad answers.json --json answers.json", "answers.json: cannot be written: it is an"),
+    (
+        "position sensitivity --collection c.tsv --queries q.tsv --qrels qrels --answers answers.json --run r.run"
+        " --report r.run",
+        "r.run: cannot be written: it is an input",
+    ),
+    ("data squad answers.json --to .", "./answers.json: cannot be written: it is an input (answers.json)"),
+    ("demo --model v --out v", "v/report.html: cannot be written: it lies in an input (v)"),
+]  # fmt: skip
+
+
+NEURAL = ("rerank", "position similarity", "demo")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("command", "message"), CASES, ids=[case[0] for case in CASES])
+def test_nothing_is_written_over_an_input_or_another_output(
+    folder: Path, evenrank: Command, command: str, message: str
+) -> None:
+    if command.startswith(NEURAL):
+        pytest.importorskip("torch", reason="needs the extra [neural]")
+    before = contents(folder)
+    ended = evenrank(*command.replace("{}", str(folder)).split())
+    assert (ended.status, ended.out) == (2, ""), ended.err
+    assert ended.err.startswith(f"evenrank: {message.replace('{}', str(folder))}")
+    assert ended.err.count("\n") == 1
+    assert contents(folder) == before
+
+
+def test_training_writes_over_no_input(folder: Path, evenrank: Command) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    (folder / "validation.run").write_text(FILES["r.run"])
+    data = 'queries = "q.tsv"\nqrels = "qrels"\nrun = "validation.run"\n'
+    recipe = f'name = "n"\nout = "."\n[ranker]\nkind = "knrm"\n[data]\ncollection = "c.tsv"\n{data}[validation]\n{data}'
+    (folder / "r.toml").write_text(recipe)
+    before = contents(folder)
+    ended = evenrank("train", "r.toml")
+    assert (ended.status, ended.err) == (2, "evenrank: validation.run: cannot be written: it is an input\n")
+    assert contents(folder) == before
+
+
+def test_python_users_are_told_too(folder: Path) -> None:
+    scoring, it = Scoring(load_lexicon("lexicon")), "cannot be written: it is an input"
+    with pytest.raises(InputError, match=it):
+        score_collection("c.tsv", "link", scoring)
+    with pytest.raises(InputError, match=it):
+        rotate_collection("c.tsv", Path("hard"))
+    (folder / "l.jsonl").write_text(FILES["lexicon"])
+    with pytest.raises(InputError, match=it):
+        write_negatives("r.run", "l.jsonl", collection="c.tsv", qrels="qrels", lexicon="l.jsonl")
+    assert (folder / "c.tsv").read_text() == FILES["c.tsv"]
+
+
+def test_re_ranking_in_python(folder: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    from evenrank.io import read_queries, read_run
+    from evenrank.rankers.rerank import rerank
+
+    with pytest.raises(InputError, match=r"c\.tsv: cannot be written: it is an input"):
+        rerank(read_run("r.run"), "v", "c.tsv", read_queries("q.tsv"), out="c.tsv")
+
+
+def test_what_is_no_file_is_no_clash(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    inputs = [None, "irds:x", "gender-en", pl.DataFrame(), "/dev/null", "pipe", "/dev/stdin"]
+    check_outputs(["/dev/null", "/dev/null", "pipe", "pipe", "/dev/stdout", "/dev/stdout", "gender-en", None], inputs)
+    # A folder beside, of a name that begins as the input's does.
+    (folder / "texts2").mkdir()
+    check_outputs(["texts2/out", "texts.out"], ["texts"])
+    with pytest.raises(EvenrankError, match="cannot be written: No such file or directory"):
+        check_outputs(["none/out"])
+
+
+def test_output_to_a_device_or_a_pipe(folder: Path, evenrank: Command) -> None:
+    ended = evenrank("score", "c.tsv", "--out", "/dev/null")
+    assert (ended.status, ended.err) == (0, "3 documents scored: /dev/null\n")
+    assert not Path("/dev/null").is_file()
+    read, write = os.pipe()
+    ended = evenrank("fuse", "r.run", "s.run", "--weight", "0.5", "--out", f"/dev/fd/{write}")
+    os.close(write)
+    with os.fdopen(read) as stream:
+        text = stream.read()
+    assert (ended.status, ended.err) == (0, "")
+    assert [line.split()[2] for line in text.splitlines()] == ["d1", "d3", "d2"]
+
+
+# --- Signals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "word"),
+    [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up"), (signal.SIGINT, 130, "interrupted")],
+)
+def test_a_signal_leaves_nothing_half_written(
+    folder: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch, number: int, status: int, word: str
+) -> None:
+    from evenrank.groups import score
+
+    given = score.score_texts
+    before = sorted(os.listdir(folder))
+
+    def stop(*arguments: Any) -> Any:
+        assert [name for name in os.listdir(folder) if name.endswith(".part")]
+        os.kill(os.getpid(), number)
+        return given(*arguments)
+
+    monkeypatch.setattr(score, "score_texts", stop)
+    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
+    ended = evenrank("score", "c.tsv", "--out", "s.parquet", "--quiet")
+    assert (ended.status, ended.out, ended.err) == (status, "", f"evenrank: {word}\n")
+    assert sorted(os.listdir(folder)) == before
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == handlers
+
+
+def test_a_signal_that_is_ignored_stays_ignored(folder: Path, evenrank: Command) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert evenrank("score", "c.tsv", "--out", "s.parquet", "--quiet").status == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,168 @@
+"""The numbers that settings may have: one table, and every option of every command refuses the others in one line."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pytest
+import typer
+
+from evenrank.cli import app, main
+from evenrank.io import EvenrankError
+from evenrank.io.ranges import LARGEST, RANGES, check_ranges
+from evenrank.measures import parse_measure
+
+HUGE = 10**40
+
+
+def commands(group: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for command in group.registered_commands:
+        assert command.callback is not None
+        yield (*path, command.name or command.callback.__name__), command.callback
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from commands(inner.typer_instance, (*path, str(inner.name)))
+
+
+def options(callback: Callable[..., Any]) -> Iterator[tuple[str, Any, frozenset[type], bool]]:
+    """Name, what typer is told of it, types and whether it must be given, of each parameter."""
+    hints = get_type_hints(callback, include_extras=True)
+    for name, parameter in inspect.signature(callback).parameters.items():
+        base, info = get_args(hints[name])[:2]
+        yield name, info, frozenset(get_args(base) or (base,)), parameter.default is inspect.Parameter.empty
+
+
+def numeric() -> Iterator[tuple[tuple[str, ...], list[str], str, bool]]:
+    for path, callback in commands():
+        found = list(options(callback))
+        # Files that are not there: nothing is read before the numbers are checked.
+        given = []
+        for name, info, _, needed in found:
+            if needed:
+                option = f"--{name.replace('_', '-')}"
+                given += ["absent"] if isinstance(info, typer.models.ArgumentInfo) else [option, "absent"]
+        for name, _, types, _ in found:
+            if types & {int, float}:
+                yield path, given, name, float in types
+
+
+NUMERIC = list(numeric())
+
+
+def refused(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a command ends with."""
+    monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    return shown.err
+
+
+def names(option: str, line: str) -> bool:
+    return re.search(rf"(--{option.replace('_', '-')}|`{option}`)['’: ]", line) is not None
+
+
+def test_the_walk_finds_the_options() -> None:
+    assert len(NUMERIC) > 50
+    assert {("retrieve",), ("embeddings", "audit"), ("position", "sensitivity"), ("data", "squad")} <= {
+        path for path, *_ in NUMERIC
+    }
+    assert {name for _, _, name, _ in NUMERIC} <= RANGES.keys()
+
+
+@pytest.mark.parametrize(("path", "given", "name", "real"), NUMERIC, ids=lambda value: str(value)[:30])
+def test_an_absurd_number_is_one_line(
+    path: tuple[str, ...],
+    given: list[str],
+    name: str,
+    real: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = ["100000000000000000000", str(HUGE), "-1", "nan", "inf", "-inf"]
+    values += [str(math.nextafter(RANGES[name].most, math.inf))] if real else [str(int(RANGES[name].most) + 1)]
+    for value in values:
+        option = f"--{name.replace('_', '-')}"
+        line = refused([*path, *given, f"{option}={value}"], monkeypatch, capsys)
+        assert names(name, line), line
+        # What is no number at all, typer says in a box of its own.
+        if real or value not in ("nan", "inf", "-inf"):
+            assert re.fullmatch(r"evenrank: .*: expected .*, found .*\n", line), line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["fuse", "a", "b", "--out", "o", "--weight", "nan"], "weight"),
+        (["fuse", "a", "b", "--out", "o", "--weight=-1"], "weight"),
+        (["fuse", "a", "b", "--out", "o", "--weight", "1e400,1"], "weight"),
+        (["fuse", "a", "b", "--out", "o", "--qrels", "q", "--tune", f"nDCG@{HUGE}"], "nDCG"),
+        (["data", "squad", "a", "--to", "o", "--shares", "nan 1 1"], "shares"),
+        (["score", "c", "--out", "o", "--engine", "ray", "--workers", str(HUGE)], "workers"),
+        (["rerank", "r", "--model", "m", "--collection", "c", "--queries", "q", "--out", "o", "--engine", "ray",
+          "--workers", "1:10000000000000000000"], "workers"),
+        (["rotate", "c", "--out", "o.tsv", "--workers=-1"], "workers"),
+    ],
+)  # fmt: skip
+def test_numbers_within_a_text_too(
+    arguments: list[str],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = refused(arguments, monkeypatch, capsys)
+    assert name in line
+    assert line.startswith("evenrank: ")
+    assert line.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", [f"nDCG@{HUGE}", "R@2147483648", f"NFaiRR@{10**19}", f"AP(rel={HUGE})", "nDCG@0"])
+def test_a_measure_of_an_absurd_depth(text: str) -> None:
+    with pytest.raises(EvenrankError, match=r"`measures`: .*(2147483647 at most|is not a measure)"):
+        parse_measure(text)
+
+
+def test_the_deepest_measure() -> None:
+    assert str(parse_measure(f"nDCG@{LARGEST}")) == f"nDCG@{LARGEST}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"k": 0}, "`k`: expected 1 or more, found 0"),
+        ({"k": 10**19}, "`k`: expected 1 to 2147483647, found 10000000000000000000"),
+        ({"k": 10**6000}, "`k`: expected 1 to 2147483647, found a number of 6001 digits"),
+        ({"k": 10.0}, "`k`: expected a whole number from 1, found 10.0"),
+        ({"k": True}, "`k`: expected a whole number from 1, found True"),
+        ({"k": "ten"}, "`k`: expected a whole number from 1, found 'ten'"),
+        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
+        ({"b": math.nan}, "`b`: expected a number from 0 to 1, found nan"),
+        ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
+        ({"threshold": math.inf}, "`threshold`: expected a number from 0 to 2147483647, found inf"),
+        ({"k1": np.float64(-1)}, "`k1`: expected a number from 0 to 1000000, found -1.0"),
+    ],
+)
+def test_what_a_setting_may_be(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        check_ranges(**setting)
+    assert str(error.value) == message
+
+
+def test_what_passes() -> None:
+    check_ranges(k=np.int64(LARGEST), seed=0, b=1, k1=np.float32(1.5), limit=None, share=0.0)

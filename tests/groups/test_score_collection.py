@@ -1,0 +1,298 @@
+"""A whole collection scored into a file, and the score file read again."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evenrank.groups import (
+    MAGNITUDES,
+    GroupTable,
+    Lexicon,
+    Scoring,
+    load_lexicon,
+    read_group_table,
+    score_batches,
+    score_collection,
+    score_texts,
+)
+from evenrank.io import EvenrankError, InputError, scan_collection
+
+LINES = "9\tShe and he.\n10\tThe woman's her own, she said; she!\na\tnothing\nb\t\n0\tHe, his\n"
+
+
+def written(tmp_path: Path, content: str | bytes, name: str = "c.tsv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_columns_and_figures(tmp_path: Path) -> None:
+    out = tmp_path / "scores.parquet"
+    assert score_collection(written(tmp_path, LINES), out, Scoring(load_lexicon(), magnitudes=MAGNITUDES)) == 5
+    table = pl.read_parquet(out)
+    kinds = ["count", "bool", "tf", "tf_words", "tf_literal"]
+    expected = {"doc_id": pl.String, "tokens": pl.Int32, "count_f": pl.Int32, "count_m": pl.Int32}
+    expected |= {f"magnitude_{kind}_{group}": pl.Float64 for kind in kinds for group in "fm"}
+    assert table.schema == expected | {"neutrality": pl.Float64}
+    assert table["doc_id"].to_list() == ["9", "10", "a", "b", "0"]
+    assert table["tokens"].to_list() == [3, 7, 1, 0, 2]
+    assert table["count_f"].to_list() == [1, 4, 0, 0, 0]
+    assert table["count_m"].to_list() == [1, 0, 0, 0, 2]
+    assert table["magnitude_tf_words_f"].to_list() == pytest.approx(
+        [math.log(2), 2 * math.log(2) + math.log(3), 0, 0, 0], abs=1e-15
+    )
+    assert table["magnitude_tf_m"].to_list() == pytest.approx([math.log(2), 0, 0, 0, math.log(3)], abs=1e-15)
+    assert table["neutrality"].to_list() == [1, 0, 1, 1, 0]
+    assert sorted(os.listdir(tmp_path)) == ["c.tsv", "scores.parquet"]
+
+
+def test_settings_come_back(tmp_path: Path) -> None:
+    lexicon = Lexicon("mine", ("b", "a", "c"), (("x", "a"), ("y", "b"), ("z", "c")), (0.25, 0.5, 0.25), ("c", "rest"))
+    out = tmp_path / "scores.parquet"
+    score_collection(written(tmp_path, "1\tx y y\n"), out, Scoring(lexicon, "whitespace", ("bool",), 2.5))
+    scores = read_group_table(out)
+    assert scores.groups == ("b", "a", "c")
+    assert scores.shares == (0.25, 0.5, 0.25)
+    assert scores.poles == ("c", "rest")
+    assert scores.settings == {
+        "lexicon": "mine",
+        "groups": ["b", "a", "c"],
+        "shares": [0.25, 0.5, 0.25],
+        "poles": ["c", "rest"],
+        "tokens": "whitespace",
+        "threshold": 2.5,
+    }
+    assert [column for column in scores.table.columns if column.startswith("magnitude")] == [
+        "magnitude_bool_b",
+        "magnitude_bool_a",
+        "magnitude_bool_c",
+    ]
+    assert scores.table.equals(pl.read_parquet(out))
+
+
+def test_every_way_gives_the_same_table(tmp_path: Path, block_bytes: Callable[[int], None]) -> None:
+    lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(300))
+    path = written(tmp_path, lines)
+    scoring = Scoring(load_lexicon())
+    expected = score_texts(pl.concat(list(scan_collection(path))), scoring)
+    assert expected["count_f"].to_list() == [i % 4 for i in range(300)]
+    for size in (1 << 24, 1000, 50):
+        block_bytes(size)
+        for workers in (1, 2, 7, None):
+            assert pl.concat(list(score_batches(scan_collection(path), scoring, workers=workers))).equals(expected)
+        score_collection(path, tmp_path / "scores.parquet", scoring)
+        assert read_group_table(tmp_path / "scores.parquet").table.equals(expected)
+
+
+def test_the_reader_does_not_run_ahead() -> None:
+    read = 0
+
+    def batches() -> Iterator[pl.DataFrame]:
+        nonlocal read
+        for read in range(1, 21):
+            yield pl.DataFrame({"doc_id": [str(read)], "text": ["she"]})
+
+    scored = score_batches(batches(), Scoring(load_lexicon()), workers=2)
+    for count, table in enumerate(scored, start=1):
+        assert table["doc_id"].to_list() == [str(count)]
+        assert read <= count + 2
+    assert read == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1\tshe\n2\the\n1\tagain\n", r"line 3: the id '1' appears twice \(first in line 1\)"),
+        ("1\tshe\n2 he\n", "expected an id, a tab and a text"),
+        ("", "the file is empty"),
+    ],
+)
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_mistake_leaves_nothing(
+    tmp_path: Path, block_bytes: Callable[[int], None], content: str, message: str, old: str | None
+) -> None:
+    block_bytes(4)
+    path, out = written(tmp_path, content), tmp_path / "out" / "scores.parquet"
+    out.parent.mkdir()
+    if old:
+        out.write_text(old)
+    with pytest.raises(InputError, match=message) as caught:
+        score_collection(path, out, Scoring(load_lexicon()))
+    assert caught.value.path == str(path)
+    assert os.listdir(out.parent) == ["scores.parquet"] * bool(old)
+    assert old is None or out.read_text() == old
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evenrank.groups.score.score_texts", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", Scoring(load_lexicon()))
+    assert os.listdir(tmp_path) == ["c.tsv"]
+
+
+# --- reading a score file --------------------------------------------------------------------------------------------
+
+
+def test_only_the_documents_that_are_wanted(tmp_path: Path) -> None:
+    out = tmp_path / "scores.parquet"
+    score_collection(written(tmp_path, LINES), out, Scoring(load_lexicon()))
+    scores = read_group_table(out, [pl.Series(["0", "none"]), pl.Series(["10"])])
+    assert scores.table.select("doc_id", "count_f").rows() == [("10", 4), ("0", 0)]
+    assert scores.poles == ("m", "f")
+    assert read_group_table(out, [pl.Series(["0"] * 9)]).table.filter(pl.col("doc_id") == "0").height == 1
+    assert read_group_table(out, [pl.Series(["none"])]).table.height == 0
+
+
+def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "scores.parquet"
+    table = pl.DataFrame({"doc_id": [1, 2], "count_m": [3, 0], "count_f": [1, 0], "neutrality": [0.5, 1.0]})
+    table.write_parquet(path)
+    scores = read_group_table(path)
+    assert (scores.groups, scores.shares, scores.poles) == (("m", "f"), (0.5, 0.5), ("m", "f"))
+    assert scores.table["doc_id"].to_list() == ["1", "2"]
+    assert scores.signed_magnitude("count").tolist() == [2, 0]
+    assert scores.signed_magnitude("tf").tolist() == pytest.approx([math.log(4) - math.log(2), 0])
+    with pytest.raises(
+        EvenrankError, match="no column magnitude_tf_words_f: score the collection with the magnitude tf_words"
+    ):
+        scores.signed_magnitude("tf_words")
+    other = GroupTable.of(table.rename({"count_m": "count_a"}))
+    # Two groups whose poles nobody named: their order decides, and the settings say so.
+    assert (other.groups, other.poles, other.settings["poles_assumed"]) == (("a", "f"), ("a", "f"), True)
+    assert other.signed_magnitude("count").tolist() == [2, 0]
+    three = GroupTable.of(table.rename({"count_m": "count_a"}).with_columns(count_x=0))
+    with pytest.raises(EvenrankError, match=r"which groups to compare\? the groups are a, f, x; "):
+        three.signed_magnitude("count")
+    with pytest.raises(EvenrankError, match="no group 'm' in the group table, which has a, f"):
+        other.signed_magnitude("count", ("m", "f"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"doc_id": ["1"], "neutrality": [1.0]}, "no group table: it has no column count_<group>"),
+        ({"doc_id": ["1"], "count_f": [1]}, "no group table: it has no column neutrality"),
+        ({"id": ["1"], "count_f": [1], "neutrality": [1.0]}, "no group table: it has no column doc_id"),
+        (
+            {"doc_id": ["1", "2", "1"], "count_f": [1, 1, 1], "neutrality": [1.0] * 3},
+            "the document '1' is repeated",
+        ),
+        ({"doc_id": [], "count_f": [], "neutrality": []}, "no group table: it has no rows"),
+    ],
+)
+def test_tables_that_are_no_scores(tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
+    path = tmp_path / "scores.parquet"
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InputError) as caught:
+        read_group_table(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_files_that_are_no_parquet(tmp_path: Path) -> None:
+    for content in (b"", b"doc_id\tscore\n", b"PAR1"):
+        path = written(tmp_path, content, "scores.parquet")
+        with pytest.raises(InputError) as caught:
+            read_group_table(path)
+        assert str(caught.value).startswith(f"{path}: no Parquet file that can be read (")
+    with pytest.raises(InputError, match=r"none\.parquet: no such file"):
+        read_group_table(tmp_path / "none.parquet")
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
+    path, out = written(tmp_path, LINES), tmp_path / "scores.parquet"
+    ended = evenrank("score", path, "--out", out, "--magnitudes", " ".join(MAGNITUDES), "--threshold", "2")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err == f"5 documents scored: {out}\n"
+    scores = read_group_table(out)
+    assert scores.table["neutrality"].to_list() == [1, 0, 1, 1, 1]
+    assert scores.settings["lexicon"] == "gender-en"
+    for kind in MAGNITUDES:
+        assert scores.magnitude(kind, "f").tolist() == scores.table[f"magnitude_{kind}_f"].to_list()
+    assert scores.signed_magnitude("count").tolist() == [0, -4, 0, 0, 2]
+
+
+def test_the_command_with_a_lexicon_of_ones_own(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
+    lexicon = written(tmp_path, "Nothing,none\nhe,m\nwoman's,f\n", "words.csv")
+    path, out = written(tmp_path, LINES), tmp_path / "scores.parquet"
+    ended = evenrank(
+        "score", path, "--out", out, "--lexicon", lexicon, "--tokens", "whitespace", "--poles", "none,rest"
+    )
+    assert ended.status == 0
+    scores = read_group_table(out)
+    assert scores.groups == ("f", "m", "none")
+    assert scores.poles == ("none", "rest")
+    assert scores.table.select("tokens", "count_f", "count_m", "count_none").rows() == [
+        (3, 0, 0, 0),
+        (7, 1, 0, 0),
+        (1, 0, 0, 1),
+        (0, 0, 0, 0),
+        (2, 0, 0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--magnitudes", "tf log"],
+            "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found 'log'",
+        ),
+        (["--threshold", "-1"], "--threshold: expected a number from 0, found -1.0"),
+        (["--threshold", "nan"], "--threshold: expected a number from 0, found nan"),
+        (["--tokens", "letters"], "--tokens: expected word or whitespace, found 'letters'"),
+        (["--poles", "m,x"], "--poles: expected two of f, m, rest (rest second), found 'm,x'"),
+        (["--lexicon", "gender-xx"], "--lexicon: no file and no built-in lexicon 'gender-xx' (built in: gender-en)"),
+    ],
+)
+def test_options_that_do_not_exist(
+    tmp_path: Path, evenrank: Callable[..., Any], options: list[str], message: str
+) -> None:
+    path = written(tmp_path, LINES)
+    ended = evenrank("score", path, "--out", tmp_path / "scores.parquet", *options)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == f"evenrank: {message}\n"
+    assert os.listdir(tmp_path) == ["c.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("neutrality", [1.0, None], "the document 'b' has no finite number in neutrality"),
+        ("neutrality", [float("nan"), 1.0], "the document 'a' has no finite number in neutrality"),
+        ("count_f", [1, None], "the document 'b' has no finite number in count_f"),
+        ("count_m", ["one", "two"], "expected numbers in count_m, found String"),
+        ("doc_id", [None, "b"], "row 1: the doc_id is missing"),
+    ],
+)
+def test_a_score_table_with_holes_is_refused(tmp_path: Path, column: str, values: list, message: str) -> None:
+    table = {"doc_id": ["a", "b"], "count_f": [1, 0], "count_m": [0, 1], "neutrality": [1.0, 1.0]}
+    pl.DataFrame(table | {column: values}).write_parquet(tmp_path / "s.parquet")
+    with pytest.raises(InputError) as error:
+        read_group_table(tmp_path / "s.parquet")
+    assert str(error.value) == f"{tmp_path / 's.parquet'}: {message}"
+
+
+@pytest.mark.parametrize("stored", [b"{", b"[1]"])
+def test_damaged_settings_are_refused(tmp_path: Path, stored: bytes) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"doc_id": ["a"], "count_f": [1], "count_m": [0], "neutrality": [1.0]})
+    pq.write_table(table.replace_schema_metadata({b"evenrank": stored}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match="damaged: its settings are no JSON object"):
+        read_group_table(tmp_path / "s.parquet")

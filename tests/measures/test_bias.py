@@ -1,0 +1,312 @@
+"""RaB, ARaB, FaiRR, NFaiRR, PRF: hand-worked, against slow versions, and the public programs' figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slow
+from evenrank.groups import GroupTable, Scoring, load_lexicon, score_in_memory
+from evenrank.io import EvenrankError, Run, read_qrels, read_run, scan_collection
+from evenrank.measures import DeltaAPRF, Evaluation, parse_measure
+from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr, ranker_agnostic_fairr, ranker_agnostic_nfairr
+from evenrank.measures.pairwise import delta_aprf, nprf, prf
+from evenrank.measures.rank_bias import arab, arab_weights, rab
+from evenrank.measures.ranked_lists import RankedLists
+from evenrank.measures.wins import pairwise_wins, tied_pair_share
+
+seeds = st.integers(0, 10_000)
+
+
+def close(a, b) -> None:
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-9, equal_nan=True)
+
+
+def evaluation(seed: int, **kwargs) -> tuple[Evaluation, dict, dict]:
+    table, scores, qrels = slow.random_case(seed, **kwargs)
+    run = Run.from_table(table)
+    found = Evaluation(run, scores, qrels)
+    found.background = found.as_background("run", 200)
+    columns = {row["doc_id"]: row for row in scores.table.iter_rows(named=True)}
+    grades: dict[str, dict[str, int]] = {}
+    for query, doc, grade in qrels.iter_rows():
+        grades.setdefault(query, {})[doc] = grade
+    return found, columns, grades
+
+
+def counted(counts: dict[str, tuple[int, int]]) -> GroupTable:
+    """Scores of documents with so many female and male words."""
+    rows = [(doc, f, m, slow.neutrality([f, m], [0.5, 0.5], 1)) for doc, (f, m) in counts.items()]
+    return GroupTable.of(pl.DataFrame(rows, ["doc_id", "count_f", "count_m", "neutrality"], orient="row"))
+
+
+def tf(row: dict) -> float:
+    return math.log1p(row["count_m"]) - math.log1p(row["count_f"])
+
+
+def words(row: dict) -> float:
+    return row["magnitude_tf_words_m"] - row["magnitude_tf_words_f"]
+
+
+def test_hand_worked():
+    # Magnitudes +1, 0, −1: RaB@1 = 1, RaB@2 = 1/2, RaB@3 = 0; ARaB@3 = 1/2. A list of two: cut at its length.
+    magnitudes, lengths = np.array([[1.0, 0, -1], [0, 1, 0]]), np.array([3, 2])
+    close(rab(magnitudes, lengths, 3), [0, 0.5])
+    close(arab(magnitudes, lengths, 3), [0.5, 0.25])
+    # Neutralities 1, 0, ½ at discounts 1, 1/log2 3, ½.
+    close(fairr(np.array([[1.0, 0, 0.5]]), np.array([3]), 3), [1.25])
+    ideal = ideal_fairr(np.array([[1.0, 0, 0.5]]), np.array([3]), 3)
+    close(ideal, [1 + 0.5 / math.log2(3)])
+    close(nfairr(np.array([1.25]), ideal), [1.25 / (1 + 0.5 / math.log2(3))])
+    close(ranker_agnostic_fairr(np.array([1.0, 0.0]), 3), 0.5 * (1 + 1 / math.log2(3) + 0.5))
+    # Four documents, half of them neutral, at depth 2: (1 + 1/log2 3)/2 of (1 + 1/log2 3).
+    close(ranker_agnostic_nfairr(np.array([1.0, 0.0, 0.0, 1.0]), 2), 0.5)
+
+
+def test_empty_list_and_no_neutral_background_are_undefined_not_zero():
+    empty = np.array([0])
+    close(rab(np.zeros((1, 3)), empty, 3), [np.nan])
+    close(arab(np.zeros((1, 3)), empty, 3), [np.nan])
+    close(fairr(np.zeros((1, 3)), empty, 3), [np.nan])
+    close(nfairr(np.array([0.0]), np.array([0.0])), [np.nan])
+
+
+@pytest.mark.parametrize("lengths", [[5], [2], [7]])
+def test_arab_weights_never_grow_and_sum_to_one(lengths):
+    weights = arab_weights(np.array(lengths), 5)
+    assert (np.diff(weights) <= 1e-12).all()
+    close(weights.sum(), 1.0)
+
+
+@given(seeds, st.sampled_from([1, 2, 3, 5, 10]))
+@settings(max_examples=40, deadline=None)
+def test_values_equal_the_slow_versions(seed, k):
+    found, row, _ = evaluation(seed)
+    for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
+        docs = [doc for doc, _ in ranking]
+        for kind, of in {
+            "tf": tf,
+            "count": lambda r: r["count_m"] - r["count_f"],
+            "bool": lambda r: float(r["count_m"] > 0) - float(r["count_f"] > 0),
+            "tf_words": words,
+        }.items():
+            signed = [of(row[doc]) for doc in docs]
+            close(found.values(parse_measure(f"RaB(magnitude='{kind}')@{k}"))[i], slow.rab(signed, k))
+            close(found.values(parse_measure(f"ARaB(magnitude='{kind}')@{k}"))[i], slow.arab(signed, k))
+            close(found.values(parse_measure(f"AbsARaB(magnitude='{kind}')@{k}"))[i], abs(slow.arab(signed, k)))
+        neutral = [row[doc]["neutrality"] for doc in docs]
+        ideal = slow.fairr(sorted(neutral, reverse=True), k)
+        close(found.values(parse_measure(f"FaiRR@{k}"))[i], slow.fairr(neutral, k))
+        expected = slow.fairr(neutral, k) / ideal if ideal else np.nan
+        close(found.values(parse_measure(f"NFaiRR@{k}"))[i], expected)
+
+
+@given(seeds, st.sampled_from([1, 2, 4, 10]))
+@settings(max_examples=25, deadline=None)
+def test_ties_and_random_orders_equal_the_mean_over_all_orders(seed, k):
+    found, row, _ = evaluation(seed, queries=2, longest=5, levels=2)
+    forms = {
+        f"ARaB@{k}": lambda docs: slow.arab([tf(row[doc]) for doc in docs], k),
+        f"RaB@{k}": lambda docs: slow.rab([tf(row[doc]) for doc in docs], k),
+        f"FaiRR@{k}": lambda docs: slow.fairr([row[doc]["neutrality"] for doc in docs], k),
+    }
+    for text, value in forms.items():
+        measure = parse_measure(text)
+        means, (low, high) = found.tie_values(measure), found.tie_bounds(measure)
+        random = found.random_values(measure)
+        for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
+            mean, smallest, largest = slow.over_orders(ranking, value)
+            close([means[i], low[i], high[i]], [mean, smallest, largest])
+            close(random[i], slow.over_orders([(doc, 0.0) for doc, _ in ranking], value)[0])
+    absolute = parse_measure(f"AbsARaB@{k}")
+    low, high = found.tie_bounds(absolute)
+    for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
+        values = [slow.arab([tf(row[doc]) for doc in docs], k) for docs in slow.orders(ranking)]
+        assert low[i] <= min(map(abs, values)) + 1e-9
+        close(high[i], max(map(abs, values)))
+
+
+def test_drawn_tie_mean_of_an_absolute_value_comes_near_the_exact_one():
+    # Two tied documents of magnitude ±ln 2: ARaB@1 is ±ln 2, its absolute value ln 2 in either order.
+    table = pl.DataFrame({"query_id": ["0", "0"], "doc_id": ["a", "b"], "score": [1.0, 1.0]})
+    scores = GroupTable.of(
+        pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 1], "count_m": [1, 0], "neutrality": [1.0, 1.0]})
+    )
+    found = Evaluation(Run.from_table(table), scores)
+    close(found.tie_values(parse_measure("AbsARaB@1")), [math.log(2)])
+    close(found.tie_values(parse_measure("ARaB@1")), [0.0])
+    draws = parse_measure("|ARaB|@1").figure_draws(found)
+    assert len(draws) == 200
+    close(np.abs(draws), np.full(200, math.log(2)))
+    assert 0.3 < (draws > 0).mean() < 0.7
+
+
+def test_draws_take_each_document_of_a_tie_equally_often():
+    lists = RankedLists(np.array([0, 6]), np.array([3.0, 2, 2, 2, 2, 1]))
+    rng = np.random.default_rng(0)
+    draws = np.array([lists.tie_draw(np.arange(6.0), 3, rng)[0] for _ in range(4000)])
+    assert (draws[:, 0] == 0).all()
+    assert (draws[:, 1] != draws[:, 2]).all()
+    share = np.bincount(draws[:, 1:].astype(int).ravel(), minlength=6) / 8000
+    np.testing.assert_allclose(share[1:5], 0.25, atol=0.03)
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_pairwise_equals_the_slow_version(seed):
+    found, row, grades = evaluation(seed, longest=8)
+    male, female = DeltaAPRF.parts(found)
+    expected: dict[int, list] = {1: [], -1: []}
+    for query, ranking in slow.rankings(found.run).items():
+        values = [score for _, score in ranking]
+        clicked = [grades.get(query, {}).get(doc, 0) >= 1 for doc, _ in ranking]
+        for sign in (1, -1):
+            group = [np.sign(words(row[doc])) == sign for doc, _ in ranking]
+            value = slow.prf(values, clicked, group)
+            expected[sign].append(np.nan if value is None else value)
+    close(male, expected[1])
+    close(female, expected[-1])
+    close(found.values(parse_measure("APRF(group='m')")), male)
+    close(found.values(parse_measure("APRF(group='f')")), female)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.data())
+@settings(max_examples=60, deadline=None)
+def test_nprf_equals_the_slow_version(levels, data):
+    scores = np.sort(np.array(levels, dtype=float))[::-1].copy()
+    n = len(scores)
+    clicked = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    group = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    rows = np.flatnonzero(clicked)
+    wins = pairwise_wins(RankedLists(np.array([0, n]), scores), rows)
+    expected = slow.nprf(list(scores), list(clicked), list(group))
+    close(nprf(wins, group[rows], 1), [np.nan if expected is None else expected])
+    expected = slow.prf(list(scores), list(clicked), list(group))
+    close(prf(wins, group[rows], 1), [np.nan if expected is None else expected])
+
+
+def test_pairwise_hand_worked_and_ties():
+    # Scores 3, 2, 2, 1; the documents with score 2 (first) and 1 are clicked: wins 1 + tie 1 of 2, and 0 of 2.
+    lists = RankedLists(np.array([0, 4]), np.array([3.0, 2, 2, 1]))
+    wins = pairwise_wins(lists, np.array([1, 3]))
+    both = np.array([True, True])
+    close(prf(wins, both, 1), [(1 + 0) / 4])
+    close(prf(wins, both, 1, tie_weight=0.5), [0.5 / 4])
+    close(nprf(wins, both, 1), [math.sqrt(4 * 1 / 4)])
+    close(tied_pair_share(wins), 1 / 4)
+    close(delta_aprf(np.array([0.5, np.nan]), np.array([0.25, 0.75])), 0.0)
+    assert math.isnan(delta_aprf(np.array([np.nan]), np.array([1.0])))
+
+
+def test_constant_scorer_gets_one_and_its_tie_mean_a_half():
+    table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "score": [0.0] * 4})
+    counts = {"doc_id": list("abcd"), "count_f": [0, 2, 0, 0], "count_m": [2, 0, 0, 0], "neutrality": [0.0, 0, 1, 1]}
+    words_of = {"magnitude_tf_words_f": [0.0, 1, 0, 0], "magnitude_tf_words_m": [1.0, 0, 0, 0]}
+    qrels = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]})
+    found = Evaluation(Run.from_table(table), GroupTable.of(pl.DataFrame(counts | words_of)), qrels)
+    measure = parse_measure("APRF(group='m')")
+    close(found.values(measure), [1.0])
+    close(found.tie_values(measure), [0.5])
+    close(found.tie_bounds(measure), [[0.0], [1.0]])
+    draws = np.array([pair[0][0] for pair in DeltaAPRF.drawn_parts(found)])
+    assert set(np.round(draws, 9)) == {0.0, 0.5, 1.0}
+    assert abs(draws.mean() - 0.5) < 0.1
+
+
+def test_neutral_first_is_by_falling_neutrality_then_the_runs_order():
+    found, row, _ = evaluation(3, queries=3, longest=8)
+    ideal = found.neutral_first()
+    for query, ranking in slow.rankings(found.run).items():
+        docs = [doc for doc, _ in ranking]
+        expected = sorted(docs, key=lambda doc: -row[doc]["neutrality"])
+        first = ideal.first(100).filter(pl.col("query_id") == query)
+        assert first["doc_id"].to_list() == expected
+        assert first["rank"].to_list() == list(range(1, len(docs) + 1))
+    ideal.background = found.background
+    values = ideal.values(parse_measure("NFaiRR@10"))
+    close(values[~np.isnan(values)], 1.0)
+
+
+def test_documents_without_scores():
+    table = pl.DataFrame({"query_id": ["0"] * 3, "doc_id": ["x", "a", "b"], "score": [3.0, 2.0, 1.0]})
+    scores = GroupTable.of(
+        pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 3], "count_m": [3, 0], "neutrality": [0.0, 0.0]})
+    )
+    run = Run.from_table(table, "bm25")
+    with pytest.raises(EvenrankError, match="run bm25: 1 of its 3 documents are not in the collection: 'x'"):
+        Evaluation(run, scores).values(parse_measure("RaB(magnitude='count')@2"))
+    skipped = Evaluation(run, scores, missing="skip")
+    close(skipped.values(parse_measure("RaB(magnitude='count')@1")), [3.0])
+    neutral = Evaluation(run, scores, missing="neutral")
+    close(neutral.values(parse_measure("RaB(magnitude='count')@2")), [1.5])
+    close(neutral.values(parse_measure("FaiRR@1")), [1.0])
+    for found in (neutral, skipped):
+        lacking = found.lacking()
+        assert lacking is not None
+        assert (lacking.documents, lacking.total, lacking.queries, lacking.first) == (1, 3, 0, ("x",))
+
+
+def test_background_lacking_a_query_names_it():
+    found, _, _ = evaluation(0)
+    part = Run.from_table(found.run.table.filter(pl.col("query_id") != "2"), "other")
+    found.background = Evaluation(part, found.group_table).as_background("other")
+    with pytest.raises(EvenrankError, match="run other, the background, has no documents for the query '2'"):
+        found.values(parse_measure("NFaiRR@10"))
+
+
+def test_more_than_two_groups_pairwise_and_against_the_rest():
+    counts = {"count_a": [2, 0, 1], "count_b": [0, 1, 1], "count_c": [0, 3, 1]}
+    scores = GroupTable.of(pl.DataFrame({"doc_id": list("xyz"), "neutrality": [0.0, 0.0, 1.0]} | counts))
+    run = Run.from_table(pl.DataFrame({"query_id": ["q"] * 3, "doc_id": list("xyz"), "score": [3.0, 2.0, 1.0]}))
+    found = Evaluation(run, scores)
+    with pytest.raises(EvenrankError, match="which groups to compare"):
+        found.values(parse_measure("RaB@3"))
+    close(found.values(parse_measure("RaB(magnitude='count',poles='a,b')@3")), [(2 - 1 + 0) / 3])
+    close(found.values(parse_measure("RaB(magnitude='count',poles='a,rest')@3")), [(2 - 2 + 0) / 3])
+    with pytest.raises(EvenrankError, match="no group 'd'"):
+        found.values(parse_measure("RaB(poles='a,d')@3"))
+
+
+def test_public_programs_figures(shared_data: Path):
+    folder = shared_data / "grepbiasir"
+    lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")
+    texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
+    scores = score_in_memory(texts, Scoring(lexicon, "whitespace"))
+    found = Evaluation(read_run(folder / "bm25.run", order="file"), scores, read_qrels(folder / "qrels.txt"))
+    found.background = found.as_background("bm25")
+    expected = json.loads((folder / "expected.json").read_text())["measures"]
+    assert len(expected) == 38, len(expected)
+    for text, value in expected.items():
+        assert abs(np.nanmean(found.values(parse_measure(text))) - value) < 1e-6, text
+
+
+def test_ties_of_the_public_run(shared_data: Path):
+    # ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71% of rows are tied.
+    folder = shared_data / "grepbiasir"
+    texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
+    lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")
+    found = Evaluation(read_run(folder / "bm25.run"), score_in_memory(texts, Scoring(lexicon, "whitespace")))
+    measure = parse_measure("ARaB@10")
+    assert round(float(found.values(measure).mean()), 3) == -0.069
+    assert round(float(found.tie_values(measure).mean()), 3) == -0.039
+    assert round(found.lists.tie_share(10), 2) == 0.71
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5))
+def test_falling_order_equals_sorting_each_list(codes):
+    offsets = np.cumsum([0, *map(len, codes)])
+    flat = np.array([code for row in codes for code in row], dtype=np.int64)
+    found = RankedLists(offsets, np.zeros(len(flat))).falling(flat)
+    expected = [
+        start + i
+        for start, row in zip(offsets, codes, strict=False)
+        for i in sorted(range(len(row)), key=lambda i, row=row: -row[i])
+    ]
+    assert found.tolist() == expected

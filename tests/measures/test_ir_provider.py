@@ -1,0 +1,109 @@
+"""Our measures inside ir_measures: a provider bound to a group table."""
+
+from __future__ import annotations
+
+import ir_measures
+import numpy as np
+import polars as pl
+import pytest
+from ir_measures import nDCG
+
+import slow
+from evenrank.io import EvenrankError, Run
+from evenrank.measures import (
+    AbsARaB,
+    AbsoluteDeltaAPRF,
+    AbsoluteMeanARaB,
+    ARaB,
+    DeltaAPRF,
+    Evaluation,
+    NFaiRR,
+    provider,
+)
+
+TABLE = pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 2], "count_m": [0, 0], "neutrality": [1.0, 0.0]})
+RUN = [ir_measures.ScoredDoc("0", "a", 1.0), ir_measures.ScoredDoc("1", "b", 1.0)]
+QRELS = [ir_measures.Qrel("0", "a", 1)]
+
+
+def test_ours_in_calc_aggregate_beside_theirs():
+    table, scores, qrels = slow.random_case(11, queries=6, longest=8)
+    run = Run.from_table(table)
+    found = Evaluation(run, scores, qrels)
+    found.background = found.as_background("run")
+    theirs_run = [ir_measures.ScoredDoc(*row) for row in table.iter_rows()]
+    theirs_qrels = [ir_measures.Qrel(*row) for row in qrels.iter_rows()]
+    measures = [NFaiRR @ 10, ARaB(magnitude="bool") @ 3, AbsARaB @ 3, AbsoluteMeanARaB @ 3, DeltaAPRF, nDCG @ 10]
+    bound = provider(scores)
+    result = bound.calc_aggregate([*measures, AbsoluteDeltaAPRF], theirs_qrels, theirs_run)
+    assert set(result) == {*measures, AbsoluteDeltaAPRF}
+    assert ir_measures.parse_measure("ARaB(magnitude='bool')@3") in result
+    per_query = list(bound.iter_calc([NFaiRR @ 10], theirs_qrels, theirs_run))
+    nfairr = found.values(NFaiRR @ 10)
+    # A query without a value is skipped, not averaged in as 0; judged queries outside the run likewise.
+    assert result[NFaiRR @ 10] == pytest.approx(np.nanmean(nfairr))
+    assert {v.query_id for v in per_query if not np.isnan(v.value)} == set(found.queries.to_list())
+    assert result[ARaB(magnitude="bool") @ 3] == pytest.approx(found.values(ARaB(magnitude="bool") @ 3).mean())
+    assert result[AbsARaB @ 3] == pytest.approx(np.abs(found.values(ARaB @ 3)).mean())
+    assert result[AbsoluteMeanARaB @ 3] == pytest.approx(abs(found.values(ARaB @ 3).mean()))
+    male, female = DeltaAPRF.parts(found)
+    assert result[DeltaAPRF] == pytest.approx(np.nanmean(male) - np.nanmean(female))
+    assert result[AbsoluteDeltaAPRF] == pytest.approx(abs(result[DeltaAPRF]))
+    assert result[nDCG @ 10] == ir_measures.calc_aggregate([nDCG @ 10], theirs_qrels, theirs_run)[nDCG @ 10]
+    assert result[nDCG @ 10] == pytest.approx(found.values(nDCG @ 10).mean())
+    both = bound.calc([NFaiRR @ 10, nDCG @ 10], theirs_qrels, theirs_run)
+    assert both.aggregated == {m: result[m] for m in (NFaiRR @ 10, nDCG @ 10)}
+    assert {metric.measure for metric in both.per_query} == {NFaiRR @ 10, nDCG @ 10}
+
+
+@pytest.mark.parametrize("form", ["dicts", "frames", "generators"])
+def test_runs_and_qrels_in_every_form(form):
+    bound, measures = provider(TABLE), [ARaB(magnitude="count") @ 1, nDCG @ 10]
+    qrels, run = {
+        "dicts": ({"0": {"a": 1}}, {"0": {"a": 1.0}, "1": {"b": 1.0}}),
+        "frames": (pl.DataFrame(QRELS, orient="row", schema=["query_id", "doc_id", "relevance", "iteration"]),
+                   pl.DataFrame(RUN, orient="row", schema=["query_id", "doc_id", "score"])),
+        "generators": ((qrel for qrel in QRELS), (row for row in RUN)),
+    }[form]  # fmt: skip
+    assert bound.calc_aggregate(measures, qrels, run) == {measures[0]: -1.0, measures[1]: 1.0}
+
+
+@pytest.mark.parametrize("relevant", ["a", "b"])
+def test_a_difference_without_a_value_of_one_pole_is_undefined(relevant):
+    words = [pl.Series("magnitude_tf_words_f", [0.0, 1.0]), pl.Series("magnitude_tf_words_m", [1.0, 0.0])]
+    table = TABLE.with_columns(pl.Series("count_m", [2, 0]), *words)
+    run = [ir_measures.ScoredDoc("0", doc, score) for doc, score in (("a", 2.0), ("b", 1.0))]
+    result = provider(table).calc_aggregate([DeltaAPRF], [ir_measures.Qrel("0", relevant, 1)], run)
+    assert np.isnan(result[DeltaAPRF])
+
+
+def test_a_query_without_a_value_is_undefined():
+    # Query 1 has no neutral document in its background: IFaiRR is 0.
+    assert provider(TABLE).calc_aggregate([NFaiRR @ 5], QRELS, RUN)[NFaiRR @ 5] == 1.0
+
+
+def test_background_is_the_run_given():
+    background = {"0": {"a": 1.0, "b": 0.0}, "1": {"a": 1.0}}
+    found = provider(TABLE, background=background).calc_aggregate([NFaiRR @ 5], QRELS, RUN)
+    # Query 0 has the ideal order but for a document that adds nothing; query 1 ranks what is not neutral: 0 of 1.
+    assert found == {NFaiRR @ 5: 0.5}
+
+
+def test_two_providers_do_not_touch_each_other():
+    measure = ARaB(magnitude="count") @ 1
+    other = TABLE.with_columns(count_f=pl.lit(0), count_m=pl.lit(4))
+    first, second = provider(TABLE), provider(other)
+    assert second.calc_aggregate([measure], QRELS, RUN) == {measure: 4.0}
+    assert first.calc_aggregate([measure], QRELS, RUN) == {measure: -1.0}
+
+
+def test_table_from_a_file(tmp_path):
+    TABLE.write_parquet(tmp_path / "s.parquet")
+    measure = ARaB(magnitude="count") @ 1
+    found = provider(tmp_path / "s.parquet").calc_aggregate([measure], QRELS, RUN)
+    assert found == {measure: -1.0}
+
+
+def test_no_table():
+    with pytest.raises(EvenrankError, match="`table`: expected a path, a GroupTable or a frame, found int"):
+        provider(5)

@@ -1,0 +1,66 @@
+"""Names and parameters of measures."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenrank.io import EvenrankError
+from evenrank.measures import bias_measures, describe, parse_measure, parse_measures
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("NFaiRR @ 10", "NFaiRR@10"),
+        ("ARaB(magnitude='tf')@10", "ARaB@10"),
+        ("ARaB(magnitude='bool')@10", "ARaB(magnitude='bool')@10"),
+        ("|ARaB|@10", "|ARaB|@10"),
+        ("|ARaB(magnitude='bool')|@10", "|ARaB|(magnitude='bool')@10"),
+        ("|ARaB|(magnitude='bool')@10", "|ARaB|(magnitude='bool')@10"),
+        ("|DeltaAPRF|", "|DeltaAPRF|"),
+        ("APRF(group='m')", "APRF(group='m')"),
+        ("MRR@10", "RR@10"),
+        ("Recall@1000", "R@1000"),
+        ("MAP", "AP"),
+    ],
+)
+def test_measures_are_written_as_ir_measures_writes_them(text, written):
+    measure = parse_measure(text)
+    assert str(measure) == written
+    assert parse_measure(written) == measure
+
+
+def test_a_list_is_split_at_spaces_outside_brackets():
+    found = parse_measures("nDCG@10  ARaB(magnitude='bool', poles='m, f') @ 5 nDCG@10")
+    assert [str(measure) for measure in found] == ["nDCG@10", "ARaB(magnitude='bool',poles='m, f')@5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Foo@3", "no measure 'Foo@3' (bias: RaB, ARaB,"),
+        ("ARaB", "'ARaB' needs a cutoff, such as ARaB@10"),
+        ("ARaB(depth=1)@3", "unsupported params found: ['depth']"),
+        ("ARaB(magnitude='idf')@3", "invalid param magnitude='idf'"),
+        ("ARaB@0", "the cutoff must be 1 or more"),
+        ("ARaB(poles='m')@3", "poles are written 'A,B'"),
+        ("1 + 1", "is not a measure"),
+        ("__import__('os')", "is not a measure"),
+        ("araB@10", "no measure 'araB@10': did you mean ARaB@10? (bias: RaB,"),
+        ("NFaiR(magnitude='x')@3", "did you mean NFaiRR(magnitude='x')@3?"),
+        ("ndcg@10 RR@10", "no measure 'ndcg@10': did you mean nDCG@10?"),
+        ("ARaB@10,nDCG@10", "'ARaB@10,nDCG@10' has a comma: separate measures with spaces"),
+        ("ARaB@10, nDCG@10", "'ARaB@10,' has a comma: separate measures with spaces"),
+        ("", "expected at least one measure"),
+    ],
+)
+def test_what_is_no_measure_is_said_in_one_line(text, message):
+    with pytest.raises(EvenrankError) as error:
+        parse_measures(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_measure_says_what_it_is():
+    for measure in bias_measures():
+        assert len(describe(measure)) > 30, measure

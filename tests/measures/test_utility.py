@@ -1,0 +1,180 @@
+"""Utility: equal to ir_measures on the same files, and to slow versions; expectations over ties against all orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slow
+from evenrank.io import EvenrankError, Run, read_qrels, read_run
+from evenrank.measures import Evaluation, parse_measure, parse_measures
+
+NAMES = "nDCG@1 nDCG@3 nDCG RR RR@2 RR@10 AP AP@3 AP(rel=2) P@3 P(rel=2)@2 R@2 R@1000 Success@1 Success@4 RR(rel=3)@3"
+seeds = st.integers(0, 10_000)
+
+
+def dicts(run: Run, qrels) -> tuple[dict, dict]:
+    as_run: dict = {}
+    for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
+        as_run.setdefault(query, {})[doc] = score
+    as_qrels: dict = {}
+    for query, doc, grade in qrels.iter_rows():
+        as_qrels.setdefault(query, {})[doc] = grade
+    return as_run, as_qrels
+
+
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_every_query_equals_ir_measures(seed):
+    table, _, qrels = slow.random_case(seed, longest=9)
+    run = Run.from_table(table)
+    found = Evaluation(run, qrels=qrels)
+    as_run, as_qrels = dicts(run, qrels)
+    measures = parse_measures(NAMES)
+    theirs: dict = {}
+    for value in ir_measures.iter_calc(measures, as_qrels, as_run):
+        theirs[value.measure, value.query_id] = value.value
+    for measure in measures:
+        for query, value in zip(found.judged, found.values(measure), strict=True):
+            assert value == pytest.approx(theirs[measure, query], abs=1e-9), (measure, query)
+
+
+@given(seeds, st.sampled_from([1, 2, 3, 10]))
+@settings(max_examples=30, deadline=None)
+def test_values_and_ties_equal_the_slow_versions(seed, k):
+    table, _, qrels = slow.random_case(seed, queries=2, longest=5, levels=2)
+    run = Run.from_table(table)
+    found = Evaluation(run, qrels=qrels)
+    _, judged = dicts(run, qrels)
+    ranked = slow.rankings(run)
+    forms = {
+        f"nDCG@{k}": lambda grades, all_: slow.ndcg(grades, k, all_),
+        f"AP@{k}": lambda grades, all_: slow.ap(grades, k, all_),
+        f"RR@{k}": lambda grades, all_: slow.rr(grades, k),
+        f"ERR@{k}": lambda grades, all_: slow.err(grades, k),
+        f"P@{k}": lambda grades, all_: slow.precision(grades, k),
+        f"R@{k}": lambda grades, all_: slow.recall(grades, k, all_),
+        f"Success@{k}": lambda grades, all_: slow.success(grades, k),
+    }
+    for text, value in forms.items():
+        measure = parse_measure(text)
+        values, means, (low, high) = found.values(measure), found.tie_values(measure), found.tie_bounds(measure)
+        random = found.random_values(measure)
+        for i, query in enumerate(found.judged):
+            grades = judged[query]
+            every = list(grades.values())
+            ranking = ranked.get(query, [])
+
+            def of(docs, grades=grades, every=every, value=value):
+                return value([grades.get(doc, 0) for doc in docs], every)
+
+            in_order = [doc for doc, _ in ranking]
+            if measure.NAME == "RR":
+                # As ir_measures: RR with a cutoff breaks ties by rising id.
+                in_order = [doc for doc, _ in sorted(ranking, key=lambda item: (-item[1], item[0]))]
+            assert values[i] == pytest.approx(of(in_order), abs=1e-9)
+            expected = slow.over_orders(ranking, of)
+            np.testing.assert_allclose([means[i], low[i], high[i]], expected, atol=1e-9)
+            shuffled = slow.over_orders([(doc, 0.0) for doc in in_order], of)[0]
+            assert random[i] == pytest.approx(shuffled, abs=1e-9)
+
+
+def test_hand_worked_err_and_tied_expectations():
+    # Grades 4, 0 then 1: stops with 15/16 at rank 1, and (1/16)·(1/16) at rank 3.
+    assert slow.err([4, 0, 1], 3) == pytest.approx(15 / 16 + 1 / 16 * 1 / 16 / 3)
+    # One relevant document among two tied ones: RR is 1 or ½.
+    import polars as pl
+
+    run = Run.from_table(pl.DataFrame({"query_id": ["0", "0"], "doc_id": ["a", "b"], "score": [1.0, 1.0]}))
+    qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "relevance": [1]})
+    found = Evaluation(run, qrels=qrels)
+    assert found.values(parse_measure("RR")).tolist() == [0.5]
+    assert found.values(parse_measure("RR@10")).tolist() == [1.0]
+    assert found.tie_values(parse_measure("RR@10")).tolist() == [0.75]
+
+
+def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
+    import polars as pl
+
+    run = Run.from_table(pl.DataFrame({"query_id": ["0", "9"], "doc_id": ["a", "a"], "score": [1.0, 1.0]}))
+    qrels = pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["a", "b"], "relevance": [1, 1]})
+    found = Evaluation(run, qrels=qrels)
+    assert found.judged.to_list() == ["0", "1"]
+    assert found.values(parse_measure("RR@10")).tolist() == [1.0, 0.0]
+
+
+def test_err_refuses_grades_it_has_no_probability_for():
+    import polars as pl
+
+    run = Run.from_table(pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "score": [1.0]}))
+    qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "relevance": [5]})
+    with pytest.raises(EvenrankError, match="ERR takes grades from 0 to 4; the qrels contain 5"):
+        Evaluation(run, qrels=qrels).values(parse_measure("ERR@10"))
+
+
+def test_a_measure_that_only_ir_measures_has_is_passed_through():
+    table, _, qrels = slow.random_case(5, longest=9)
+    run = Run.from_table(table)
+    found = Evaluation(run, qrels=qrels)
+    as_run, as_qrels = dicts(run, qrels)
+    measure = parse_measure("Bpref")
+    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], as_qrels, as_run)}
+    assert found.values(measure).tolist() == [theirs[query] for query in found.judged]
+    # Which order of ties is best is not known for it; the mean over 200 of them is.
+    assert np.isnan(found.tie_bounds(measure)).all()
+    other = found.tie_values(measure)
+    assert ((other >= 0) & (other <= 1)).all()
+    in_order = Evaluation(Run.from_table(run.table, order="file"), qrels=qrels)
+    np.testing.assert_array_equal(in_order.tie_bounds(measure)[0], in_order.values(measure))
+    np.testing.assert_array_equal(in_order.tie_values(measure), in_order.values(measure))
+
+
+def test_a_passed_through_measure_sees_the_order_of_the_reference_ranking():
+    table, scores, qrels = slow.random_case(8, longest=9)
+    run = Run.from_table(table)
+    found = Evaluation(run, scores, qrels)
+    ideal = found.neutral_first()
+    measure = parse_measure("AP(judged_only=True)")
+    first = ideal.first(100)
+    expected = {}
+    for query, doc, rank in first.select("query_id", "doc_id", "rank").iter_rows():
+        expected.setdefault(query, {})[doc] = -float(rank)
+    _, as_qrels = dicts(run, qrels)
+    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], as_qrels, expected)}
+    assert ideal.values(measure).tolist() == [theirs[query] for query in ideal.judged]
+    assert ideal.values(measure).tolist() != found.values(measure).tolist()
+
+
+def test_a_measure_that_fails_in_ir_measures_is_one_line():
+    table, _, qrels = slow.random_case(1)
+    with pytest.raises(EvenrankError, match="ir_measures cannot compute it here"):
+        Evaluation(Run.from_table(table), qrels=qrels).values(parse_measure("AP(rel=0)"))
+    # A cutoff beyond every list costs nothing.
+    found = Evaluation(Run.from_table(table), qrels=qrels.filter(qrels["relevance"] < 5))
+    deep, whole = parse_measure("ERR@100000000"), parse_measure("ERR@100")
+    np.testing.assert_allclose(found.tie_values(deep), found.tie_values(whole))
+
+
+def test_equal_to_ir_measures_on_the_public_files(shared_data: Path):
+    folder = shared_data / "grepbiasir"
+    found = Evaluation(read_run(folder / "bm25.run"), qrels=read_qrels(folder / "qrels.txt"))
+    measures = parse_measures("nDCG@10 nDCG@20 RR RR@10 AP P@30 R@10 R@1000")
+    theirs = ir_measures.calc_aggregate(
+        measures,
+        ir_measures.read_trec_qrels(str(folder / "qrels.txt")),
+        ir_measures.read_trec_run(str(folder / "bm25.run")),
+    )
+    for measure in measures:
+        assert found.values(measure).mean() == pytest.approx(theirs[measure], abs=1e-9)
+    # gdeval prints five decimals.
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.ERR @ 10],
+        ir_measures.read_trec_qrels(str(folder / "qrels.txt")),
+        ir_measures.read_trec_run(str(folder / "bm25.run")),
+    )
+    assert found.values(parse_measure("ERR@10")).mean() == pytest.approx(theirs[ir_measures.ERR @ 10], abs=5e-6)

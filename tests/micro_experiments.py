@@ -1,0 +1,85 @@
+"""Experiments that take seconds, and what their tests ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenrank.datasets.synthetic import SyntheticConfig
+from evenrank.experiments import ibbr_setup, sampling_setup, work
+from evenrank.experiments.paper_page import ExperimentPage
+from evenrank.experiments.paper_tables import Table
+
+TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
+
+
+WORDS = {"passage_length": 32, "vector_size": 8}
+
+
+def micro_ibbr() -> ibbr_setup.Settings:
+    return replace(
+        ibbr_setup.tiny(),
+        scale="micro",
+        seeds=(0, 1),
+        planted=SyntheticConfig(
+            passages=800, queries=100, sentences=3, gender_rate=0.9, relevance_gender_rate=1.0, click_male_share=0.6
+        ),
+        sizes={"dpr": 30, "dpr_dev": 10, "train": 15, "dev": 10, "test": 20},
+        listed=8,
+        depth=30,
+        base=TRAINING,
+        going_on={"learning_rate": 1e-3},
+        weights=(0.1,),
+        scores={"sigmoid": (0.1,)},
+        baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
+    )
+
+
+def micro_sampling() -> sampling_setup.Settings:
+    return replace(
+        sampling_setup.tiny(),
+        scale="micro",
+        seeds=(0, 1),
+        planted=SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75),
+        sizes={"train": 30, "valid": 10, "dev": 40},
+        depth=20,
+        negatives=5,
+        shares=(0.0, 0.6),
+        training=TRAINING,
+    )
+
+
+def table(page: ExperimentPage, name: str) -> Table:
+    return next(one for one in page.tables if one.name == name)
+
+
+def labels(found: Table) -> list[tuple[str, ...]]:
+    return [row.labels for row in found.rows]
+
+
+def check_controls(found: Table) -> None:
+    """A table of rankings has its controls, each measured."""
+    controls = {label for row in found.rows if row.control for label in row.labels}
+    assert {"blind", "random", "neutral-first"} <= controls
+    assert all(row.measured for row in found.rows if row.control)
+
+
+@contextmanager
+def no_training_after(form: Any, settings: Any, folder: Path) -> Iterator[None]:
+    """Does what is done ahead, in this process; inside nothing may be trained."""
+
+    def inline(trainings: Any, steps: Any, jobs: int) -> None:
+        assert jobs == 2
+        for method, arguments in steps:
+            getattr(trainings, method)(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.Trainings, "ahead", inline)
+        form(settings, folder).everything_ahead(2)
+        patch.setattr(work, "train_recipe", lambda *_, **__: pytest.fail("trained after everything was"))
+        yield

@@ -1,0 +1,275 @@
+"""In-batch balancing regularization: hand-worked, against slow versions, scipy and finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slow
+from evenrank.mitigation.ibbr import (
+    IBBR,
+    AutoWeight,
+    DualWeight,
+    FixedWeight,
+    Pairwise,
+    best_weight,
+    delta_aprf,
+    pairwise_difference,
+    t_statistics,
+)
+
+
+def random_batch(seed: int, b: int = 9, k: int = 7):
+    rng = np.random.default_rng(seed)
+    scores = torch.tensor(rng.normal(size=(b, k)), dtype=torch.float64)
+    labels = torch.tensor((rng.random((b, k)) < 0.35) * rng.integers(1, 3, (b, k)))
+    groups = torch.tensor(rng.integers(-1, 2, (b, k)), dtype=torch.int8)
+    mask = torch.arange(k) < torch.tensor(rng.integers(1, k + 1, b))[:, None]
+    return scores, labels, groups, mask
+
+
+def test_nprf_by_hand():
+    # Clicked: 2.0 (m) and 0.0 (f); others 1.0, 0.0. The first beats both, the second ties with one: both count.
+    scores = torch.tensor([[2.0, 0.0, 1.0, 0.0]])
+    labels = torch.tensor([[1, 1, 0, 0]])
+    groups = torch.tensor([[1, -1, 1, 0]])
+    mask = torch.ones_like(labels, dtype=torch.bool)
+    found = Pairwise.of(scores, labels, groups, mask, "identity")
+    assert found.nprf[:, 0].tolist() == [2.0, 0.0]
+    assert found.prf[:, 0].tolist() == [1.0, 0.5]
+    assert found.defined[:, 0].tolist() == [True, True]
+    found = Pairwise.of(scores, labels, groups, mask, "sigmoid")
+    assert found.nprf[:, 0].tolist() == pytest.approx([1 / (1 + math.exp(-2)), 0.5 * math.sqrt(0.5)])
+    total = math.exp(2) + 1 + math.e + 1
+    found = Pairwise.of(scores, labels, groups, mask, "softmax")
+    assert found.nprf[:, 0].tolist() == pytest.approx([math.exp(2) / total, math.sqrt(0.5) / total])
+    with pytest.raises(ValueError, match="score: expected softmax, sigmoid or identity, found 'relu'"):
+        Pairwise.of(scores, labels, groups, mask, "relu")
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=50, deadline=None)
+def test_nprf_equals_the_slow_version(seed):
+    scores, labels, groups, mask = random_batch(seed)
+    scores = scores.round(decimals=0)  # with ties
+    found = Pairwise.of(scores, labels, groups, mask, "identity")
+    for b in range(len(scores)):
+        there = mask[b]
+        values = scores[b][there].tolist()
+        clicked = (labels[b][there] >= 1).tolist()
+        for pole, sign in enumerate((1, -1)):
+            inside = (groups[b][there] == sign).tolist()
+            expected = slow.nprf(values, clicked, inside)
+            assert bool(found.defined[pole, b]) == (expected is not None)
+            assert found.nprf[pole, b].item() == pytest.approx(expected or 0.0)
+            assert found.prf[pole, b].item() == pytest.approx(slow.prf(values, clicked, inside) or 0.0)
+
+
+def test_scores_that_saturate_do_not_become_ties():
+    # sigmoid(40) = sigmoid(50) = 1 in float32, and the softmax of the rest is 0.
+    scores = torch.tensor([[40.0, 50.0, -200.0]])
+    labels = torch.tensor([[1, 0, 0]])
+    groups = torch.tensor([[1, 0, 0]])
+    for score in ("sigmoid", "softmax", "identity"):
+        assert Pairwise.of(scores, labels, groups, torch.ones(1, 3, dtype=torch.bool), score).prf[0].item() == 0.5
+
+
+def test_pd_and_ts_by_hand():
+    first, second = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.0, 3.0])
+    # Pairs: 1,1,4 from 1.0 and 9,9,0 from 3.0.
+    assert pairwise_difference(first, second).item() == pytest.approx(24 / 6)
+    # Means 2 and 1, variances 1 and 2: (2 − 1)² / (1/2 + 2/3).
+    assert t_statistics(first, second).item() == pytest.approx(1 / (7 / 6))
+    assert t_statistics(first * 2, second * 2).item() == pytest.approx(1 / (7 / 6))
+    assert t_statistics(first * 2, second * 2, "printed").item() == pytest.approx(4**2 / (4 * 7 / 6))
+    with pytest.raises(ValueError, match="form: expected squared or printed"):
+        t_statistics(first, second, "welch")
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_pd_equals_its_pairwise_form(first, second):
+    pairs = [(c - d) ** 2 for c in first for d in second]
+    found = pairwise_difference(torch.tensor(first, dtype=torch.float64), torch.tensor(second, dtype=torch.float64))
+    assert found.item() == pytest.approx(np.mean(pairs), abs=1e-12)
+
+
+@given(st.integers(0, 1000), st.integers(2, 9), st.integers(2, 9))
+@settings(deadline=None)
+def test_ts_is_the_squared_welch_statistic_with_biased_variances(seed, n, m):
+    rng = np.random.default_rng(seed)
+    first, second = rng.random(n), rng.random(m)
+    found = t_statistics(torch.tensor(first), torch.tensor(second)).item()
+    welch = stats.ttest_ind_from_stats(
+        # scipy divides its standard deviations' squares by n, so biased ones give the biased form.
+        first.mean(), first.std(), n, second.mean(), second.std(), m, equal_var=False,
+    ).statistic  # fmt: skip
+    assert found == pytest.approx(welch**2, rel=1e-4, abs=1e-9)
+
+
+def test_too_few_queries_give_0_with_a_gradient_of_0():
+    one, two, none = torch.tensor([0.4]), torch.tensor([0.1, 0.9]), torch.tensor([])
+    assert t_statistics(one, two).item() == 0.0
+    assert pairwise_difference(none, two).item() == 0.0
+    assert pairwise_difference(one, two).item() == pytest.approx((0.09 + 0.25) / 2)
+    scores = torch.randn(4, 5, requires_grad=True)
+    term = IBBR("ibbr-ts")
+    labels = torch.zeros(4, 5)
+    labels[:, 0] = 1
+    groups = torch.ones(4, 5)
+    loss = term(scores, labels, groups)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert scores.grad.abs().sum().item() == 0.0
+    assert not term.applies(term.summarize(scores, labels, groups, torch.ones(4, 5, dtype=torch.bool)))
+
+
+TERMS = [
+    IBBR(term, form, score)
+    for term, form in (("ibbr-pd", "squared"), ("ibbr-ts", "squared"), ("ibbr-ts", "printed"))
+    for score in ("softmax", "sigmoid", "identity")
+]
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{term.term}-{term.form}-{term.score}")
+def test_the_gradient_equals_finite_differences(term):
+    scores, labels, groups, mask = random_batch(3, b=12)
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: term(s, labels, groups, mask), scores, eps=1e-7, atol=1e-5, rtol=1e-4)
+    term(scores, labels, groups, mask).backward()
+    assert scores.grad.abs().sum() > 0
+    assert not scores.grad[~mask].any()
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{term.term}-{term.form}-{term.score}")
+def test_the_order_in_the_batch_does_not_matter(term):
+    scores, labels, groups, mask = random_batch(5, b=12)
+    rows, columns = torch.randperm(12), torch.randperm(7)
+    first = term(scores, labels, groups, mask)
+    torch.testing.assert_close(term(scores[rows], labels[rows], groups[rows], mask[rows]), first)
+    shuffled = [value[:, columns] for value in (scores, labels, groups, mask)]
+    torch.testing.assert_close(term(*shuffled), first)
+    torch.testing.assert_close(term(scores, labels, -groups, mask), first)
+
+
+def test_a_query_that_wins_nothing_has_a_finite_gradient():
+    scores = torch.tensor([[0.0, 1.0]] * 4, requires_grad=True)
+    labels = torch.tensor([[1, 0]] * 4)
+    groups = torch.tensor([[1, 0], [1, 0], [-1, 0], [-1, 0]])
+    for term in TERMS:
+        scores.grad = None
+        term(scores, labels, groups).backward()
+        assert torch.isfinite(scores.grad).all()
+
+
+def test_wrong_names():
+    with pytest.raises(ValueError, match="term: expected ibbr-pd, ibbr-ts, found 'ts'"):
+        IBBR("ts")
+    with pytest.raises(ValueError, match="score: expected softmax, sigmoid, identity, found 'relu'"):
+        IBBR("ibbr-ts", score="relu")
+
+
+def test_delta_aprf_of_a_batch():
+    prf = torch.tensor([[1.0, 0.5, 0.0], [0.0, 0.25, 0.0]])
+    defined = torch.tensor([[True, True, False], [False, True, False]])
+    assert delta_aprf(prf, defined) == pytest.approx(0.75 - 0.25)
+    assert math.isnan(delta_aprf(prf, torch.zeros_like(defined)))
+
+
+def test_a_fixed_weight():
+    weight = FixedWeight(0.5)
+    weight.update(1.0, [2.0, None], [0.1, 0.2])
+    assert weight.weights(2) == (1.0, [0.5, 0.5])
+    assert weight.offset() == 0.0
+
+
+def test_uncertainty_weighting_finds_its_minimum():
+    # L e^{−b} + b is least at b = ln L, where the weight is 1/L.
+    weight = AutoWeight(rate=0.05)
+    assert weight.weights(2) == (1.0, [1.0, 1.0])
+    for _ in range(2000):
+        weight.update(0.5, [4.0, None], [0.0, 0.0])
+    rank, fair = weight.weights(2)
+    assert rank == pytest.approx(2.0, rel=1e-3)
+    # The second attribute's groups were never there.
+    assert fair == pytest.approx([0.25, 1.0], rel=1e-3)
+    assert weight.offset() == pytest.approx(math.log(0.5) + math.log(4), rel=1e-3)
+    for _ in range(2000):
+        weight.update(0.5, [1e-9, 1e9], [0.0, 0.0])
+    assert weight.weights(2)[1] == pytest.approx([math.exp(5), math.exp(-5)])
+
+
+def test_the_first_step_of_uncertainty_weighting_by_hand():
+    weight = AutoWeight(rate=0.01)
+    weight.update(3.0, [0.5], [0.0])
+    # Adam's first step is the rate against the gradient's sign: 1 − 3 < 0 raises a, 1 − 0.5 > 0 lowers b.
+    assert weight.weights(1)[0] == pytest.approx(math.exp(-0.01))
+    assert weight.weights(1)[1] == pytest.approx([math.exp(0.01)])
+
+
+def test_dual_ascent_by_hand():
+    weight = DualWeight(target=0.1, rate=0.5, memory=0.5)
+    assert weight.weights(2) == (1.0, [0.0, 0.0])
+    weight.update(1.0, [1.0, None], [-0.3, math.nan])
+    # |−0.3| − 0.1 = 0.2.
+    assert weight.weights(2)[1] == pytest.approx([0.1, 0.0])
+    weight.update(1.0, [1.0, None], [0.3, math.nan])
+    # The mean of −0.3 (counted half) and 0.3 is 0.1: just what is allowed.
+    assert weight.weights(2)[1] == pytest.approx([0.1, 0.0])
+    for _ in range(20):
+        weight.update(1.0, [1.0, None], [0.0, math.nan])
+    assert weight.weights(2)[1] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", [AutoWeight, DualWeight])
+def test_weights_go_on_from_their_state(kind):
+    import json
+
+    first, second = kind(), kind()
+    first.weights(2)
+    for step in range(5):
+        first.update(1.0 + step, [2.0, 0.3], [0.2, -0.4])
+    second.restore(json.loads(json.dumps(first.state())))
+    for weight in (first, second):
+        weight.update(1.0, [2.0, 0.3], [0.2, -0.4])
+    assert first.weights(2) == second.weights(2)
+    assert first.state() == second.state()
+
+
+def test_the_best_weight_of_a_grid():
+    bias = [0.20, 0.05, 0.01, 0.04]
+    assert best_weight([0.40, 0.39, 0.10, 0.385], bias, without=0.40) == 3
+    assert best_weight([0.40, 0.39, 0.10, 0.379], bias, without=0.40) == 1
+    assert best_weight([0.1, 0.1], [0.0, 0.0], without=0.40) is None
+    assert best_weight([0.4, 0.4], [math.nan, 0.3], without=0.40) == 1
+    assert best_weight([0.4, 0.4], [0.3, 0.3], without=0.40) == 0
+
+
+def test_the_equations_are_cited_as_the_paper_numbers_them():
+    import inspect
+    from pathlib import Path
+
+    import evenrank
+    from evenrank.measures import AbsoluteDeltaAPRF, DeltaAPRF, nprf
+
+    cited = {
+        "IBBR, eq. 3]": (Pairwise.of, nprf),
+        "IBBR, eq. 4]": (pairwise_difference,),
+        "[IBBR, an equation without a number": (t_statistics, FixedWeight),
+        "[IBBR, §4.3]": (type(DeltaAPRF), type(AbsoluteDeltaAPRF)),
+    }
+    for place, documented in cited.items():
+        for what in documented:
+            assert place in inspect.getdoc(what), what
+    # It numbers no others.
+    for path in Path(evenrank.__file__).parent.rglob("*.py"):
+        for number in (5, 6, 7):
+            assert f"IBBR, eq. {number}" not in path.read_text(encoding="utf-8"), path

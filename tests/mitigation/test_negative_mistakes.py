@@ -1,0 +1,120 @@
+"""Negatives: what bad input gets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+TEXTS = {"d1": "He and he and he", "d2": "she", "d3": "a cat", "d4": "he or she", "d5": "the answer", "d6": "a dog"}
+
+
+LISTS = {"q1": ["d5", "d3", "d2", "d1", "d4", "d6"], "q2": ["d1", "d6", "d5"], "q3": ["d1"], "q4": ["d2"]}
+
+
+QRELS = ["q1 0 d5 2", "q1 0 d6 0", "q2 0 d6 1", "q2 0 d2 1", "q4 0 d2 1"]
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files of the case above, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("c.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()))
+    Path("q.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in LISTS))
+    Path("qrels.txt").write_text("".join(f"{line}\n" for line in QRELS))
+    Path("r.run").write_text(run_text(LISTS))
+    return tmp_path
+
+
+def run_text(lists) -> str:
+    return "".join(
+        f"{query} Q0 {doc} {rank} {-rank} x\n" for query, docs in lists.items() for rank, doc in enumerate(docs, 1)
+    )
+
+
+OPTIONS = ("--collection", "c.tsv", "--queries", "q.tsv", "--qrels", "qrels.txt")
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({"r.run": "q1 Q0 d1 1 2\n"}, (), "r.run, line 1: expected 6 fields (query_id, Q0, doc_id, rank, score, tag)"),
+        ({"r.run": "q1 Q0 d1 1 nan x\n"}, (), "r.run, line 1: expected a finite number as score, found 'nan'"),
+        ({"r.run": ""}, (), "r.run: the file is empty"),
+        ({"r.run": "\n\n"}, (), "r.run: the file has no lines"),
+        (
+            {"r.run": run_text({"q1": ["d1", "d3"], "q2": ["d1"]}) + run_text({"q1": ["d2"]})},
+            (),
+            "r.run, line 4: the lines of the query 'q1' are not contiguous (first in line 1): sort the run by query,"
+            " for example with sort -s -k1,1",
+        ),
+        (
+            {"r.run": run_text({"q2": ["d1"], "q1": ["d1", "d3", "d1"]})},
+            (),
+            "r.run, line 4: the document 'd1' appears twice for the query 'q1' (first in line 2)",
+        ),
+        (
+            {"r.run": run_text({"q1": ["x", "d1", "y"], "q2": ["x", "d5"]})},
+            (),
+            "2 documents of the run r.run are not in c.tsv: 'x', 'y'",
+        ),
+        ({"qrels.txt": "q1 0 z 1\n"}, (), "1 judged relevant documents are not in c.tsv: 'z'"),
+        ({"qrels.txt": "q1 0 d5 0\n"}, (), "run r.run: no query has both a judged relevant document and an unjudged"),
+        ({"qrels.txt": "q1 d5 1\n"}, (), "qrels.txt, line 1: expected 4 fields"),
+        ({"q.tsv": "q1\ttext\n"}, (), "3 queries of the run r.run have no text: 'q2', 'q3', 'q4'"),
+        ({"c.tsv": "d1\ttext\nd1\ttext\n"}, (), "c.tsv, line 2: the id 'd1' appears twice (first in line 1)"),
+        ({}, ("--n", 0), "expected 1 or more, found 0"),
+        ({}, ("--share", 1.5), "expected a number from 0 to 1, found 1.5"),
+        ({}, ("--depth", 0), "expected 1 or more, found 0"),
+        ({}, ("--seed", -1), "expected 0 to 18446744073709551615, found -1"),
+        ({}, ("--beta", "tf"), "expected one of abs_tf, count, one_minus_neutrality, found 'tf'"),
+        ({}, ("--format", "triplet"), "--format: expected one of groups, labeled-list, labeled-pair, n-tuple, found"),
+        ({}, ("--format", "n-tuple", "--n", 9), "--format n-tuple: no query has 9 negatives"),
+        ({}, ("--tokens", "bytes"), "--tokens: expected word or whitespace, found 'bytes'"),
+        ({}, ("--lexicon", "none.toml"), "--lexicon: no file and no built-in lexicon 'none.toml'"),
+        ({}, ("--scores", "c.tsv"), "c.tsv: no Parquet file that can be read"),
+        ({}, ("--out", "set.csv"), "--out: expected a name that ends in .parquet or .jsonl, found 'set.csv'"),
+        ({}, ("--out", "no/set.jsonl"), "no/set.jsonl: cannot be written: No such file or directory"),
+    ],
+)
+def test_bad_input(changed, options, message, files, evenrank):
+    for name, content in changed.items():
+        Path(name).write_text(content)
+    ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl", *options)
+    assert ended.status == 2
+    assert ended.err.startswith("evenrank: ")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert ended.out == ""
+    assert sorted(os.listdir()) == ["c.tsv", "q.tsv", "qrels.txt", "r.run"]
+
+
+def test_a_query_that_stands_apart_in_another_part_of_the_file(files, evenrank, block_bytes):
+    block_bytes(20)
+    Path("r.run").write_text(run_text({"q1": ["d1", "d3"], "q2": ["d1"], "q4": ["d1"]}) + run_text({"q1": ["d2"]}))
+    ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl")
+    assert ended.status == 2
+    assert "r.run, line 5: the lines of the query 'q1' are not contiguous (first in line 1)" in ended.err
+
+
+def test_what_is_lacking(files, evenrank):
+    qrels = ("--qrels", "qrels.txt", "--out", "set.jsonl")
+    ended = evenrank("negatives", "r.run", *qrels)
+    assert ended.err == "evenrank: the documents' texts or scores are needed: give --collection or --scores\n"
+    ended = evenrank("negatives", "r.run", *qrels, "--collection", "c.tsv", "--format", "labeled-list")
+    assert ended.err == "evenrank: --format labeled-list: the queries' texts are needed: give --queries\n"
+    assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
+    ended = evenrank("negatives", "r.run", *qrels, "--scores", "s.parquet", "--tokens", "whitespace")
+    assert ended.err == ("evenrank: --tokens: whitespace was asked for, but the scores were made with tokens word\n")
+    Path("c.tsv").write_text("d1\ttext\n")
+    ended = evenrank("negatives", "r.run", *OPTIONS[:4], *qrels, "--scores", "s.parquet", "--format", "labeled-pair")
+    assert ended.status == 2
+    assert ended.err.endswith("of the scored documents are not in c.tsv\n")
+    assert not Path("set.jsonl").exists()

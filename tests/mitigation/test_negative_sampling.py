@@ -1,0 +1,221 @@
+"""Bias-aware negative sampling: by hand, against a slow version, and what a draw depends on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
+from evenrank.io import EvenrankError, Run
+from evenrank.mitigation.negatives import beta, candidates, sample
+
+MASK = (1 << 64) - 1
+
+
+TEXTS = {"d1": "He and he and he", "d2": "she", "d3": "a cat", "d4": "he or she", "d5": "the answer", "d6": "a dog"}
+
+
+# --- a slow, obvious version -----------------------------------------------------------------------------------------
+
+
+def mix(value: int) -> int:
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
+    return value ^ (value >> 31)
+
+
+def hashed(text: str) -> int:
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) & MASK
+    return mix(value)
+
+
+def random_key(seed: int, query: str, doc: str) -> int:
+    return mix(mix(mix((seed + 0x9E3779B97F4A7C15) & MASK) ^ hashed(query)) ^ hashed(doc))
+
+
+def slow(query, docs, bias, n, share, gendered_only, seed):
+    """[(document, biased)]: S_q by sorting, then the others by their random key."""
+    chosen = sorted(docs, key=lambda doc: (-bias[doc], docs.index(doc)))[:n][: math.floor(share * n + 1e-9)]
+    if gendered_only:
+        chosen = [doc for doc in chosen if bias[doc] > 0]
+    rest = sorted((doc for doc in docs if doc not in chosen), key=lambda doc: random_key(seed, query, doc))
+    return [(doc, True) for doc in chosen] + [(doc, False) for doc in rest[: n - len(chosen)]]
+
+
+def table_of(lists, bias) -> pl.DataFrame:
+    rows = [(query, doc, bias[doc]) for query, docs in lists.items() for doc in docs]
+    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String, "beta": pl.Float64}, orient="row")
+
+
+IDS = st.text("ab1é ", max_size=20)
+
+
+CASES = st.fixed_dictionaries(
+    {
+        "lists": st.dictionaries(IDS, st.lists(IDS, min_size=1, max_size=12, unique=True), max_size=4),
+        "biases": st.lists(st.sampled_from([0.0, 0.0, 0.5, 0.5, 1.0, 2.0]), min_size=40, max_size=40),
+        "n": st.integers(1, 14),
+        "share": st.sampled_from([0, 0.2, 0.4, 0.6, 0.8, 1, 0.35]),
+        "gendered_only": st.booleans(),
+        "seed": st.integers(0, MASK),
+    }
+)
+
+
+@given(CASES)
+def test_the_slow_version_says_the_same(case):
+    docs = list(dict.fromkeys(itertools.chain(*case["lists"].values())))
+    bias = dict(zip(docs, itertools.cycle(case["biases"]), strict=False))
+    settings = {name: case[name] for name in ("n", "share", "gendered_only", "seed")}
+    drawn = sample(table_of(case["lists"], bias), **settings)
+    expected = {query: slow(query, docs, bias, **settings) for query, docs in case["lists"].items()}
+    assert {
+        query: [(doc, biased) for of, doc, _, biased in drawn.iter_rows() if of == query] for query in expected
+    } == expected
+    assert drawn.height == sum(map(len, expected.values()))
+
+
+# --- the method ------------------------------------------------------------------------------------------------------
+
+
+def scored(**settings):
+    texts = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
+    return score_in_memory(texts, Scoring(load_lexicon(), **settings))
+
+
+def test_beta_by_hand():
+    scores = scored()
+    # d1: three words of one group; d2: one; d4: one of each.
+    assert beta(scores).tolist() == pytest.approx([math.log(4), math.log(2), 0, 0, 0, 0], abs=1e-9)
+    assert beta(scores, "count").tolist() == [3, 1, 0, 2, 0, 0]
+    # One word is neutral up to the threshold of 1, and so are balanced words.
+    assert beta(scores, "one_minus_neutrality").tolist() == [1, 0, 0, 0, 0, 0]
+    assert beta(scored(threshold=0), "one_minus_neutrality").tolist() == [1, 1, 0, 0, 0, 0]
+    with pytest.raises(EvenrankError, match="`beta`: expected one of abs_tf, count"):
+        beta(scores, "tf")  # type: ignore[arg-type]
+
+
+def test_equal_biases_are_equal_whatever_their_counts():
+    # ln 6 − ln 3 and ln 2 − ln 1 differ in the last place.
+    assert math.log1p(5) - math.log1p(2) != math.log1p(1)
+    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he " * 5 + "she " * 2, "he"]})
+    first, second = beta(score_in_memory(texts, Scoring(load_lexicon())))
+    assert first == second > 0
+
+
+def test_candidates_are_the_unjudged_of_the_first_depth():
+    run = Run.from_table(
+        pl.DataFrame({"query_id": ["q", "q", "q", "q", "r"], "doc_id": list("abcda"), "score": [4.0, 3, 2, 1, 1]})
+    )
+    qrels = pl.DataFrame({"query_id": ["q", "q", "s"], "doc_id": ["b", "d", "a"], "relevance": [0, 1, 1]})
+    assert candidates(run.table, qrels, 3).select("query_id", "doc_id").rows() == [("q", "a"), ("q", "c"), ("r", "a")]
+
+
+def test_by_hand():
+    table = table_of({"q": ["d3", "d2", "d1", "d4", "d6"]}, dict(zip(TEXTS, beta(scored()).tolist(), strict=True)))
+
+    def docs(biased=None, **settings):
+        drawn = sample(table, **settings)
+        return [row[1] for row in drawn.iter_rows() if biased is None or row[3] == biased]
+
+    # Two of the largest bias; then the first of those without.
+    assert docs(n=3, share=1) == ["d1", "d2", "d3"]
+    assert docs(True, n=3, share=0.6) == ["d1"]
+    assert docs(True, n=5, share=0.6) == ["d1", "d2", "d3"]
+    assert docs(True, n=3, share=1, gendered_only=True) == ["d1", "d2"]
+    assert len(docs(False, n=3, share=1, gendered_only=True)) == 1
+    assert docs(True, n=3, share=0) == []
+    assert sorted(docs(n=20)) == ["d1", "d2", "d3", "d4", "d6"]
+    assert docs(True, n=20) == ["d1", "d2", "d3", "d4", "d6"]
+
+
+def test_a_share_times_n_is_not_cut_by_rounding():
+    assert 0.6 * 20 == 12
+    assert 0.29 * 100 < 29
+    table = table_of({"q": [str(i) for i in range(300)]}, {str(i): 1.0 for i in range(300)})
+    for n, share, expected in ((20, 0.6, 12), (100, 0.29, 29), (100, 0.57, 57), (10, 0.3, 3)):
+        assert sample(table, n=n, share=share)["biased"].sum() == expected
+
+
+def test_a_smaller_share_draws_what_a_larger_one_drew_at_random():
+    lists = {str(q): [f"{q}-{i}" for i in range(50)] for q in range(20)}
+    bias = {doc: hash_free for docs in lists.values() for hash_free, doc in enumerate(docs)}
+    table = table_of(lists, {doc: float(value % 7) for doc, value in bias.items()})
+    larger, smaller = (sample(table, n=10, share=share) for share in (0.6, 0.4))
+    at_random = larger.filter(~pl.col("biased")).select("query_id", "doc_id")
+    assert at_random.join(smaller.filter(~pl.col("biased")), on=["query_id", "doc_id"]).height == at_random.height
+
+
+def test_the_random_part_is_uniform_over_seeds_and_over_queries():
+    docs = ["a", "b", "c", "d", "e", "f"]
+    bias = {doc: float(doc == "c") for doc in docs}
+    pairs = [frozenset(pair) for pair in itertools.combinations([doc for doc in docs if doc != "c"], 2)]
+    drawn: Counter[frozenset[str]] = Counter()
+    firsts: Counter[str] = Counter()
+    lists = {str(query): docs for query in range(100)}
+    for seed in range(100):
+        part = sample(table_of(lists, bias), n=3, share=0.4, seed=seed)
+        found = np.array(part.filter(~pl.col("biased"))["doc_id"]).reshape(-1, 2)
+        drawn.update(map(frozenset, found))
+        firsts.update(found[:, 0])
+    assert set(drawn) == set(pairs)
+    assert chisquare([drawn[pair] for pair in pairs]).pvalue > 1e-3
+    assert chisquare(list(firsts.values())).pvalue > 1e-3
+    # One query over many seeds, one seed over many queries.
+    one = [sample(table_of({"q": docs}, bias), n=1, share=0, seed=seed)["doc_id"][0] for seed in range(1200)]
+    many = sample(table_of({str(query): docs for query in range(12000)}, bias), n=1, share=0, seed=7)["doc_id"]
+    for found in (one, many.to_list()):
+        assert chisquare(list(Counter(found).values())).pvalue > 1e-3
+        assert len(set(found)) == 6
+
+
+def test_a_draw_depends_on_seed_query_and_documents_alone():
+    lists = {str(q): [str(i) for i in range(q, q + 30)] for q in range(8)}
+    bias = {str(i): float(i % 3) for i in range(40)}
+    whole = sample(table_of(lists, bias), n=6, share=0.5, seed=3)
+    assert whole.equals(sample(table_of(lists, bias), n=6, share=0.5, seed=3))
+    turned = sample(table_of(dict(reversed(lists.items())), bias), n=6, share=0.5, seed=3)
+    for query in lists:
+        of_query = whole.filter(pl.col("query_id") == query)
+        assert turned.filter(pl.col("query_id") == query).equals(of_query)
+        assert sample(table_of({query: lists[query]}, bias), n=6, share=0.5, seed=3).equals(of_query)
+    assert not whole.equals(sample(table_of(lists, bias), n=6, share=0.5, seed=4))
+
+
+def test_what_is_drawn_stays_the_same_in_later_versions():
+    table = table_of({"q": [str(i) for i in range(100)]}, {str(i): 0.0 for i in range(100)})
+    assert sample(table, n=5, share=0, seed=1)["doc_id"].to_list() == ["88", "93", "76", "59", "42"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n": 0}, "`n`: expected 1 or more, found 0"),
+        ({"share": -0.1}, "`share`: expected a number from 0 to 1, found -0.1"),
+        ({"share": math.nan}, "`share`: expected a number from 0 to 1, found nan"),
+        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
+        ({"seed": 1 << 64}, "`seed`: expected 0 to 18446744073709551615, found 18446744073709551616"),
+    ],
+)
+def test_settings_out_of_range(settings, message):
+    with pytest.raises(EvenrankError, match=message):
+        sample(table_of({"q": ["d"]}, {"d": 1.0}), **settings)
+
+
+def test_tables_that_cannot_be_sampled():
+    for value in (-1.0, math.nan, math.inf):
+        with pytest.raises(EvenrankError, match="expected finite numbers from 0 as beta"):
+            sample(table_of({"q": ["d"]}, {"d": value}))
+    table = pl.concat([table_of({"q": ["d"], "r": ["d"]}, {"d": 1.0}), table_of({"q": ["e"]}, {"e": 1.0})])
+    with pytest.raises(EvenrankError, match="rows of a query are not together"):
+        sample(table)

@@ -1,0 +1,353 @@
+"""Rotation: eq. 7 of the paper, answers that move along, the same bytes for any number of workers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evenrank.engines.streams import in_order
+from evenrank.io import EvenrankError, InputError
+from evenrank.io.squad import read_answers
+from evenrank.mitigation.rotation import (
+    cut_of,
+    draw,
+    mixed_seed,
+    moved_span,
+    rotate_collection,
+    rotate_texts,
+    rotated,
+    sentence_starts,
+)
+
+XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.en.json"
+SPACES = [" ", "  ", "\t", "\n", "\u00a0", "\u0085", "\u2003", "\u3000", "\u1680", "\u2028", "\u205f", "\x1c"]
+WORDS = [
+    "a",
+    "The",
+    "naïve",
+    "end.",
+    "Mr.",
+    "J.",
+    '"Yes."',
+    "日本",
+    "why?",
+    "(so!)",
+    "e.g.",
+    "“Now.”",
+    "7",
+    "\u200b",
+    "é.",
+]
+texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SPACES)), max_size=12).map(
+    lambda pairs: "".join(word + space for word, space in pairs)
+)
+
+
+def table(*given_texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": [str(i) for i in range(len(given_texts))], "text": list(given_texts)})
+
+
+def test_by_hand() -> None:
+    # r = 3: words[2:] + words[:2].
+    assert rotated("one  two three\tfour", 2) == "three four one two"
+    assert rotated("one two", 0) == "one two"
+    assert rotated(" \n", 0) == " \n"
+    # "two three" moves from 4 … 13; a cut before "three" splits it; before "two", it comes first.
+    text = "one two three four"
+    assert moved_span(text, 4, 13, 2) is None
+    assert moved_span(text, 4, 13, 1) == (0, 9)
+    assert moved_span(text, 4, 13, 3) == (9, 18)
+    assert rotated(text, 3)[9:18] == "two three"
+    # Within a word, and with white space around it.
+    assert moved_span("aa bbb cc", 4, 7, 1) == (1, 3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=6), st.integers(0, 5), st.sampled_from(["word", "sentence"]))
+def test_the_compiled_way_is_the_obvious_way(given_texts: list[str], seed: int, mode: str) -> None:
+    found, moved, words = rotate_texts(table(*given_texts), seed, mode)  # type: ignore[arg-type]
+    for i, text in enumerate(given_texts):
+        cut = cut_of(text, str(i), mixed_seed(seed), mode)  # type: ignore[arg-type]
+        assert found[i] == rotated(text, cut)
+        assert moved[i] == cut
+        assert words[i] == len(text.split())
+
+
+@given(st.text(max_size=30), st.text(max_size=5), st.integers(0, 2**63 - 1))
+def test_any_text_and_id(text: str, doc_id: str, seed: int) -> None:
+    text = text.encode("utf-8", "ignore").decode()
+    doc_id = doc_id.encode("utf-8", "ignore").decode()
+    frame = pl.DataFrame({"doc_id": [doc_id], "text": [text]})
+    found, moved, _ = rotate_texts(frame, seed)
+    assert found[0] == rotated(text, int(moved[0]))
+    assert moved[0] == cut_of(text, doc_id, mixed_seed(seed))
+
+
+@given(texts, st.integers(0, 20))
+def test_a_rotation_keeps_the_words_and_their_order_up_to_one_cut(text: str, cut: int) -> None:
+    words = text.split()
+    cut = cut % len(words) if words else 0
+    found = rotated(text, cut).split()
+    assert sorted(found) == sorted(words)
+    assert found[len(words) - cut :] + found[: len(words) - cut] == words
+
+
+@settings(max_examples=200)
+@given(texts, st.data())
+def test_a_span_still_gives_the_answer_unless_it_is_split(text: str, data: st.DataObject) -> None:
+    if not text.split():
+        return
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    cut = data.draw(st.integers(0, len(text.split()) - 1))
+    if not text[start:end].strip():
+        with pytest.raises(ValueError, match="white space alone"):
+            moved_span(text, start, end, cut)
+        return
+    span = moved_span(text, start, end, cut)
+    answer = " ".join(text[start:end].split())
+    if span is not None:
+        assert rotated(text, cut)[slice(*span)] == answer
+    else:
+        # The words on both sides of the cut belong to the answer.
+        edges = [match.start() for match in re.finditer(r"\S+", text)]
+        assert start < edges[cut] < end
+
+
+def test_every_cut_is_as_likely() -> None:
+    # χ² of 20,000 draws over 8 places, 7 degrees of freedom: below 24.3 with probability .999.
+    counts = Counter(draw("d7", 8, mixed_seed(seed)) for seed in range(10_000))
+    counts.update(draw(str(number), 8, mixed_seed(0)) for number in range(10_000))
+    assert sum((counts[i] - 2500) ** 2 / 2500 for i in range(8)) < 24.3
+
+
+def test_sentences() -> None:
+    text = 'Dr. No met J. Smith. "He left." Then (it rained!) so 3 came. Mr. X asked: why? Yes. e.g. é. é'
+    words = text.split()
+    begins = [words[i] for i in sentence_starts(words)]
+    assert begins == ["Dr.", '"He', "Then", "Mr.", "Yes.", "é"]
+    found = {rotate_texts(table("One two. Three four. Five"), seed, "sentence")[0][0] for seed in range(30)}
+    assert found == {"One two. Three four. Five", "Three four. Five One two.", "Five One two. Three four."}
+
+
+def test_neither_batches_nor_workers_change_anything() -> None:
+    frame = table(*(f"w{i} x y z {'q ' * (i % 5)}" for i in range(50)))
+    whole = rotate_texts(frame, 3)[0]
+    for size, workers in ((1, 1), (7, 2), (50, 3)):
+        parts = list(in_order(lambda batch: rotate_texts(batch, 3)[0], frame.iter_slices(size), workers))
+        assert pl.concat(parts).equals(whole)
+    assert not rotate_texts(frame, 4)[0].equals(whole)
+    assert rotate_texts(frame[10:20], 3)[0].equals(whole[10:20])
+
+
+def squad(context: str, answers: list[tuple[str, int]], doc_id: str = "0") -> dict[str, object]:
+    found = [{"text": text, "answer_start": start} for text, start in answers]
+    question = {"id": "q", "question": "?", "answers": found}
+    return {"data": [{"title": "t", "paragraphs": [{"doc_id": doc_id, "context": context, "qas": [question]}]}]}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "c.tsv").write_text("0\tone two three four\nx\t\n7\tlast  one here\n", encoding="utf-8")
+    answers = squad("one two three four", [("two", 4), ("one two three four", 0), ("four", 14)])
+    (tmp_path / "a.json").write_text(json.dumps(answers), encoding="utf-8")
+    return tmp_path
+
+
+def rotate(*arguments: object):
+    from evenrank.cli import app
+
+    return CliRunner().invoke(app, ["rotate", *map(str, arguments)])
+
+
+def test_the_command(home: Path) -> None:
+    seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 2)
+    out = home / "r.tsv"
+    done = rotate(home / "c.tsv", "--out", out, "--answers", home / "a.json", "--seed", seed, "--quiet")
+    assert done.exit_code == 0, done.output
+    lines = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
+    assert lines[0] == ["0", "three four one two"]
+    assert lines[1] == ["x", ""]
+    assert sorted(lines[2][1].split()) == ["here", "last", "one"]
+    assert "2 answers moved along, 1 split and left out" in done.output
+    manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["answers_file"] == str(home / "a.json")
+    assert (manifest["mode"], manifest["seed"], manifest["documents"], manifest["words"]) == ("word", seed, 3, 7)
+    assert (manifest["answers"], manifest["split"], manifest["split_answers"]) == (2, 1, [["q", "0"]])
+    moved = read_answers(f"{out}.answers.json")
+    assert moved.select("answer", "answer_start", "answer_end").rows() == [("two", 15, 18), ("four", 6, 10)]
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.parquet"])
+def test_other_forms(home: Path, name: str) -> None:
+    found = rotate_collection(home / "c.tsv", home / name)
+    assert (found.documents, found.words, found.answers) == (3, 7, None)
+    read = pl.read_parquet(home / name) if name.endswith("parquet") else pl.read_ndjson(home / name)
+    rotate_collection(home / "c.tsv", home / "r.tsv")
+    plain = [line.split("\t") for line in (home / "r.tsv").read_text(encoding="utf-8").splitlines()]
+    assert [list(row) for row in read.rows()] == plain
+
+
+def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"id": "0", "text": " \\n\\t "}\n', encoding="utf-8")
+    rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv")
+    assert (tmp_path / "r.tsv").read_text(encoding="utf-8") == "0\t    \n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mode", "line"], "expected word or sentence, found 'line'"),
+        (["--seed", "-1"], "expected 0 to 18446744073709551615, found -1"),
+        (["--workers", "0"], "expected 1 or more, or two rising numbers, found '0'"),
+        (["--workers", "2:4"], "`workers`: two numbers need `engine='ray'`, found 2:4"),
+        (["--workers", "many"], "expected a number, or two such as 2:16, found 'many'"),
+        (["--answers-out", "x"], "`answers_out` needs `answers`"),
+        (["--engine", "spark"], "`engine`: expected local or ray, found 'spark'"),
+    ],
+)
+def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:
+    done = rotate(home / "c.tsv", "--out", home / "r.tsv", *options)
+    assert isinstance(done.exception, EvenrankError)
+    assert message in str(done.exception)
+    assert not (home / "r.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (squad("one two", [("two", 4)]), "the paragraph '0' has another text in the collection"),
+        (squad("one two", [("two", 4)], "9"), "1 paragraphs are not in the collection: '9'"),
+        ({"data": [{"paragraphs": [{}]}]}, "expected SQuAD's form"),
+    ],
+)
+def test_answers_that_do_not_fit(home: Path, answers: dict[str, object], message: str) -> None:
+    (home / "a.json").write_text(json.dumps(answers), encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(message)):
+        rotate_collection(home / "c.tsv", home / "r.tsv", answers=home / "a.json", answers_out=home / "b.json")
+    assert not (home / "r.tsv").exists()
+    assert not (home / "b.json").exists()
+
+
+@pytest.mark.skipif(not XQUAD.is_file(), reason="../shared/data is not here")
+def test_xquads_answers_move_along(tmp_path: Path) -> None:
+    data = json.loads(XQUAD.read_text(encoding="utf-8"))
+    contexts = [paragraph["context"] for article in data["data"] for paragraph in article["paragraphs"]]
+    pl.DataFrame({"id": [str(i) for i in range(len(contexts))], "text": contexts}).write_ndjson(tmp_path / "c.jsonl")
+    found = rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv", answers=XQUAD, answers_out=tmp_path / "a.json")
+    before, after = read_answers(XQUAD), read_answers(tmp_path / "a.json")
+    assert found.documents == 240
+    assert before.height == (found.answers or 0) + (found.split or 0)
+    assert after.height == found.answers
+    # Every answer that is kept is one that was there, white space aside.
+    kept = Counter(after["answer"].to_list())
+    assert not kept - Counter(" ".join(answer.split()) for answer in before["answer"])
+    assert np.mean(after["answer_start"].to_numpy() == 0) < 0.2
+
+
+def test_nothing_is_written_packed(home: Path) -> None:
+    with pytest.raises(EvenrankError, match=r"r\.tsv\.gz: expected a TSV, \.jsonl or \.parquet to write, found \.gz"):
+        rotate_collection(home / "c.tsv", home / "r.tsv.gz")
+    assert sorted(path.name for path in home.iterdir()) == ["a.json", "c.tsv"]
+
+
+def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):
+        rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+    assert rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.parquet").documents == 1
+
+
+def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
+    data = squad("one two three four", [])
+    question = data["data"][0]["paragraphs"][0]["qas"][0]  # type: ignore[index]
+    question |= {"is_impossible": True, "plausible_answers": [{"text": "two", "answer_start": 4}]}
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    (tmp_path / "c.tsv").write_text("0\tone two three four\n", encoding="utf-8")
+    seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 1)
+    files = {"answers": tmp_path / "a.json", "answers_out": tmp_path / "b.json"}
+    found = rotate_collection(tmp_path / "c.tsv", tmp_path / "r.tsv", seed=seed, **files)
+    assert (found.answers, found.split) == (0, 0)
+    moved = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
+    assert moved["context"] == "two three four one"
+    assert moved["qas"][0]["plausible_answers"] == [{"text": "two", "answer_start": 0}]
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
+def test_a_file_is_the_same_for_any_workers_and_blocks(tmp_path: Path, block_bytes, form: str) -> None:
+    ids = ["0", "é", "日本", *map(str, range(1, 300))]
+    frame = pl.DataFrame({"id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(len(ids))]})
+    frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
+    contents = []
+    for size, workers in ((1 << 24, 1), (700, 4), (2000, 2)):
+        block_bytes(size)
+        rotate_collection(tmp_path / "c.tsv", tmp_path / f"r.{form}", seed=5, workers=workers)
+        read = pl.read_parquet if form == "parquet" else Path.read_bytes
+        contents.append(read(tmp_path / f"r.{form}"))
+    assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)
+
+
+@given(st.text("ab.é“\u200b日 ", max_size=60), st.integers(0, 99))
+def test_texts_with_single_spaces(text: str, seed: int) -> None:
+    """The usual texts, whose two parts are moved as blocks."""
+    for one in (text, " ".join(text.split())):
+        found, moved, words = rotate_texts(pl.DataFrame({"doc_id": ["7"], "text": [one]}), seed)
+        cut = cut_of(one, "7", mixed_seed(seed))
+        assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
+
+
+@pytest.mark.parametrize(
+    ("out", "answers", "answers_out", "clash"),
+    [
+        ("o.tsv", "a.json", "o.tsv", "another output too"),
+        ("o.tsv", "a.json", "sub/../o.tsv", "another output too"),
+        ("o.tsv", "a.json", "c.tsv", "an input"),
+        ("o.tsv", "a.json", "a.json", "an input"),
+        ("o.tsv", "a.json", "o.tsv.manifest.json", "another output too"),
+        ("a.json", "a.json", "b.json", "an input"),
+        ("c.tsv", "a.json", "b.json", "an input"),
+        ("o.tsv", "o.tsv.manifest.json", "b.json", "an input"),
+    ],
+)
+def test_no_file_is_written_over_another(home: Path, out: str, answers: str, answers_out: str, clash: str) -> None:
+    (home / "sub").mkdir()
+    (home / "o.tsv.manifest.json").write_bytes((home / "a.json").read_bytes())
+    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    options = ("--answers", home / answers, "--answers-out", home / answers_out)
+    done = rotate(home / "c.tsv", "--out", home / out, *options)
+    assert isinstance(done.exception, EvenrankError)
+    assert f"cannot be written: it is {clash}" in str(done.exception)
+    assert {path: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
+
+
+def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> None:
+    def ask(name: str, answer: dict[str, object], **more: object) -> dict[str, object]:
+        return {"id": name, "answers": [answer], **more}
+
+    questions = [
+        ask("a", {"text": "two"}, plausible_answers=None),
+        ask("b", {"text": "four", "answer_start": 13}, plausible_answers=[]),
+        ask("c", {"text": "five", "answer_start": 0}),
+    ]
+    data = {"data": [{"paragraphs": [{"context": "one two three four", "qas": questions}]}]}
+    (home / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 2)
+    done = rotate(home / "c.tsv", "--out", home / "r.tsv", "--answers", home / "a.json", "--seed", seed, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert "placed at the first match of their text: 1 of 3." in done.output
+    assert "moved to the nearest match of their text: 1 of 3." in done.output
+    assert "left out: 1 of 3: 'five' (question c)." in done.output
+    moved = read_answers(home / "r.tsv.answers.json")
+    assert moved.select("query_id", "answer", "answer_start").rows() == [("a", "two", 15), ("b", "four", 6)]
+    manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["answers"], manifest["split"], manifest["answer_places"]["left_out"]) == (2, 0, 1)

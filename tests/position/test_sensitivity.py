@@ -1,0 +1,166 @@
+"""Position sensitivity of runs and rankers: planted, and the commands."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from early_ranker import Early, collection_of, command, sensitivity
+from evenrank.io import EvenrankError, Run
+from evenrank.io.squad import read_answers
+
+
+def test_a_run_by_where_its_answers_stand(home: Path) -> None:
+    from evenrank.cli import app
+
+    assert CliRunner().invoke(app, ["data", "squad", str(home / "squad.json"), "--to", str(home / "c")]).exit_code == 0
+    c = home / "c"
+    done = command(
+        "sensitivity", "--collection", c / "collection.tsv", "--queries", c / "queries.tsv", "--qrels", c / "qrels.txt",
+        "--answers", c / "answers.json", "--run", home / "run", "--json", home / "s.json", "--report", home / "s.html",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads((home / "s.json").read_text(encoding="utf-8"))
+    assert found["queries"] == 6
+    assert found["moved"] is None
+    # 11 words; the answers begin at 0 … 5: fifths of the passage hold those at 0–2, 3–4 and 5 (5/11 = .45).
+    assert [bucket["queries"] for bucket in found["relative"]["buckets"]] == [3, 2, 1, 0, 0]
+    # The relevant passage is first for i up to 3 (score 9 − i > 5.5), third and lower after that.
+    assert found["relative"]["buckets"][0]["mean"] == pytest.approx(1.0)
+    assert found["relative"]["buckets"][2]["mean"] < 0.5
+    assert found["relative"]["slope"] < -1
+    html = (home / "s.html").read_text(encoding="utf-8")
+    assert "Position sensitivity of run" in html
+
+
+def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) -> None:
+    found = sensitivity(home, Early(0.5), places=10).moved
+    # 11 words, 2 of the answer: it begins at 0, 1, … 9; the score is 5 − .5 · place, from 5 to .5.
+    assert found is not None
+    assert found.score.means == pytest.approx(5 - 0.5 * np.arange(10))
+    assert found.score.slope == pytest.approx(-4.5)
+    assert found.score.slope_ci95 == pytest.approx((-4.5, -4.5))
+    # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier.
+    for p in range(10):
+        others = [[other for other in range(6) if other != own] for own in range(6)]
+        ranks = [1 + sum((other < p) + 0.5 * (other == p) for other in of) for of in others]
+        assert found.rank.means[p] == pytest.approx(np.mean(ranks))
+    assert found.cut.tolist() == [0] * 10
+
+
+def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
+    result = sensitivity(home, Early(0.0), places=5)
+    assert result.moved is not None
+    assert result.moved.score.means.tolist() == [5.0] * 5
+    assert result.moved.score.slope == 0
+    assert "Position sensitivity of early" in result.table()
+
+
+def test_equal_scores_share_their_ranks(home: Path) -> None:
+    result = sensitivity(home, Early(0.0), places=3)
+    assert result.moved is not None
+    assert result.moved.rank.means.tolist() == [3.5] * 3
+
+
+def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
+    # 11 words joined by single spaces: 9 of two letters, "the" and "answer". 20 characters are read: an answer at word
+    # p ends at 3p + 10, so those from p = 4 on are cut.
+    result = sensitivity(home, Early(0.5, reads=20), places=10)
+    assert result.moved is not None
+    assert result.moved.cut.tolist() == [0, 0, 0, 0, 6, 6, 6, 6, 6, 6]
+    assert result.moved.kept_score.n == 0
+    # As they stand words are two spaces apart: an answer at word i ends at 4i + 11; from i = 3 on it is cut.
+    assert result.cut == 3
+
+
+def test_queries_without_candidates_are_left_out(home: Path) -> None:
+    # The run has candidates for q0 and q1 alone, and of q1 only others: d1 joins them. Ranked by early answers, d0 is
+    # first and d1 second; with four questions ranked alone the mean would be (1 + 1/log2 3 + 4) / 6.
+    rows = [("q0", "d0", 2.0), ("q0", "d3", 1.0), ("q1", "d0", 2.0), ("q1", "d3", 1.0)]
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "part")
+    found = sensitivity(home, Early(0.5), places=10, run=run)
+    assert (found.queries, found.without_answer, found.without_candidates, found.added) == (2, 0, 4, 1)
+    assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert found.moved is not None
+    # At place p d0 meets d3 (place 3), d1 meets d0 and d3.
+    assert found.moved.rank.means == pytest.approx(
+        [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
+    )
+    assert "1 relevant passages were not among the candidates" in found.table()
+    assert "queries without other candidates" in found.table()
+    alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")
+    with pytest.raises(EvenrankError, match="no query with an answer has a candidate other than its own passages"):
+        sensitivity(home, Early(0.5), run=alone)
+
+
+def test_white_space_at_an_answers_ends_is_none_of_its_words(home: Path) -> None:
+    spans = read_answers(home / "squad.json")
+    wide = spans.with_columns(
+        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start"),
+        pl.col("answer_end") + 1,
+    )
+    found = [sensitivity(home, Early(0.5), answers=one, places=10) for one in (spans, wide)]
+    assert found[0].to_json() == found[1].to_json()
+
+
+def test_a_sample_and_bad_settings(home: Path) -> None:
+    result = sensitivity(home, Early(0.5), places=3, sample=2)
+    assert result.moved is not None
+    # Of both parts.
+    assert (result.moved.score.n, result.queries, result.sampled_from) == (2, 2, 6)
+    assert sum(result.relative.n) == 2
+    assert "2 of 6 queries drawn" in result.table()
+    again = sensitivity(home, Early(0.5), places=3, sample=2)
+    assert again.to_json() == result.to_json()
+    assert sensitivity(home, Early(0.5), places=3, sample=6).sampled_from is None
+    for name, value in (("places", 1), ("depth", 0), ("sample", 0), ("seed", -1)):
+        with pytest.raises(EvenrankError, match=f"`{name}`: expected"):
+            sensitivity(home, Early(0.5), **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--squad", "s.json", "--qrels", "q"], "use it alone"),
+        (["--qrels", "q"], "expected `squad`, or also `collection`, `queries`, `answers`"),
+    ],
+)
+def test_mistakes_are_told(options: list[str], message: str) -> None:
+    done = command("sensitivity", "--run", "r", *options)
+    assert isinstance(done.exception, EvenrankError)
+    assert message in str(done.exception)
+
+
+def test_neither_model_nor_run(home: Path) -> None:
+    done = command("sensitivity", "--squad", home / "squad.json")
+    assert "expected a model or a `run`" in str(done.exception)
+
+
+def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from ranker_factories import tk
+    from tiny_models import tiny_bert
+
+    tk().save(tmp_path / "tk")
+    done = command(
+        "sensitivity", tmp_path / "tk", "--squad", home / "squad.json", "--places", 3, "--quiet",
+        "--json", tmp_path / "s.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert len(found["moved"]["score"]["places"]) == 3
+    bert = tiny_bert(tmp_path / "bert")
+    done = command(
+        "similarity", bert, "--collection", collection_of(tmp_path), "--min-pairs", 1, "--min-terms", 2, "--quiet",
+        "--json", tmp_path / "a.json", "--report", tmp_path / "a.html",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "MATS" in done.output
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["delta_max"] >= 2
+    assert "Average term similarity" in (tmp_path / "a.html").read_text(encoding="utf-8")

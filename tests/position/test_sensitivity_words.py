@@ -1,0 +1,201 @@
+"""What the page and the table say of position sensitivity."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from early_ranker import Early, collection_of, command, sensitivity
+from evenrank.io import EvenrankError, Run, write_run
+from evenrank.io.squad import load_squad, read_answers
+
+
+def long_squad(path: Path, passages: int, words: int, seed: int = 0) -> Path:
+    """Passages of so many words with three questions each, as COVID-QA has them; answers anywhere."""
+    rng = np.random.default_rng(seed)
+    articles = []
+    for p in range(passages):
+        text = " ".join(f"t{p}w{w}" for w in range(words))
+        questions = []
+        for q in range(3):
+            answer = f"t{p}w{rng.integers(words)}"
+            start = text.index(f"{answer} ") - int(q == 1) if f"{answer} " in text else text.index(answer)
+            answers = [{"text": answer, "answer_start": start}]
+            questions.append({"id": 10 * p + q, "question": f"what of t{p}w{q}", "answers": answers})
+        articles.append({"paragraphs": [{"document_id": 600 + p, "context": text, "qas": questions}]})
+    path.write_text(json.dumps({"data": articles}), encoding="utf-8")
+    return path
+
+
+def long_run(path: Path, passages: int, rank: Callable[[int, int], int]) -> Path:
+    """Ranks the relevant passage of question q of passage p at ``rank(p, q)`` among five."""
+    rows = []
+    for p in range(passages):
+        for q in range(3):
+            docs = [str((p + other) % passages) for other in range(1, 5)]
+            docs.insert(rank(p, q) - 1, str(p))
+            rows += [(str(10 * p + q), doc, 9.0 - place) for place, doc in enumerate(docs)]
+    write_run(Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")), path)
+    return path
+
+
+def test_a_run_on_long_passages_says_what_it_shows(tmp_path: Path) -> None:
+    squad = long_squad(tmp_path / "s.json", 24, 3000)
+    starts = read_answers(squad).with_columns(pl.col("doc_id").cast(pl.Int64)).sort("query_id")
+    word = dict(zip(starts["query_id"], (int(a.split("w")[1]) for a in starts["answer"]), strict=True))
+    late = long_run(tmp_path / "late", 24, lambda p, q: 1 + 4 * word[str(10 * p + q)] // 3000)
+    done = command("sensitivity", "--squad", squad, "--run", late, "--json", tmp_path / "s.json.out")
+    assert done.exit_code == 0, done.output
+    assert "nDCG@10 depends on the position of the answer: early answers do better." in done.output
+    assert "moved to the nearest match of their text: 24 of 72." in done.output
+    assert "The unit of intervals and of p is the passage (24 of them)" in done.output
+    found = json.loads((tmp_path / "s.json.out").read_text(encoding="utf-8"))
+    buckets = found["tokens"]["buckets"]
+    assert [bucket["queries"] for bucket in buckets] == [10, 10, 10, 11, 10, 10, 11]
+    assert buckets[0]["from"] == 0
+    assert buckets[-1]["to"] == max(word.values()) + 1
+    assert (found["unit"], found["passages"], found["queries"]) == ("passage", 24, 72)
+    assert found["summary"][0].startswith("nDCG@10 depends on the position of the answer")
+    rng = np.random.default_rng(3)
+    noise = long_run(tmp_path / "noise", 24, lambda p, q: int(rng.integers(1, 6)))
+    done = command("sensitivity", "--squad", squad, "--run", noise)
+    assert "No preference shown: nDCG@10 does not depend on the position of the answer beyond chance." in done.output
+    # No figure is a dash.
+    assert not re.search(r"(^|\s)–(\s|$)", done.output)
+
+
+def test_fifths_without_an_answer_are_named_not_dashed(home: Path) -> None:
+    done = command("sensitivity", "--squad", home / "squad.json", "--run", home / "run")
+    assert done.exit_code == 0, done.output
+    assert "No answer begins in 0.6–0.8, 0.8–1.0." in done.output
+    assert "one passage" in done.output
+    assert not re.search(r"(^|\s)–(\s|$)", done.output)
+
+
+def test_what_truncation_does_is_said(home: Path) -> None:
+    def said(ranker: Early) -> str:
+        result = sensitivity(home, ranker, places=10)
+        assert not re.search(r"(^|\s)–(\s|$)", result.table())
+        assert result.to_dict()["summary"] == list(result.summary())
+        assert all(line in result.table() for line in result.summary())
+        return " ".join(result.summary()[1:])
+
+    whole = said(Early(0.5))
+    assert "the model prefers early answers: a straight line fitted to the scores at all positions" in whole
+    assert "changes by -4.5000 from first to last (95% interval -4.5000 to -4.5000, p 0.0" in whole
+    assert "reads 6 of 6 answers to the end at their original position, and all at every position" in whole
+    assert "differs by up to 4.5000 (highest at 0.00, lowest at 1.00, p <0.001)" in whole
+    flat = said(Early(0.0))
+    assert "In the same passage no preference is shown" in flat
+    none = said(Early(0.5, reads=20))
+    assert (
+        "The model reads 3 of 6 answers to the end at their original position; moved, up to 6 of 6 are cut off" in none
+    )
+    assert "none is read whole at every position: preference and truncation cannot be told apart" in none
+
+
+def test_where_nothing_can_be_compared(home: Path, tmp_path: Path) -> None:
+    def ask(i: int) -> dict[str, object]:
+        text = f"w{i}"
+        return {"context": text, "qas": [{"id": f"q{i}", "question": text, "answers": [{"text": text}]}]}
+
+    # Passages of one word: every answer stands at the same place.
+    (tmp_path / "one.json").write_text(json.dumps({"data": [{"paragraphs": [ask(i) for i in range(6)]}]}))
+    rows = [(f"q{i}", str(j), float(i == j)) for i in range(6) for j in range(6)]
+    write_run(Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")), tmp_path / "run")
+    done = command("sensitivity", "--squad", tmp_path / "one.json", "--run", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert "cannot be determined: all answers begin at the same word" in done.output
+    assert "No slope: all answers are at the same position." in done.output
+    assert "No index: all answers are in one range." in done.output
+    # A run of other queries.
+    other = Run.from_table(pl.DataFrame([("x", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "other")
+    write_run(other, tmp_path / "other")
+    done = command("sensitivity", "--squad", home / "squad.json", "--run", tmp_path / "other")
+    assert isinstance(done.exception, EvenrankError)
+    assert str(done.exception) == "run other: expected queries with an answer, found none of the 6"
+    # One of them alone: the others count 0, and it is said.
+    own = pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row")
+    write_run(Run.from_table(own), tmp_path / "own")
+    done = command("sensitivity", "--squad", home / "squad.json", "--run", tmp_path / "own")
+    assert "5 queries missing from the run, counted as 0" in done.output
+
+
+def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
+    # The collection writes single spaces where the file has two: the file's places are off.
+    spans = read_answers(home / "squad.json")
+    texts = load_squad(home / "squad.json").passages()
+    single = texts.with_columns(pl.col("text").str.replace_all("  ", " "))
+    found = sensitivity(home, Early(0.0), answers=spans, collection=single)
+    assert found.relative.n.tolist() == [3, 2, 1, 0, 0]
+    assert any("In the collection: Answers not at the position" in note for note in found.notes)
+    gone = single.with_columns(
+        pl.when(pl.col("doc_id") == "d1").then(pl.lit("the rest")).otherwise(pl.col("text")).alias("text")
+    )
+    found = sensitivity(home, Early(0.0), answers=spans, collection=gone, run=home / "run")
+    assert (found.queries, found.without_answer) == (5, 1)
+    assert any("left out: 1 of 6: 'the  answer' (question q1)" in note for note in found.notes)
+
+
+def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from contextlib import contextmanager
+
+    from evenrank.position.similarity import position_similarity
+    from tiny_models import tiny_bert
+
+    done: dict[str, int] = {}
+
+    @contextmanager
+    def counted(what: str, total: int | None = None, *, quiet: bool = False):
+        def advance(number: int) -> None:
+            done[what] = done.get(what, 0) + number
+
+        before = done.get(what, 0)
+        yield advance
+        assert total is None or done[what] - before == total
+
+    for module in ("position.sensitivity", "position.similarity", "rankers.rerank", "retrieval.bm25"):
+        monkeypatch.setattr(f"evenrank.{module}.progress", counted)
+    sensitivity(home, Early(0.5), places=4, quiet=False)
+    # 6 queries with 6 candidates each, and 6 passages at 4 places each.
+    assert done == {"re-ranking": 36 + 24, "how far texts are read": 6 + 24}
+    done.clear()
+    position_similarity(str(tiny_bert(tmp_path / "bert")), collection_of(tmp_path), min_pairs=1, min_terms=2)
+    assert (done["documents"], done["passages"]) == (12, 12)
+    assert done["terms"] > 12
+
+
+def test_files_from_pipes_are_read_once_or_refused(evenrank: Callable[..., Any], home: Path) -> None:
+    def piped(path: Path) -> str:
+        reading, writing = os.pipe()
+        os.write(writing, path.read_bytes())
+        os.close(writing)
+        return f"/dev/fd/{reading}"
+
+    assert evenrank("data", "squad", home / "squad.json", "--to", home / "c").status == 0
+    squad, run = home / "squad.json", home / "run"
+    plain = evenrank("position", "sensitivity", "--squad", squad, "--run", run).out.splitlines()
+    for one, other in ((piped(squad), run), (squad, piped(run))):
+        done = evenrank("position", "sensitivity", "--squad", one, "--run", other)
+        assert done.status == 0, done.err
+        # All but the run's name in the title.
+        assert done.out.splitlines()[1:] == plain[1:]
+    names = {"collection": "collection.tsv", "queries": "queries.tsv", "qrels": "qrels.txt", "answers": "answers.json"}
+    files = {f"--{name}": home / "c" / file for name, file in names.items()}
+    for name in files:
+        given = files | {name: piped(files[name])}
+        done = evenrank("position", "sensitivity", "--run", run, *(part for pair in given.items() for part in pair))
+        if name in ("--qrels", "--answers"):
+            assert done.status == 0, done.err
+        else:
+            assert done.status == 2
+            assert done.err.endswith(": expected a file, found a pipe: it may be read more than once\n")

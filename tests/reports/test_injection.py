@@ -1,0 +1,188 @@
+"""Texts that try to be more than text, on every page evenrank writes, in a browser: they show, and nothing runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank
+from evenrank.experiments.paper_page import Claim, ExperimentPage, plane
+from evenrank.experiments.paper_tables import Value
+from evenrank.groups import load_lexicon
+from evenrank.reports.page import Drawing, Page, bars, curve, histogram
+from evenrank.reports.page import Table as PageTable
+
+EVIL = (
+    "<script>window.evil=1</script>",
+    "</script><script>window.evil=1</script>",
+    "</style></title></textarea><script>window.evil=1</script>",
+    '"><img src=x onerror="window.evil=1">',
+    "'><svg/onload='window.evil=1'>",
+    "' onmouseover='window.evil=1' autofocus onfocus='window.evil=1",
+    "`${window.evil=1}`",
+    "javascript:window.evil=1",
+    "[a](javascript:window.evil=1)",
+    "{{ 7 * 7 }}{% if %}{# #}",
+    "<!--<script>",
+    "]]><b>bold</b>",
+    "\u2028window.evil=1;\u2029//",
+    "&lt;b&gt;&amp;#39;&#x3c;",
+    '{"expr": "window.evil=1"}',
+    "datum.evil ? toString.constructor('window.evil=1')() : 1",
+    "\\u003cscript\\u003ewindow.evil=1\\u003c/script\\u003e",
+    "\u202eevil\u202c",
+    "__proto__",
+    "constructor",
+    "hasOwnProperty",
+)
+ALL = " | ".join(EVIL)
+
+
+class Opened:
+    """An open page, with what it wrote to the console and asked for."""
+
+    def __init__(self, browser: Any, path: Path, charts: int) -> None:
+        self.page = browser.new_page()
+        self.address = path.as_uri()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(self.address)
+        self.page.locator(".chart svg").nth(charts - 1).wait_for(state="attached", timeout=10_000)
+
+    def text(self) -> str:
+        return flat(self.page.evaluate("document.body.textContent"))
+
+    def check(self) -> None:
+        """Nothing ran that is not the page's own, and nothing was asked for."""
+        # Whatever waits for the mouse or the focus gets it.
+        self.page.evaluate(
+            "document.querySelectorAll('*').forEach(one => ['mouseover', 'focus', 'click', 'error', 'load']"
+            ".forEach(name => one.getAttribute('on' + name) && one.dispatchEvent(new Event(name))))"
+        )
+        assert self.page.evaluate("typeof window.evil") == "undefined"
+        assert self.page.evaluate("({}).evil") is None
+        attributes = "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on'))"
+        assert self.page.locator("*").evaluate_all(attributes) == []
+        links = self.page.locator("[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+        assert [link for link in links if link.startswith("javascript:")] == []
+        assert self.said == []
+        assert self.asked == [self.address]
+        self.page.close()
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def lexicon(folder: Path) -> Path:
+    """A lexicon whose groups and words are as bad as the rest."""
+    groups = {"m": ["he", *EVIL[:3]], "f": ["she", "window.evil"], "<img src=x onerror=window.evil=1>": ["it"]}
+    lines = [f"{json.dumps(group)} = {json.dumps(words)}" for group, words in groups.items()]
+    path = folder / "own.toml"
+    path.write_text(f"name = {json.dumps(EVIL[1])}\n[words]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+WITHOUT_GROUPS = """all => all.map(one => {
+    const copy = one.cloneNode(true);
+    copy.querySelectorAll("mark > *").forEach(group => group.remove());
+    return copy.textContent;
+})"""
+
+
+def test_audit(browser: Any, tmp_path: Path) -> None:
+    documents = {f"{evil} {kind}": f"{who} said {evil}" for evil in EVIL for kind, who in (("1", "he"), ("2", "she"))}
+    names = [EVIL[0], EVIL[3], EVIL[15], "__proto__"]
+    rows = [(query, doc) for query in EVIL for doc in documents if doc.startswith(query)]
+    runs = {
+        name: pl.DataFrame([(q, d, float((i + n) % 2)) for i, (q, d) in enumerate(rows)],
+                           ["query_id", "doc_id", "score"], orient="row")
+        for n, name in enumerate(names)
+    }  # fmt: skip
+    result = evenrank.audit(
+        runs,
+        collection=pl.DataFrame({"doc_id": list(documents), "text": list(documents.values())}),
+        queries=pl.DataFrame({"query_id": EVIL, "text": [f"text {evil}" for evil in EVIL]}),
+        qrels=pl.DataFrame([(q, d, 1) for q, d in rows if d.endswith("1")], ["query_id", "doc_id", "relevance"],
+                           orient="row"),
+        baseline=EVIL[0],
+        lexicon=load_lexicon(lexicon(tmp_path)),
+    )  # fmt: skip
+    result.report(tmp_path / "report.html")
+    opened = Opened(browser, tmp_path / "report.html", 4)
+    shown = opened.text()
+    assert [name for name in names if flat(name) not in shown] == []
+    assert opened.page.locator("#list button").count() == len(EVIL)
+    for number in range(len(EVIL)):
+        button = opened.page.locator("#list button").nth(number)
+        query = button.evaluate("one => one.dataset.query")
+        button.click()
+        assert flat(opened.page.inner_text("#detail h3")) == flat(f"text {query}")
+        ids = opened.page.locator(".rankings .meta").all_text_contents()
+        assert any(flat(f"{query} 1") in flat(text) for text in ids)
+        passages = opened.page.locator(".rankings .passage").evaluate_all(WITHOUT_GROUPS)
+        assert flat(f"he said {query}") in map(flat, passages)
+    opened.page.fill("#search", EVIL[4])
+    assert opened.page.locator("#list button").count() >= 1
+    opened.check()
+
+
+def drawings() -> tuple[Drawing, ...]:
+    """One of each kind. The names of axes are evenrank's own; all else may come from a file."""
+    table = pl.DataFrame({"query_id": EVIL, "difference": [float(i - 5) for i in range(len(EVIL))]})
+    rows = [{"x": i, "measure": evil, "value": 1.0, "low": 0.5, "high": 2.0} for i, evil in enumerate(EVIL[:6])]
+    heights = [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}]
+    values = {evil: (Value(0.1 * i), Value(0.2)) for i, evil in enumerate(EVIL)}
+    return (
+        bars(ALL, ALL, table, "difference", ALL, signs=(ALL, ALL)),
+        curve(ALL, ALL, rows, "words", ALL),
+        histogram(ALL, ALL, heights, "words", ALL, expected=0.5),
+        plane(ALL, ALL, values, "MRR", "bias", (EVIL[0], EVIL[1])),
+    )
+
+
+def test_plain_page(browser: Any, tmp_path: Path) -> None:
+    """The page of the position commands and of the audit of word vectors."""
+    tables = (PageTable(ALL, EVIL, (EVIL, EVIL), (ALL,), 3),)
+    Page(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), tables, drawings(), EVIL).write(tmp_path / "p.html")
+    opened = Opened(browser, tmp_path / "p.html", 4)
+    shown = opened.text()
+    assert [evil for evil in EVIL if shown.count(flat(evil)) < 5] == []
+    opened.check()
+
+
+def test_experiment(browser: Any, tmp_path: Path) -> None:
+    claims = tuple(Claim(evil, bool(i % 2), evil) for i, evil in enumerate(EVIL))
+    page = ExperimentPage(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), claims, (), drawings(), EVIL)
+    (tmp_path / "p.html").write_text(page.html(), encoding="utf-8")
+    opened = Opened(browser, tmp_path / "p.html", 4)
+    shown = opened.text()
+    assert [evil for evil in EVIL if shown.count(flat(evil)) < 5] == []
+    opened.check()
+
+
+def test_position_of_a_run_with_such_names(browser: Any, evenrank: Any, tmp_path: Path) -> None:
+    name = EVIL[3].replace("/", "")
+    words = ["one", "two", "three", "four", "five"]
+    paragraphs, lines = [], []
+    for i in range(5):
+        context = " ".join([*words[:i], "answer", *words[i:]])
+        answers = [{"text": "answer", "answer_start": context.index("answer")}]
+        question = {"id": f"q{i}", "question": EVIL[i], "answers": answers}
+        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
+        lines += [f"q{i} Q0 d{j} 1 {9 - abs(i - j)} {j}\n" for j in range(5)]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": ALL, "paragraphs": paragraphs}]}))
+    (tmp_path / name).write_text("".join(lines))
+    done = evenrank("position", "sensitivity", "--squad", tmp_path / "squad.json", "--run", tmp_path / name,
+                    "--report", tmp_path / "p.html")  # fmt: skip
+    assert done.status == 0, done.err
+    opened = Opened(browser, tmp_path / "p.html", 1)
+    assert flat(name) in opened.text()
+    opened.check()

@@ -1,0 +1,189 @@
+"""Results as an interpreter and a notebook show them, and names that are asked for in brackets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evenrank
+from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
+from evenrank.io.errors import UnknownNameError
+from evenrank.position.similarity import SimilarityResult
+from evenrank.position.term_similarity import term_similarity
+
+TEXTS = {f"d{number}": "she and her" if number % 2 else "he said he" for number in range(40)}
+RUNS = {
+    "<b>plain": {f"q{q}": {f"d{d}": 40.0 - (d * (q + 3)) % 41 for d in range(40)} for q in range(30)},
+    "other\x1b[2J": {f"q{q}": {f"d{d}": float(d) for d in range(40)} for q in range(30)},
+}
+QRELS = {f"q{q}": {f"d{q}": 1} for q in range(30)}
+
+
+@pytest.fixture(scope="module")
+def audited() -> evenrank.AuditResult:
+    return evenrank.audit(RUNS, collection=TEXTS, qrels=QRELS, baseline="<b>plain", measures="nDCG@10 ARaB@10")
+
+
+def test_an_audit_in_a_few_lines(audited: evenrank.AuditResult) -> None:
+    shown = repr(audited)
+    lines = shown.splitlines()
+    assert len(shown) < 1000
+    assert lines[0] == "AuditResult: 2 runs, 30 queries, baseline <b>plain"
+    assert lines[2].split() == ["nDCG@10", "ARaB@10"]
+    means = [[f"{figure.mean:.4f}" for figure in run.figures.values()] for run in audited.runs]
+    assert [line.split()[-2:] for line in lines[4:8]] == means
+    assert lines[6].startswith("random †")
+    assert lines[-1] == "† reference ranking of the same candidates"
+    assert str(audited) == shown
+    assert "\x1b" not in shown
+
+
+def test_without_qrels_the_first_line_says_so() -> None:
+    found = evenrank.audit(RUNS["<b>plain"], collection=TEXTS)
+    assert repr(found).startswith("Effectiveness is unknown: there are no qrels.\nAuditResult: 1 run,")
+    assert "<p>Effectiveness is unknown: there are no qrels.</p>" in found._repr_html_()
+
+
+class _Page(HTMLParser):
+    """The cells of a table and every tag; HTML elements have no attributes, those of a drawing nothing that loads."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.cells: list[str] = []
+        self.drawing = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self.drawing or tag == "svg":
+            self.drawing = True
+            assert not any(name.startswith("on") or name in ("href", "src", "class", "id") for name, _ in attrs)
+            assert not any("url(" in (value or "") for _, value in attrs)
+        else:
+            assert not attrs or (tag in ("th", "td") and attrs == [("style", "text-align:right")])
+            self.tags.append(tag)
+        if tag in ("th", "td"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.drawing = self.drawing and tag != "svg"
+
+    def handle_data(self, data: str) -> None:
+        if self.cells and not self.drawing:
+            self.cells[-1] += data
+
+
+def test_an_audit_in_a_notebook(audited: evenrank.AuditResult) -> None:
+    page = audited._repr_html_()
+    found = _Page(page)
+    assert set(found.tags) == {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "br", "small", "p"}
+    assert found.cells[:4] == ["", "nDCG@10", "ARaB@10", "<b>plain"]
+    figure = audited["<b>plain", "nDCG@10"]
+    assert figure.ci95 is not None
+    assert found.cells[4] == f"{figure.mean:.4f}[{figure.ci95[0]:.4f}, {figure.ci95[1]:.4f}]"
+    assert "<caption>Audit: 2 runs, 30 queries, baseline &lt;b&gt;plain</caption>" in page
+    assert page.count('<td style="text-align:right">') == 8
+    assert "−0." in found.cells[5] + found.cells[8]
+    assert "-" not in found.cells[5] + found.cells[8]
+    assert "</table><p><small>Mean and 95% interval. † reference ranking" in page
+    assert "other\N{REPLACEMENT CHARACTER}[2J" in found.cells
+    assert "random †" in found.cells
+    assert len(page) < 10_000
+
+
+def test_figures_in_a_line(audited: evenrank.AuditResult) -> None:
+    run, figure = audited["<b>plain"], audited["<b>plain"]["nDCG@10"]
+    assert figure.ci95 is not None
+    assert (
+        repr(figure) == f"Figure(nDCG@10: {figure.mean:.4f} [{figure.ci95[0]:.4f}, {figure.ci95[1]:.4f}], 30 queries)"
+    )
+    compared = audited["other\x1b[2J", "ARaB@10"].vs_baseline
+    assert compared is not None
+    assert compared.difference is not None
+    assert compared.holm_p is not None
+    counts = f"{compared.better}/{compared.equal}/{compared.worse} better/equal/worse"
+    assert repr(compared).startswith(f"Comparison({compared.difference:+.4f}, {counts}, Holm p ")
+    assert repr(compared).endswith(", 30 queries)")
+    assert repr(audited["other\x1b[2J", "ARaB@10"]).endswith(f", 30 queries, {compared.difference:+.4f} vs baseline)")
+    bias = run["ARaB@10"].mean
+    assert repr(run) == f"RunAudit(<b>plain: 30 queries, nDCG@10 {figure.mean:.4f}, ARaB@10 {bias:.4f})"
+
+
+def test_an_audit_is_a_collection_of_runs(audited: evenrank.AuditResult) -> None:
+    assert list(audited) == ["<b>plain", "other\x1b[2J", "random", "neutral-first"]
+    assert len(audited) == 4
+    assert "random" in audited
+    assert "nope" not in audited
+    assert 5 not in audited
+    assert [audited[name].name for name in audited] == list(audited)
+
+
+def test_names_in_brackets(audited: evenrank.AuditResult) -> None:
+    assert audited["random"].reference
+    assert audited["<b>plain", "ARaB@10"] is audited["<b>plain"].figures["ARaB@10"]
+    assert audited["<b>plain"]["ARaB(magnitude='tf')@10"] is audited["<b>plain"].figures["ARaB@10"]
+    with pytest.raises(UnknownNameError) as caught:
+        audited["nope"]
+    message = "no run 'nope' (the runs are <b>plain, other\\x1b[2J, random, neutral-first)"
+    assert str(caught.value) == message
+    assert isinstance(caught.value, KeyError)
+    assert isinstance(caught.value, evenrank.EvenrankError)
+    for measure in ("P@3", "nothing", ""):
+        with pytest.raises(KeyError) as caught_measure:
+            audited["random", measure]
+        assert str(caught_measure.value) == f"no measure {measure!r} (the measures are nDCG@10, ARaB@10)"
+
+
+def test_positions(tmp_path: Path) -> None:
+    answers = [{"id": "q", "question": "?", "answers": [{"text": "two", "answer_start": 4}]}]
+    squad = {"data": [{"title": "t", "paragraphs": [{"context": "one two", "qas": answers}]}]}
+    (tmp_path / "<s>.json").write_text(json.dumps(squad))
+    found = evenrank.position_answers(tmp_path / "<s>.json")
+    assert repr(found).startswith("AnswersResult(name='<s>.json', matches=1, pairs=1, queries=1, passages=1, ")
+    assert "mean=0.5" in repr(found)
+    assert len(repr(found)) <= 400
+    page = _Page(found._repr_html_())
+    assert "script" not in page.tags
+    assert "mean relative position" in page.cells
+    assert "&lt;s&gt;.json" in found._repr_html_()
+
+
+def test_similarity() -> None:
+    vectors = np.ones((8, 2), np.float32)
+    number = np.arange(8)
+    similarity = term_similarity(
+        vectors, number % 2, number // 2 % 2, number // 4, min_pairs=1, min_terms=1, cap=10, seed=0
+    )
+    found = SimilarityResult("model", "words", similarity, {"min_pairs": 1, "min_terms": 1, "cap": 10})
+    assert repr(found).startswith("SimilarityResult(name='model', vectors='words', ")
+    assert len(repr(found)) <= 400
+
+
+def test_word_vectors_and_lexicons() -> None:
+    words = ("he", "she", "man", "woman", "nurse", "boss")
+    rng = np.random.default_rng(0)
+    vectors = Vectors(words, rng.normal(size=(6, 4)).astype(np.float32))
+    assert repr(vectors) == "Vectors(6 words, 4 dimensions)"
+    sets = gender_en()
+    done = hard_debias(vectors, [("he", "she"), ("man", "woman")], [("he", "she")], ())
+    assert repr(done).startswith("Debiased(Vectors(6 words, 4 dimensions))\nbias subspace: 1 of 1 components")
+    pairs = replace(sets, definitional=(("he", "she"), ("man", "woman")), equalize=())
+    left = evaluate_bias(vectors, done.vectors, pairs)
+    assert repr(left).startswith("BiasEvaluation(direct bias ")
+    assert len(repr(left)) < 100
+    lexicon = evenrank.load_lexicon("gender-en")
+    assert repr(lexicon) == f"Lexicon(gender-en: words {sum(g == 'f' for _, g in lexicon.words)} f, " + (
+        f"{sum(g == 'm' for _, g in lexicon.words)} m)"
+    )
+
+
+def test_public_names() -> None:
+    assert set(dir(evenrank)) == set(evenrank.__all__)
+    found: dict[str, object] = {}
+    exec("from evenrank import *", found)
+    assert {"audit", "read_run", "Lexicon", "AuditResult"} <= found.keys()

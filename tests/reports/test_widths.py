@@ -1,0 +1,179 @@
+"""Every number of every page can be reached: on a phone, a tablet, a desktop and on paper; with and without scripts.
+
+The pages of experiments and of word vectors are checked where they are made: test_experiments.py,
+test_experiment_expansion.py, test_experiment_position.py, test_embeddings_cli.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.experiments.paper_page import ExperimentPage, plane
+from evenrank.experiments.paper_tables import Claim, Row, Table, Value
+from evenrank.groups import Lexicon
+from evenrank.position.answers import position_answers
+from evenrank.position.buckets import by_bucket
+from evenrank.position.curves import position_curve
+from evenrank.position.sensitivity_result import RotationCurves, SensitivityResult
+from evenrank.position.similarity import SimilarityResult
+from evenrank.position.term_similarity import term_similarity
+from evenrank.reports.page import Page, bars, curve, histogram
+from evenrank.reports.page import Table as PageTable
+from reaching import CHECK, OPEN, unreachable
+
+QUERIES = 3
+LONG = "x" * 90
+
+
+def audit(names: list[str], *, long: str = "", judged: bool = True, groups: int = 2, **options: Any) -> Any:
+    """An audit of as many runs as there are names, each with another order of the same passages."""
+    words = ["he", "she", "cat"][:groups]
+    docs = [(f"q{q}{long}-{i}", f"{word} {LONG if long else 'runs'} {i}") for q in range(QUERIES)
+            for i, word in enumerate([*words, "it", "stone"])]  # fmt: skip
+    runs = {}
+    for n, name in enumerate(names):
+        rows = [(doc.split("-")[0], doc, float((7 * i + 3 * n * (i + 1)) % 5)) for i, (doc, _) in enumerate(docs)]
+        runs[name] = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+    if groups == 3:
+        pairs = tuple((word, word) for word in words)
+        options["lexicon"] = Lexicon("three", tuple(words), pairs, (1 / 3,) * 3, ("he", "she"))
+    if judged:
+        ids = [f"q{q}{long}" for q in range(QUERIES)]
+        options["qrels"] = pl.DataFrame({"query_id": ids, "doc_id": [f"{one}-1" for one in ids], "relevance": [1] * 3})
+    collection = pl.DataFrame(docs, schema=["doc_id", "text"], orient="row")
+    return evenrank.audit(runs, collection=collection, **options)
+
+
+def answers(folder: Path) -> Any:
+    paragraphs = []
+    for i in range(5):
+        context = "word " * i + "answer six seven"
+        found = [{"text": "answer", "answer_start": context.index("answer")}]
+        question = {"id": f"q{i}", "question": "?", "answers": found}
+        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
+    (folder / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    return position_answers(folder / "squad.json")
+
+
+def similarity(folder: Path) -> Any:
+    rng = np.random.default_rng(0)
+    found = term_similarity(
+        rng.normal(size=(120, 4)).astype(np.float32), np.arange(120) % 3, np.arange(120) % 12, np.arange(120) // 12,
+        min_pairs=1, min_terms=1,
+    )  # fmt: skip
+    settings = {"passages": 2000, "min_pairs": 1, "min_terms": 1, "cap": 1000, "seed": 0}
+    return SimilarityResult("model" + LONG, "last layer", found, settings)
+
+
+def sensitivity(folder: Path) -> Any:
+    rng = np.random.default_rng(0)
+    values, places = rng.random(60), rng.random(60)
+    moved = np.linspace(0, 1, 11)
+    curves = [position_curve(rng.random((40, 11)) * 100, moved) for _ in range(4)]
+    fifths = by_bucket(values, places, (0.0, 0.2, 0.4, 0.6, 0.8), 1.0)
+    tokens = by_bucket(values, places * 300, (0, 25, 50, 100))
+    turned = RotationCurves(*curves, np.arange(11))
+    return SensitivityResult(LONG, 60, 30, 2, 0.5, tokens, fifths, turned, 3, {}, added=1, without_candidates=2)
+
+
+def any_table(folder: Path) -> Any:
+    """Many columns with long headings, long names, long values, and nothing that names a row."""
+    heads = tuple(f"heading {i} of many" for i in range(17))
+    rows = (tuple(f"[−{i}.1234, {i}.5678]" for i in range(17)), (LONG, *("1,234,567",) * 16))
+    page = Page("kind", LONG, LONG, ((LONG, "1"),), (PageTable(LONG, heads, rows, (LONG,)),), (), (LONG,))
+    return page
+
+
+def experiment(folder: Path) -> Any:
+    """What the pages of experiments have: several labels, figures with intervals and published ones, every chart."""
+    rng = np.random.default_rng(0)
+    columns = {f"c{i}": f"{name} {part}" for i, (name, part) in enumerate(product(["nDCG@10", "ARaB"], "abcde"))}
+    figures = {key: Value(0.1234, 10, "seeds", (-0.1234, 0.1234)) for key in columns}
+    rows = [Row((f"BERT-base {i}", "bias-aware", "rotated"), figures, dict.fromkeys(columns, 0.1234)) for i in range(3)]
+    table = Table("Table 1", "What it costs", ("collection", "model", "training"), columns, tuple(rows), (LONG,), 4)
+    shares = [
+        {"x": x / 5, "measure": f"measure {m}", "value": 0.5, "low": 0.4, "high": 0.6}
+        for x in range(5)
+        for m in range(4)
+    ]
+    differences = pl.DataFrame({"query_id": [f"q{i}" for i in range(40)], "difference": rng.normal(size=40)})
+    points = {f"BERT_CAT original {i}": (Value(0.1 * i), Value(-3.0 * i)) for i in range(6)}
+    across, up = "nDCG@10 on the original test (higher is better)", "change on the rotated test (%, nearer 0 is better)"
+    drawings = (
+        curve("Figure 1", "Over the share", shares, "share λ"),
+        bars(
+            "Figure 2", "By query", differences, "difference of NFaiRR@10", signs=("the first is fairer", "the other")
+        ),
+        plane("Plane", "Effectiveness against position bias", points, across, up, None),
+        histogram("Figure 3", "Where answers begin", [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}], "position"),
+    )
+    return ExperimentPage(
+        "position", LONG, LONG, ((LONG, "1"),), (Claim(LONG, True, LONG),), (table,), drawings, (LONG,)
+    )
+
+
+Made = Callable[[Path], Any]
+PAGES: dict[str, Made] = {
+    "a run": lambda _: audit(["run"]),
+    "a baseline": lambda _: audit(["old", "new"], baseline="old"),
+    "no qrels, long ids": lambda _: audit(["run"], judged=False, long=LONG),
+    "many runs with long names": lambda _: audit(
+        [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)],
+        baseline="bert-base-uncased.msmarco-passage.run-0.long-long-long-long-name",
+    ),
+    "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
+    "answers": answers,
+    "similarity": similarity,
+    "sensitivity": sensitivity,
+    "any table": any_table,
+    "an experiment": experiment,
+}
+
+
+def write(made: Any, path: Path) -> str:
+    if isinstance(made, Page | ExperimentPage):
+        path.write_text(made.html(), encoding="utf-8")
+    else:
+        made.report(path)
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_every_number_can_be_reached(browser: Any, kind: str, tmp_path: Path) -> None:
+    page = browser.new_page()
+    page.goto(write(PAGES[kind](tmp_path), tmp_path / "page.html"))
+    assert unreachable(page) == []
+    page.close()
+
+
+def test_without_scripts_too(browser: Any, tmp_path: Path) -> None:
+    """A page in a mail's preview runs no script: its tables fold all the same."""
+    address = write(PAGES["many runs with long names"](tmp_path), tmp_path / "page.html")
+    page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 900})
+    page.goto(address)
+    page.evaluate(OPEN, True)
+    assert page.evaluate(CHECK, False) == []
+    page.close()
+
+
+def test_a_table_that_has_room_stays_one(browser: Any, tmp_path: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(write(PAGES["a baseline"](tmp_path), tmp_path / "page.html"))
+    shown = "getComputedStyle(document.getElementById('table')).display"
+    assert page.evaluate(shown) == "table"
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate(shown) == "block"
+    # It can still be sorted, and is still a table to those who hear it.
+    page.locator("#table th", has_text="Mean").first.locator("button").click()
+    assert page.locator("#table th", has_text="Mean").first.get_attribute("aria-sort") == "ascending"
+    assert page.get_by_role("table", name="All figures of all runs").get_by_role("rowheader").count() > 10
+    page.close()

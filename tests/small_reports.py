@@ -1,0 +1,37 @@
+"""A small audit whose figures are known by hand, to be shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+import evenrank
+from evenrank.auditing import AuditResult
+
+QUERIES = ["q1", "q2", "q3"]
+
+
+# One man's word gives the magnitude ln 2; its passage first, ARaB is (ln 2 + ln 2 / 2) / 2, second, half of ln 2 / 2.
+FIRST, SECOND = 0.75 * math.log(2), 0.25 * math.log(2)
+
+
+def run(order: list[str], score: float = 2.0) -> pl.DataFrame:
+    rows = [(query, f"{query}{doc}", score - place) for query in QUERIES for place, doc in enumerate(order)]
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+
+
+def small_audit(**options: Any) -> AuditResult:
+    """Three equal queries, each with a passage of one man's word, and one relevant without; two runs, both orders."""
+    texts = [(f"{query}he", "He runs.") for query in QUERIES] + [(f"{query}it", "It runs.") for query in QUERIES]
+    settings: dict[str, Any] = {
+        "collection": pl.DataFrame(texts, schema=["doc_id", "text"], orient="row"),
+        "qrels": pl.DataFrame({"query_id": QUERIES, "doc_id": [f"{q}it" for q in QUERIES], "relevance": [1, 1, 1]}),
+        "queries": pl.DataFrame({"query_id": QUERIES, "text": ["who runs", "what runs", "where"]}),
+        "baseline": "old",
+        "threshold": 0,
+        "measures": "nDCG@10 NFaiRR@10 ARaB@10",
+    }
+    runs = {"old": run(["he", "it"]), "new": run(["it", "he"])}
+    return evenrank.audit(runs, **{**settings, **options})

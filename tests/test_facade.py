@@ -1,0 +1,74 @@
+"""The public names of the package: listed, documented for the type checker, and found where they are said to be."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evenrank
+
+SOURCE = Path(evenrank.__file__)
+
+
+def for_the_type_checker() -> dict[str, str]:
+    """Each name that the package imports for the type checker alone → the module that it is imported from."""
+    (block,) = (node for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body if isinstance(node, ast.If))
+    return {
+        alias.asname or alias.name: str(line.module).removeprefix("evenrank.")
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+
+def test_names_homes_and_types_agree() -> None:
+    homes = {name: home for home, names in evenrank._HOMES.items() for name in names}
+    assert sum(map(len, evenrank._HOMES.values())) == len(homes)
+    assert homes == for_the_type_checker()
+    assert set(homes) == set(evenrank.__all__) - {"__version__"}
+
+
+def test_public_names_are_listed() -> None:
+    assert dir(evenrank) == sorted(evenrank.__all__)
+    assert len(set(evenrank.__all__)) == len(evenrank.__all__)
+
+
+def test_names_are_those_of_their_homes() -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    for name in set(evenrank.__all__) - {"__version__"}:
+        value = getattr(evenrank, name)
+        assert value is getattr(importlib.import_module(f"evenrank.{for_the_type_checker()[name]}"), name)
+        assert value.__doc__, name
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match=r"^module .evenrank. has no attribute .nothing.$"):
+        _ = evenrank.nothing
+
+
+def test_a_name_without_its_extra_names_the_extra() -> None:
+    program = """
+import sys
+sys.modules["torch"] = sys.modules["accelerate"] = None
+import importlib.util
+found = importlib.util.find_spec
+import evenrank.io.errors
+evenrank.io.errors.find_spec = lambda name: None if name == "torch" else found(name)
+try:
+    evenrank.train
+except evenrank.EvenrankError as error:
+    print(error)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.stdout == 'evenrank.train needs the extra [neural]: pip install "evenrank[neural]"\n', ended.stderr
+
+
+def test_folders_need_no_import_of_their_own() -> None:
+    program = "import sys, evenrank; print('polars' in sys.modules, callable(evenrank.measures.provider))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"

@@ -1,0 +1,97 @@
+"""The files of a small task, and a run that was trained on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.io import Run, write_run
+from tiny_models import WORDS, texts, tiny_bert
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of a small task: the relevant passage of a query repeats its words."""
+    folder = tmp_path_factory.mktemp("task")
+    tiny_bert(folder / "model", hidden=16, layers=1)
+    rng = np.random.default_rng(0)
+    passages = texts(60, 8, seed=1)
+    queries = [" ".join(rng.choice(WORDS, 3, replace=False)) for _ in range(24)]
+    passages[:24] = [f"{query} {passage}" for query, passage in zip(queries, passages[:24], strict=True)]
+    (folder / "c.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(passages)), encoding="utf-8")
+    (folder / "q.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(queries)), encoding="utf-8")
+    (folder / "qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(24)), encoding="utf-8")
+    rows = [(str(q), str(d), float(rng.random())) for q in range(24) for d in {q, *rng.choice(60, 9, replace=False)}]
+    table = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
+    for name, chosen in (("train", range(16)), ("valid", range(16, 24))):
+        part = table.filter(pl.col("query_id").is_in([str(q) for q in chosen]))
+        write_run(Run.from_table(part, name), folder / f"{name}.run")
+    (folder / "r.toml").write_text(
+        f"""
+name = "tiny"
+[ranker]
+kind = "dot"
+model = "{folder / "model"}"
+query_length = 8
+passage_length = 16
+[data]
+collection = "{folder / "c.tsv"}"
+queries = "{folder / "q.tsv"}"
+qrels = "{folder / "qrels"}"
+run = "{folder / "train.run"}"
+negatives = 3
+[validation]
+queries = "{folder / "q.tsv"}"
+qrels = "{folder / "qrels"}"
+run = "{folder / "valid.run"}"
+depth = 10
+depths = [2, 10]
+[training]
+batch = 4
+max_steps = 12
+learning_rate = 0.003
+evaluate_every = 4
+""",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from evenrank.training.run import train_recipe as train
+    from training_runs import recipe
+
+    return train(recipe(home, tmp_path_factory.mktemp("run") / "a"))
+
+
+@pytest.fixture(scope="module")
+def still(home: Path) -> Path:
+    """The same recipe for a model without dropout, whose draws depend on how a batch is split."""
+    model = home / "still"
+    model.mkdir()
+    for path in (home / "model").iterdir():
+        (model / path.name).write_bytes(path.read_bytes())
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    toml = (home / "r.toml").read_text(encoding="utf-8").replace(str(home / "model"), str(model))
+    (home / "still.toml").write_text(toml, encoding="utf-8")
+    return home / "still.toml"
+
+
+@pytest.fixture(scope="module")
+def gendered(still: Path, home: Path) -> Path:
+    """The task with gendered passages: every third relevant one male, every third female, the others as they fall."""
+    rows = (home / "c.tsv").read_text(encoding="utf-8").splitlines()
+    words = (" he his", " she her", "")
+    (home / "g.tsv").write_text("".join(f"{row}{words[i % 3]}\n" for i, row in enumerate(rows)), encoding="utf-8")
+    toml = still.read_text(encoding="utf-8").replace(str(home / "c.tsv"), str(home / "g.tsv"))
+    # The tiny model's inner products are large: their sigmoid has no gradient.
+    toml += '[fairness]\nname = "ibbr-ts"\nscore = "softmax"\nweight = 0.5\n'
+    (home / "gendered.toml").write_text(toml, encoding="utf-8")
+    return home / "gendered.toml"

@@ -1,0 +1,146 @@
+"""Training with the fair term, with weights that change, and blind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+
+from evenrank.io import EvenrankError
+from evenrank.training.recipes import load_recipe
+from evenrank.training.run import train_recipe as train
+from training_runs import WORLD, assert_same, everything, fair, logged
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+@pytest.mark.parametrize("term", ["ibbr-ts", "ibbr-pd"])
+def test_the_fair_term_does_not_depend_on_how_the_batch_is_split(gendered, tmp_path, term):
+    ways = {
+        "whole": ["training.batch=8"],
+        "pieces": ["training.batch=2", "training.accumulation=4"],
+        "cached": ["training.batch=8", "training.cached=5"],
+        "both": ["training.batch=4", "training.accumulation=2", "training.cached=5"],
+        "none": ["training.batch=8", "fairness.weight=0"],
+    }
+    common = [f"fairness.name={term}", "training.max_steps=4"]
+    runs = {name: fair(gendered, tmp_path / name, *common, *way) for name, way in ways.items()}
+    for name in ("pieces", "cached", "both"):
+        assert_same(runs["whole"], runs[name], tolerance=2e-5)
+    with pytest.raises(AssertionError):
+        assert_same(runs["whole"], runs["none"], tolerance=2e-5)
+    first, pieces = (logged(runs[name])[0] for name in ("whole", "pieces"))
+    assert first["loss"] == pytest.approx(first["rank_loss"] + 0.5 * first["fair_loss_gender"], abs=1e-4)
+    for key in ("loss", "rank_loss", "fair_loss_gender", "delta_aprf_gender", "lacking_a_group_gender"):
+        assert first[key] == pytest.approx(pieces[key], abs=2e-4), key
+
+
+def test_dropout_is_drawn_again_for_accumulated_pieces(home, gendered, tmp_path):
+    # The same numbers in the pass that finds the term's gradient and in the one that learns: the loss is the sum.
+    settings = [f'ranker.model="{home / "model"}"', "training.batch=4", "training.accumulation=2"]
+    found = logged(fair(gendered, tmp_path / "d", "training.max_steps=2", *settings))[0]
+    assert found["loss"] == pytest.approx(found["rank_loss"] + 0.5 * found["fair_loss_gender"], abs=1e-4)
+
+
+def test_a_batch_that_lacks_a_group_is_counted(gendered, tmp_path):
+    found = logged(fair(gendered, tmp_path / "l", "training.batch=1", "training.max_steps=3"))
+    assert sum(line.get("lacking_a_group_gender", 0) for line in found) == 3
+    assert all(line["fair_loss_gender"] == 0 for line in found if "fair_loss_gender" in line)
+
+
+def test_several_attributes_are_summed(gendered, home, tmp_path):
+    (home / "number.toml").write_text(
+        'groups = ["a", "b", "c"]\n[words]\na = ["he", "his"]\nb = ["she", "her"]\nc = ["it"]\n', encoding="utf-8"
+    )
+    second = f'fairness.attributes=[{{}}, {{name = "other", lexicon = "{home / "number.toml"}", poles = "a,b"}}]'
+    settings = ["training.batch=8", "training.max_steps=2"]
+    one = fair(gendered, tmp_path / "1", *settings, "fairness.weight=1")
+    both = fair(gendered, tmp_path / "2", *settings, second)
+    line = logged(both)[0]
+    assert line["fair_loss_gender"] == line["fair_loss_other"] > 0
+    # The same groups twice at half the weight are once at the whole.
+    assert_same(one, both, tolerance=2e-5)
+    assert set(json.loads((both / "result.json").read_text())["delta_aprf"]) == {"gender", "other"}
+    settings = [f'fairness.attributes=[{{lexicon = "{home / "number.toml"}"}}]']
+    with pytest.raises(EvenrankError, match="number has the groups a, b, c: poles chooses the two to balance"):
+        fair(gendered, tmp_path / "3", *settings)
+
+
+@pytest.mark.parametrize("kind", ["knrm", "cat"])
+def test_the_fair_term_works_with_any_ranker(gendered, tmp_path, kind):
+    lines = gendered.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if kind == "cat" or not line.startswith("model = ")]
+    (tmp_path / "r.toml").write_text("\n".join(kept), encoding="utf-8")
+    settings = [f"ranker.kind={kind}", "ranker.vector_size=8", "training.batch=8", "training.max_steps=6"]
+    settings += ["training.learning_rate=0.05", "fairness.score=identity"]
+    runs = [fair(tmp_path / "r.toml", tmp_path / w, *settings, f"fairness.weight={w}") for w in ("10", "0")]
+    first, second = ([line["rank_loss"] for line in logged(run) if "rank_loss" in line] for run in runs)
+    assert first[0] == pytest.approx(second[0])
+    assert first[-1] != second[-1]
+    # The card's own code loads the model.
+    card = (runs[0] / "model" / "README.md").read_text(encoding="utf-8")
+    code = card.partition("```python\n")[2].partition("```")[0].replace("PATH OF THIS FOLDER", str(runs[0] / "model"))
+    loaded: dict[str, object] = {}
+    exec(code, loaded)
+    assert callable(loaded["model"])
+
+
+def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    settings = ["fairness.weight=[0.1, 5]", "training.batch=8", "training.max_steps=4"]
+    folder = fair(gendered, tmp_path / "grid", *settings)
+    grid = json.loads((folder / "grid.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in grid["weights"]] == ["without", "weight-0.1", "weight-5"]
+    allowed = [row for row in grid["weights"][1:] if row["value"] >= 0.95 * grid["weights"][0]["value"]]
+    expected = min(allowed, key=lambda row: row["abs_delta_aprf"])["name"] if allowed else "without"
+    assert grid["best"] == expected
+    assert_same(folder, folder / expected)
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["best"] == expected
+    # Resuming does nothing again.
+    before = everything(folder)
+    train(load_recipe(gendered, [f'out="{folder}"', *settings]), resume=True)
+    assert everything(folder) == before
+    # A grid that was stopped within its last training goes on to the same end.
+    for path in (folder / "result.json", folder / "grid.json", folder / "weight-5" / "result.json"):
+        path.unlink()
+    train(load_recipe(gendered, [f'out="{folder}"', *settings]), resume=True)
+    assert {path: content for path, (content, _) in everything(folder).items()} == {
+        path: content for path, (content, _) in before.items()
+    }
+
+
+@pytest.mark.slow
+def test_the_fair_term_over_two_processes(gendered, tmp_path):
+    (tmp_path / "world.py").write_text(WORLD, encoding="utf-8")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
+        "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(gendered), str(tmp_path / "two"),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    one = fair(gendered, tmp_path / "one", "training.batch=6")
+    assert_same(one, tmp_path / "two", tolerance=2e-5)
+
+
+def test_blind_training_sees_no_group_word(gendered, tmp_path):
+    from evenrank.training.lists import TrainingLists
+
+    made = fair(gendered, tmp_path / "b", "data.blind=gender-en", "training.max_steps=2")
+    items = TrainingLists(made / "groups", negatives=3)
+    shown = [text for i in range(len(items)) for text in (items[i].query, *items[i].passages)]
+    assert any("[MASK]" in text for text in shown)
+    assert not {"he", "his", "she", "her"} & {word for text in shown for word in text.split()}
+    # The labels are those of the texts as they were.
+    assert {sign for i in range(len(items)) for row in items[i].sides for sign in row} == {-1, 0, 1}
+    # So is the audit of the card.
+    audit = json.loads((made / "audit.json").read_text(encoding="utf-8"))
+    assert audit["runs"]["tiny"]["measures"]["NFaiRR@10"]["mean"] < 1

@@ -1,0 +1,112 @@
+"""Ranking losses: hand-worked, against slow versions, and what they do with masks."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenrank.rankers.losses import AVERAGED_OVER, LOSSES, bce, hinge, margin_mse, nll, ranknet
+
+
+def batch(*rows: list[tuple[float, float]]):
+    """Scores, labels and mask from (score, label) lists of any length."""
+    longest = max(map(len, rows))
+    scores = torch.tensor([[s for s, _ in row] + [99.0] * (longest - len(row)) for row in rows], requires_grad=True)
+    labels = torch.tensor([[label for _, label in row] + [1.0] * (longest - len(row)) for row in rows])
+    mask = torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in rows])
+    return scores, labels, mask
+
+
+def slow(name: str, rows: list[list[tuple[float, float]]]) -> float:
+    values = []
+    for row in rows:
+        for i, (s, y) in enumerate(row):
+            if name == "bce":
+                p = 1 / (1 + math.exp(-s))
+                values.append(-math.log(p) if y >= 1 else -math.log(1 - p))
+            if name == "nll" and y >= 1:
+                negatives = [math.exp(t) for t, z in row if z < 1]
+                values.append(-math.log(math.exp(s) / (math.exp(s) + sum(negatives))))
+            for j, (t, z) in enumerate(row):
+                if name == "hinge" and y >= 1 and z < 1:
+                    values.append(max(0.0, 1 - s + t))
+                if name == "ranknet" and y > z:
+                    values.append(math.log(1 + math.exp(-(s - t))))
+                if name == "margin-mse" and i != j and y > z:
+                    values.append(((s - t) - (y - z)) ** 2)
+    return sum(values) / len(values) if values else 0.0
+
+
+def test_hand_worked():
+    scores, labels, mask = batch([(2.0, 1), (1.0, 0), (0.0, 0)])
+    e = math.e
+    assert nll(scores, labels, mask).item() == pytest.approx(-math.log(e**2 / (e**2 + e + 1)))
+    # Pairs 2-1 and 2-0: margins 1 and 2.
+    assert hinge(scores, labels, mask).item() == pytest.approx(0.0)
+    assert ranknet(scores, labels, mask).item() == pytest.approx((math.log(1 + 1 / e) + math.log(1 + 1 / e**2)) / 2)
+    sigmoid = [1 / (1 + math.exp(-s)) for s in (2, 1, 0)]
+    expected = -(math.log(sigmoid[0]) + math.log(1 - sigmoid[1]) + math.log(1 - sigmoid[2])) / 3
+    assert bce(scores, labels, mask).item() == pytest.approx(expected)
+    # The teacher's margins are 1 and 1, the student's 1 and 2.
+    assert margin_mse(scores, labels, mask).item() == pytest.approx(0.5)
+
+
+def test_several_positives_do_not_compete():
+    scores, labels, mask = batch([(1.0, 1), (3.0, 2), (0.0, 0)])
+    expected = (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(-3))) / 2
+    assert nll(scores, labels, mask).item() == pytest.approx(expected)
+
+
+pairs = st.tuples(st.floats(-4, 4), st.sampled_from([0.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(rows=st.lists(st.lists(pairs, min_size=1, max_size=5), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_equal_to_the_slow_version_and_blind_to_padding(name, rows):
+    scores, labels, mask = batch(*rows)
+    loss = LOSSES[name](scores, labels, mask)
+    assert loss.item() == pytest.approx(slow(name, rows), abs=1e-4)
+    loss.backward()
+    assert torch.isfinite(scores.grad).all()
+    assert (scores.grad[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_equals_finite_differences(name):
+    torch.manual_seed(0)
+    scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([[1.0, 0, 0, 0], [0, 2, 0, 1], [1, 0, 0, 0]], dtype=torch.float64)
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0]], dtype=torch.bool)
+    assert torch.autograd.gradcheck(lambda s: LOSSES[name](s, labels, mask), (scores,))
+
+
+@pytest.mark.parametrize("name", ["nll", "hinge", "ranknet", "margin-mse"])
+def test_nothing_to_learn_from_is_zero(name):
+    scores, labels, mask = batch([(2.0, 0), (1.0, 0)])
+    loss = LOSSES[name](scores, labels, mask)
+    assert loss.item() == 0
+    loss.backward()
+    assert (scores.grad == 0).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("sizes", [(3, 1), (1, 2, 1), (1, 1, 1, 1)])
+def test_pieces_weighed_by_their_terms_have_the_loss_of_the_whole(name, sizes):
+    # Ragged lists: one positive, three, one without a negative, one passage alone that is none.
+    scores, labels, mask = batch(
+        [(2.0, 1), (1.0, 0), (0.0, 0), (0.5, 0)], [(0.3, 2), (1.5, 1), (0.1, 1), (0.2, 0)], [(0.7, 1)], [(0.9, 0)]
+    )
+    pieces = list(zip(*(value.split(sizes) for value in (scores, labels, mask)), strict=True))
+    counts = torch.stack([AVERAGED_OVER[name](labels, mask).sum() for _, labels, mask in pieces]).double()
+    found = torch.stack([LOSSES[name](*piece) for piece in pieces]).double()
+    assert (found * counts).sum().item() / counts.sum().item() == pytest.approx(
+        LOSSES[name](scores, labels, mask).item(), abs=1e-6
+    )
+    assert AVERAGED_OVER[name](labels, mask).sum() == counts.sum()

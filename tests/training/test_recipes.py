@@ -1,0 +1,114 @@
+"""Recipes: the shipped ones, settings over them, and what is wrong with a recipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenrank.io import EvenrankError, InputError
+from evenrank.training.recipes import load_recipe, shipped_recipes, to_toml
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_shipped_recipes_are_valid_and_survive_writing(name, tmp_path):
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert recipe.source is not None
+    (tmp_path / "r.toml").write_text(to_toml(recipe), encoding="utf-8")
+    assert load_recipe(tmp_path / "r.toml") == recipe
+
+
+def test_the_published_settings():
+    tk = load_recipe("position-tk")
+    assert (tk.loss.name, tk.training.batch, tk.training.optimizer) == ("hinge", 32, "adam")
+    assert tk.training.learning_rates == {"embeddings": 1e-4, "contextualisation": 1e-4, "kernels": 1e-3}
+    assert (
+        load_recipe("position-cat").training.learning_rate == load_recipe("position-dot").training.learning_rate == 7e-6
+    )
+    dot = load_recipe("ibbr-dot")
+    assert (dot.ranker.model, dot.ranker.dimensions, dot.training.batch) == (
+        "google/bert_uncased_L-2_H-128_A-2",
+        128,
+        150,
+    )
+    assert (dot.data.negatives, dot.training.learning_rate, dot.training.weight_decay) == (199, 3e-5, 0.01)
+    assert load_recipe("sampling-cat").data.negatives == 20
+
+
+def test_settings_over_a_recipe():
+    recipe = load_recipe("position-tk", ["training.batch=8", "out=runs/mine", "training.learning_rates.kernels=0.1"])
+    assert recipe.training.batch == 8
+    assert str(recipe.folder) == "runs/mine"
+    assert recipe.training.learning_rates["kernels"] == 0.1
+    assert str(load_recipe("position-tk").folder) == "runs/position-tk"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.batchsize=3", "unknown key training.batchsize (allowed: epochs, max_steps, batch,"),
+        ("colour=1", "unknown key colour (allowed: name, out, source, ranker, data,"),
+        ("training.batch=0", "training.batch: expected 1 or more, found 0"),
+        ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
+        ("ranker.kind=bert", "ranker.kind: expected cat, dot, tk, knrm, conv-knrm or match-pyramid, found 'bert'"),
+        ("training.epochs=0", "training.epochs: expected more than 0, found 0"),
+        ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
+        ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),
+        ("training.clip=high", "training.clip: expected a number, found 'high'"),
+        ("training.keep=first", "training.keep: expected best or last, found 'first'"),
+        ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= removes a key)"),
+        ("training", "`settings`: expected key=value, found 'training'"),
+        ("name.x=1", "`settings`: 'name.x': name is not a table"),
+    ],
+)
+def test_a_wrong_setting_names_the_key_and_what_is_allowed(setting, message):
+    with pytest.raises(EvenrankError) as error:
+        load_recipe("position-cat", [setting])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_missing_or_no_toml(tmp_path):
+    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "cat"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"r\.toml: ranker: model: a cat ranker needs one"):
+        load_recipe(tmp_path / "r.toml")
+    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "tk"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="the key data is missing"):
+        load_recipe(tmp_path / "r.toml")
+    (tmp_path / "r.toml").write_text("name = ", encoding="utf-8")
+    with pytest.raises(InputError, match="not valid TOML"):
+        load_recipe(tmp_path / "r.toml")
+    with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: ibbr-dot, "):
+        load_recipe("nowhere")
+
+
+def test_a_setting_without_a_value_takes_a_key_away():
+    settings = ["data.groups=g.parquet", "data.run=", "data.qrels = "]
+    recipe = load_recipe("position-cat", settings)
+    assert (recipe.data.groups, recipe.data.run, recipe.data.qrels) == ("g.parquet", None, None)
+    assert load_recipe("ibbr-dot", ["training.learning_rate="]).training.learning_rate == 7e-6
+    assert load_recipe("sampling-advbert", ["adversary="]).adversary is None
+    # What is not there can be taken away, too; an empty text is written as in TOML.
+    assert load_recipe("position-cat", ["out="]).out is None
+    assert load_recipe("position-cat", ['source=""']).source == ""
+    with pytest.raises(InputError, match="the key name is missing"):
+        load_recipe("position-cat", ["name="])
+
+
+def test_a_message_names_the_key_of_the_recipe():
+    from evenrank.groups import load_lexicon
+    from evenrank.training.recipes import named_as
+
+    message = r"^data\.blind: no file and no built-in lexicon 'none'"
+    with pytest.raises(EvenrankError, match=message), named_as(lexicon="data.blind"):
+        load_lexicon("none")
+    with pytest.raises(EvenrankError, match=r"^give x or --other$"), named_as(some_name="x"):
+        raise EvenrankError("give `some_name` or --other")
+
+
+def test_a_recipe_survives_its_own_round_trip_whatever_its_texts_hold(tmp_path):
+    odd = "a\x7fb\x00c\td\"e'f\\g\u2028h\x1b[31m=i#j"
+    recipe = load_recipe("ibbr-dot").model_copy(update={"name": odd, "out": f"runs/{odd}"})
+    text = to_toml(recipe)
+    assert "\x7f" not in text
+    (tmp_path / "r.toml").write_text(text, encoding="utf-8")
+    assert load_recipe(tmp_path / "r.toml") == recipe

@@ -1,0 +1,181 @@
+"""Training that goes on from a checkpoint, and checkpoints that it does not go on from."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+from evenrank.io import InputError
+from evenrank.training import trainer
+from evenrank.training.recipes import Recipe, load_recipe
+from evenrank.training.run import train_recipe as train
+from evenrank.training.validation import Validation
+from training_runs import everything
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+def gendered_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
+    return load_recipe(gendered, [f'out="{out}"', *settings])
+
+
+@pytest.fixture
+def snapshots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Copies of a run's folder as it is after each checkpoint first saved: what a kill there would leave."""
+    plain = trainer.RankingTrainer._save_checkpoint
+
+    def save(self, model, trial):
+        plain(self, model, trial)
+        kept = tmp_path / "snapshots" / str(self.state.global_step)
+        if not kept.exists():
+            shutil.copytree(self.folder, kept)
+
+    monkeypatch.setattr(trainer.RankingTrainer, "_save_checkpoint", save)
+    return tmp_path / "snapshots"
+
+
+@pytest.mark.parametrize(
+    ("settings", "stops"),
+    [
+        # Validation finds all equally good: the first is the best, and patience ends at step 8 of 14.
+        (["training.patience=3", "training.evaluate_every=2", "training.max_steps=14"], ["2", "4", "6", "8"]),
+        # Steps that no validation follows, in the middle of an epoch; means over several steps in the log.
+        (["training.keep=last", "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
+    ],
+    ids=["best", "last"],
+)
+def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
+    home, gendered, tmp_path, snapshots, monkeypatch, settings, stops
+):
+    monkeypatch.setattr(Validation, "value", lambda self, run: 0.5)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    # With dropout, whose draws must go on where they were.
+    settings = [f'ranker.model="{home / "model"}"', "fairness.weight=auto", *settings]
+    recipe = gendered_recipe(gendered, tmp_path / "r", *settings)
+    folder = train(recipe)
+    whole = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+    steps = json.loads(whole["result.json"])["steps"]
+    assert [path.name for path in sorted(snapshots.iterdir(), key=lambda path: int(path.name))] == stops
+    assert steps == int(stops[-1])
+    for stop in stops:
+        shutil.rmtree(folder)
+        shutil.copytree(snapshots / stop, folder)
+        assert not (folder / "result.json").exists()
+        # What it logged after the checkpoint before it was killed.
+        with (folder / "log.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(f'{{"step": {int(stop) + 1}, "epoch": 0.1, "loss": 99}}\n{{"step": {int(stop) + 2}, "ep')
+        train(recipe, resume=True)
+        again = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+        assert again.keys() == whole.keys()
+        for name in whole:
+            assert again[name] == whole[name], (stop, name)
+        before = everything(folder)
+        train(recipe, resume=True)
+        assert everything(folder) == before
+
+
+@pytest.fixture(scope="module")
+def stopped(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
+    """A run that was stopped after its first checkpoint, at step 1 of 3, and a copy of its folder."""
+    place = tmp_path_factory.mktemp("stopped")
+    settings = ["training.max_steps=3", "training.evaluate_every=1", "fairness.weight=auto"]
+    recipe = gendered_recipe(gendered, place / "r", *settings)
+    plain, steps = trainer.RankingTrainer.training_step, iter(range(9))
+
+    def step(self, *arguments, **named):
+        if next(steps) == 1:
+            raise KeyboardInterrupt
+        return plain(self, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer.RankingTrainer, "training_step", step)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe)
+    shutil.copytree(place / "r", place / "kept")
+    return recipe, place / "kept"
+
+
+class Attack:
+    """What runs a command where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+DAMAGE = ["missing", "cut", "empty", "text", "attack", "other"]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, damage) for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth") for damage in DAMAGE),
+        *(("model.safetensors", damage) for damage in ("missing", "cut", "text")),
+        *(("fair_weight.json", damage) for damage in ("missing", "text", "other")),
+        ("trainer_state.json", "other"),
+        ("trainer_state.json", "step"),
+        ("optimizer.pt", "step"),
+        ("scheduler.pt", "step"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named_and_not_gone_on_with(stopped, tmp_path, name, damage):
+    recipe, kept = stopped
+    shutil.rmtree(recipe.folder, ignore_errors=True)
+    shutil.copytree(kept, recipe.folder)
+    path = recipe.folder / "checkpoints" / "checkpoint-1" / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage in ("cut", "empty", "text"):
+        path.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "text": b"no state"}[damage])
+    elif damage == "attack":
+        path.write_bytes(pickle.dumps(Attack(tmp_path / "ran")))
+    elif path.suffix == ".json":
+        state = json.loads(content)
+        path.write_text(json.dumps({**state, "global_step": 2} if damage == "step" else [1]), encoding="utf-8")
+    elif damage == "other":
+        torch.save({"other": 1}, path)
+    else:
+        state = torch.load(path, weights_only=True)
+        for one in state["state"].values() if name == "optimizer.pt" else ():
+            one["step"] += 1
+        if name == "scheduler.pt":
+            state["last_epoch"] += 1
+        torch.save(state, path)
+    with pytest.raises(InputError) as error:
+        train(recipe, resume=True)
+    said = {"missing": "the file is missing", "step": "expected the state after step 1, found that after step 2"}
+    own = {
+        # It is the best one, too.
+        ("model.safetensors", "missing"): "the best checkpoint so far is missing",
+    }
+    assert str(error.value).startswith(f"{path}: {own.get((name, damage), said.get(damage, 'the file is damaged'))}")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "ran").exists()
+    assert (recipe.folder / "recipe.toml").is_file()
+    assert not (recipe.folder / "result.json").exists()
+
+
+def test_a_checkpoint_of_other_processes_or_without_its_best_is_not_gone_on_with(stopped):
+    recipe, kept = stopped
+    shutil.rmtree(recipe.folder, ignore_errors=True)
+    shutil.copytree(kept, recipe.folder)
+    checkpoint = recipe.folder / "checkpoints" / "checkpoint-1"
+    for number in (0, 1):
+        shutil.copyfile(checkpoint / "rng_state.pth", checkpoint / f"rng_state_{number}.pth")
+    with pytest.raises(InputError, match=r"checkpoint-1: saved by 2 processes, and cannot be resumed by 1$"):
+        train(recipe, resume=True)
+    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "best_global_step": 7}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"checkpoint-7/model\.safetensors: the best checkpoint so far is missing$"):
+        train(recipe, resume=True)

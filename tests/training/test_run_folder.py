@@ -1,0 +1,345 @@
+"""Training runs from their start: figures as an audit gives them, what stops a start, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+from evenrank.auditing import audit
+from evenrank.io import EvenrankError, Provenance, read_run, write_run
+from evenrank.rankers import losses
+from evenrank.training import trainer
+from evenrank.training.card import summary_of, write_card
+from evenrank.training.recipe_data import load_validation
+from evenrank.training.recipes import Recipe, load_recipe
+from evenrank.training.run import train_recipe as train
+from training_runs import logged
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+def gendered_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
+    return load_recipe(gendered, [f'out="{out}"', *settings])
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def judged(home: Path, folder: Path) -> Path:
+    """The judgements of the validation queries alone, as an audit averages utility over all that are judged."""
+    (folder / "valid.qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(16, 24)), encoding="utf-8")
+    return folder / "valid.qrels"
+
+
+@pytest.mark.parametrize("depth", [2, 10, 50])
+def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, tmp_path, depth):
+    # Lists of about 10 passages: re-ranked in part, whole, and with room left.
+    qrels = judged(home, tmp_path)
+    settings = [f"validation.depth={depth}", "validation.depths=", f'validation.qrels="{qrels}"']
+    recipe = gendered_recipe(gendered, tmp_path / "r", *settings)
+    validation = load_validation(recipe)
+    assert validation.pairs["rank"].max() == min(depth, validation.run.table["rank"].max())
+    run = validation.reranked(np.random.default_rng(0).normal(size=validation.pairs.height), depth, "tiny")
+    write_run(run, tmp_path / "validation.run")
+    # What was not re-ranked stands behind, in its order.
+    for query, table in run.table.group_by("query_id"):
+        before = validation.run.table.filter(query_id=query[0])["doc_id"].to_list()
+        after = table.sort("rank")["doc_id"].to_list()
+        assert sorted(after[:depth]) == sorted(before[:depth])
+        assert after[depth:] == before[depth:]
+    result = {"measure": "nDCG@10", "value": validation.value(run), "first_stage": validation.value(validation.run)}
+    (tmp_path / "model").mkdir()
+    write_card(recipe, tmp_path, result | {"depth": depth, "steps": 0}, validation, run, Provenance("test"))
+    card = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    audit(
+        {"first stage": home / "valid.run", "tiny": tmp_path / "validation.run"},
+        collection=home / "g.tsv",
+        qrels=qrels,
+        baseline="first stage",
+    ).to_json(tmp_path / "own.json")
+    whole = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
+    assert {**card, "provenance": None} == {**whole, "provenance": None}
+    own = whole["runs"]
+    assert list(own) == ["first stage", "tiny", "random", "neutral-first"]
+    # So has what training watches.
+    for name, ranked in (("first stage", validation.run), ("tiny", run)):
+        measures = own[name]["measures"]
+        assert validation.delta_aprf(ranked)["gender"] == pytest.approx(measures["DeltaAPRF"]["mean"], abs=1e-12)
+        assert validation.value(ranked) == pytest.approx(measures["nDCG@10"]["mean"], abs=1e-12)
+    # And the test on which the card's verdict rests.
+    compared = own["tiny"]["measures"]["nDCG@10"]["vs_baseline"]
+    assert validation.tested(run) == (compared["n"], pytest.approx(compared["t_p"], abs=1e-12))
+    # Some of what lies below the depth speaks of a group, or this would show nothing.
+    assert own["random"]["measures"]["NFaiRR@10"]["mean"] < 0.9
+
+
+def test_every_passage_of_the_validation_run_needs_a_text(home, gendered, tmp_path):
+    lines = (home / "g.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    recipe = gendered_recipe(gendered, tmp_path / "r", "validation.depth=2", "validation.depths=")
+    table = read_run(recipe.validation.run).table
+    deep = set(table.filter(rank=table["rank"].max())["doc_id"]) - set(table.filter(table["rank"] <= 2)["doc_id"])
+    gone = sorted(deep)[0]
+    (tmp_path / "c.tsv").write_text("".join(x for x in lines if x.split("\t")[0] != gone), encoding="utf-8")
+    recipe = gendered_recipe(
+        gendered,
+        tmp_path / "r",
+        "validation.depth=2",
+        "validation.depths=",
+        f'validation.collection="{tmp_path}/c.tsv"',
+    )
+    with pytest.raises(
+        EvenrankError,
+        match=rf"^validation: run validation.*: 1 of its documents are not in the collection .*: '{gone}'$",
+    ):
+        train(recipe)
+    assert not (tmp_path / "r").exists()
+
+
+def test_what_a_run_came_to_in_lines():
+    result = {"measure": "RR", "value": 0.41, "first_stage": 0.38, "depth": 50}
+    line = "RR: 0.4100 after re-ranking the first 50 passages, 0.3800 before"
+    assert summary_of(result) == [line]
+    bias = {"delta_aprf": {"gender": 0.01, "age": None}, "delta_aprf_first_stage": {"gender": -0.1, "age": 0.2}}
+    leakage = {"leakage": {"before": {"balanced_accuracy": 0.9}, "after": {"balanced_accuracy": 0.6}}}
+    assert summary_of(result | bias | leakage) == [
+        line,
+        "DeltaAPRF (gender): 0.0100, first stage: -0.1000 (nearer 0 is better)",
+        "DeltaAPRF (age): undefined, first stage: 0.2000 (nearer 0 is better)",
+        "balanced accuracy of an attack: 0.6000, before training 0.9000 (0.5 is chance)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "queries", "p", "verdict"),
+    [
+        (0.41, 40, 0.0312, "significantly better than the first stage (p = 0.031, 40 queries)"),
+        (0.41, 4, 0.5, "not significantly different from the first stage (p = 0.500, 4 queries)"),
+        (0.20, 4, 0.05, "not significantly different from the first stage (p = 0.050, 4 queries)"),
+        (0.20, 1, None, "not tested against the first stage (1 query)"),
+        (0.20, 40, 1e-5, "significantly worse than the first stage (p < 0.001, 40 queries)"),
+    ],
+)
+def test_a_verdict_is_that_of_the_paired_test(value, queries, p, verdict):
+    result = {"measure": "RR", "value": value, "first_stage": 0.38, "depth": 50, "queries": queries, "p": p}
+    *warnings, line = summary_of(result)
+    assert line == f"RR: {value:.4f} after re-ranking the first 50 passages, 0.3800 before; {verdict}"
+    worse = verdict.replace("first stage (", "first stage: RR 0.2000 against 0.3800 (")
+    warning = f"This model ranks {worse}."
+    assert warnings == ([warning] if "worse" in verdict else [])
+
+
+def test_a_card_says_first_that_the_model_is_significantly_worse_than_the_first_stage(home, gendered, tmp_path):
+    recipe = gendered_recipe(gendered, tmp_path / "r")
+    validation = load_validation(recipe)
+    (tmp_path / "model").mkdir()
+    for value, p, warned in ((0.1, 0.01, True), (0.1, 0.2, False), (0.9, 0.01, False)):
+        result = {"measure": "nDCG@10", "value": value, "first_stage": 0.5, "depth": 10, "steps": 3}
+        result |= {"queries": 8, "p": p}
+        write_card(recipe, tmp_path, result, validation, validation.run, Provenance("test"))
+        card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+        first = card.partition("# tiny\n\n")[2].splitlines()[0]
+        warning = "**This model ranks significantly worse than the first stage: nDCG@10 0.1000 against 0.5000"
+        assert (first == f"{warning} (p = 0.010, 8 queries).**") == warned
+        assert warned == ("significantly worse" in card)
+
+
+# --- the loss of a step -----------------------------------------------------------------------------------------------
+
+
+WAYS = {
+    "6": ["training.batch=6"],
+    "3x2": ["training.batch=3", "training.accumulation=2"],
+    "2x3": ["training.batch=2", "training.accumulation=3"],
+    "3x2 cached": ["training.batch=3", "training.accumulation=2", "training.cached=4"],
+}
+
+
+@pytest.mark.parametrize(
+    ("own", "ways"),
+    [
+        ([], ("3x2", "2x3", "3x2 cached")),
+        # Ragged lists, and two relevant passages for some queries.
+        (["loss.name=hinge", "data.negatives=20"], ("3x2",)),
+        (["adversary.attack=false"], ("3x2",)),
+    ],
+    ids=["nll", "hinge", "adversary"],
+)
+def test_the_loss_does_not_depend_on_how_the_batch_is_split(home, gendered, tmp_path, own, ways):
+    # 16 queries, 6 a step: the last step has 4, in pieces of 3 and 1, or of 2 and 2.
+    settings = [*own, "fairness=", "training.epochs=1", "training.max_steps=", "training.learning_rate=1e-12"]
+    if own and own[0].startswith("loss"):
+        text = (home / "qrels").read_text(encoding="utf-8") + "".join(f"{i} 0 {i + 30} 1\n" for i in range(0, 16, 3))
+        (tmp_path / "qrels").write_text(text, encoding="utf-8")
+        settings.append(f'data.qrels="{tmp_path / "qrels"}"')
+    runs = {
+        way: logged(train(gendered_recipe(gendered, tmp_path / way, *settings, *WAYS[way]))) for way in ("6", *ways)
+    }
+    for way in ways:
+        for first, second in zip(runs["6"], runs[way], strict=True):
+            assert first.keys() == second.keys()
+            for key in first.keys() & {"loss", "rank_loss", "adversary_loss", "grad_norm"}:
+                assert first[key] == pytest.approx(second[key], rel=1e-6, abs=1e-6), (way, key)
+    assert len([line for line in runs["6"] if "loss" in line]) == (3 if "loss.name=hinge" not in own else 4)
+
+
+def test_what_fills_a_batch_for_several_processes_does_not_count(done):
+    from evenrank.rankers.dot import DotRanker
+    from evenrank.rankers.losses import LOSSES
+    from evenrank.training.lists import TrainingLists
+
+    groups = TrainingLists(done / "groups", negatives=3)
+    sampler = trainer.EpochSampler(groups, seed=0, multiple=6)
+    order = list(sampler)
+    assert len(order) == len(sampler) == 18
+    assert sorted(order[:16]) == list(range(16))
+    assert order[16:] == [-1 - order[0], -1 - order[1]]
+    assert list(trainer.EpochSampler(groups, seed=0)) == order[:16]
+    items = [groups[i] for i in order[12:]]
+    assert [item.index for item in items] == [*order[12:16], -1, -1]
+    assert items[4].query == groups[order[0]].query
+    collator = trainer.Collator(DotRanker.load(done / "model"))
+    whole, real = collator(items), collator(items[:4])
+    assert whole["counted"].sum(1).tolist() == [4, 4, 4, 4, 0, 0]
+    scores = torch.randn(6, 4, requires_grad=True)
+    for name, loss in LOSSES.items():
+        scores.grad = None
+        found = loss(scores, whole["relevance"], whole["counted"])
+        found.backward()
+        assert found.item() == pytest.approx(loss(scores[:4], real["relevance"], real["counted"]).item(), abs=1e-6), (
+            name
+        )
+        assert torch.isfinite(scores.grad).all()
+        assert not scores.grad[4:].any()
+
+
+# --- a start that fails -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["data.blind=none"], r"^data\.blind: no file and no built-in lexicon 'none'"),
+        (['fairness.attributes=[{lexicon = "none"}]'], r"^fairness\.attributes\.lexicon: no file and no built-in"),
+        (['fairness.attributes=[{poles = "m,x"}]'], r"^fairness\.attributes\.poles: expected two of"),
+        (["fairness=", "adversary.lexicon=none"], r"^adversary\.lexicon: no file and no built-in lexicon 'none'"),
+        (
+            ["data.collection=FOLDER/part.tsv", "validation.collection=FOLDER/g.tsv"],
+            "passages are not in the collection",
+        ),
+        (["data.queries=FOLDER/part.tsv"], "training quer.* without a text"),
+        (["data.qrels=FOLDER/none.qrels"], r"^run .*: no query has both a relevant passage and another one$"),
+        (["data.groups=FOLDER/bad.jsonl", "data.run=", "data.qrels="], r"bad\.jsonl, line 1: "),
+        (
+            ["validation.queries=FOLDER/part.tsv"],
+            "^validation: run validation.*: . of its queries are not in the ",
+        ),
+        (["training.learning_rates.kernels=0.1"], "^training.learning_rates: no parameter group kernels"),
+        (["fairness.weight=[0.1]", "data.queries=FOLDER/part.tsv"], "training quer.* without a text"),
+    ],
+)
+def test_a_start_that_fails_leaves_nothing(home, gendered, tmp_path, settings, message):
+    (tmp_path / "g.tsv").write_bytes((home / "g.tsv").read_bytes())
+    (tmp_path / "part.tsv").write_text("0\tone\n1\ttwo\n", encoding="utf-8")
+    (tmp_path / "none.qrels").write_text("0 0 0 0\n", encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"query_id": "0", "doc_id": ["0"], "label": [1]}\n', encoding="utf-8")
+    settings = [setting.replace("FOLDER", str(tmp_path)) for setting in settings]
+    with pytest.raises(EvenrankError, match=message):
+        train(gendered_recipe(gendered, tmp_path / "r", *settings))
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_loss_that_is_no_number_before_a_checkpoint_leaves_nothing(gendered, tmp_path, monkeypatch):
+    monkeypatch.setitem(losses.LOSSES, "nll", lambda scores, labels, mask: scores.sum() * float("nan"))
+    with pytest.raises(EvenrankError, match=r"step 1: the loss is nan .*; there is no checkpoint yet$"):
+        train(gendered_recipe(gendered, tmp_path / "r"))
+    assert not (tmp_path / "r").exists()
+
+
+def test_what_a_killed_start_left_makes_room(gendered, tmp_path):
+    folder = tmp_path / "r"
+    (folder / "groups").mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    # A start that was killed: another recipe, half of its groups, and a training of a grid.
+    (folder / ".evenrank-run").touch()
+    (folder / "recipe.toml").write_text('name = "other"', encoding="utf-8")
+    (folder / "groups" / "counts.json").write_text('{"queries": 3', encoding="utf-8")
+    (folder / "log.jsonl").write_text('{"step": 1}\n', encoding="utf-8")
+    for name in ("without", "weight-1", "sub"):
+        (folder / name).mkdir()
+        (folder / name / "recipe.toml").touch()
+    (folder / "without" / ".evenrank-run").touch()
+    done = train(gendered_recipe(gendered, folder, "training.max_steps=1"))
+    assert json.loads((done / "result.json").read_text(encoding="utf-8"))["groups"]["queries"] == 16
+    assert [line["step"] for line in logged(done)] == [1, 1]
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert not (folder / "without").exists()
+    # No training wrote these.
+    assert (folder / "weight-1" / "recipe.toml").exists()
+    assert (folder / "sub" / "recipe.toml").exists()
+    # A finished one is in nobody's way.
+    with pytest.raises(EvenrankError, match="there is a run already"):
+        train(gendered_recipe(gendered, folder, "training.max_steps=2"))
+
+
+@pytest.mark.parametrize("name", ["recipe.toml", "log.jsonl", "groups/mine.run", "checkpoints/mine.txt"])
+def test_a_folder_with_files_that_no_training_wrote_is_left_as_it_is(gendered, tmp_path, name):
+    folder = tmp_path / "r"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(EvenrankError, match=f"there is a {name.partition('/')[0]} that no training wrote"):
+        train(gendered_recipe(gendered, folder))
+    assert [path for path in folder.rglob("*") if path.is_file()] == [folder / name]
+    assert (folder / name).read_text(encoding="utf-8") == "mine"
+
+
+def test_two_processes_do_not_train_in_one_folder(gendered, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "recipe.toml").touch()
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(EvenrankError, match=r"another process trains there$"):
+        train(gendered_recipe(gendered, folder))
+    os.close(handle)
+    assert (folder / "recipe.toml").is_file()
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_progress_now_and_then():
+    now, lines = [0.0], []
+    progress = trainer.Progress(clock=lambda: now[0], write=lines.append)
+    state = SimpleNamespace(global_step=0, max_steps=500, is_world_process_zero=True)
+    progress.on_train_begin(None, state, None)
+    for step in range(1, 101):
+        now[0] += 0.7
+        if step % 10 == 0:
+            progress.on_log(None, state, None, logs={"loss": 2.0 - step / 100})
+        progress.on_log(None, state, None, logs={"eval_validation": 0.3})
+        progress.on_step_end(None, state, None)
+    assert lines == [
+        "training steps: 43 of 500 (9%), loss 1.6, 0:00:30 so far, about 0:05:20 left",
+        "training steps: 86 of 500 (17%), loss 1.2, 0:01:00 so far, about 0:04:50 left",
+    ]
+    # A resumed training counts what it has before it.
+    state.global_step, lines[:] = 400, []
+    progress.on_train_begin(None, state, None)
+    now[0] += 31
+    progress.on_step_end(None, state, None)
+    assert lines == ["training steps after step 400: 1 of 100 (1%), loss 1, 0:00:31 so far, about 0:51:09 left"]
+    # One of several processes tells it.
+    state.is_world_process_zero, lines[:] = False, []
+    now[0] += 31
+    progress.on_step_end(None, state, None)
+    assert lines == []

@@ -1,0 +1,265 @@
+"""Training from Python: lists as records, frames and files; losses, terms and rankers by value and by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+import evenrank
+from evenrank.groups import Scoring, load_lexicon
+from evenrank.io import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
+from evenrank.mitigation import terms
+from evenrank.mitigation.ibbr import IBBR
+from evenrank.mitigation.terms import FunctionTerm, register_term
+from evenrank.rankers import losses, protocol
+from evenrank.rankers.dot import DotRanker
+from evenrank.rankers.losses import nll, register_loss
+from evenrank.rankers.protocol import register_ranker
+from evenrank.training.given_lists import as_lists, training_lists
+from evenrank.training.recipes import load_recipe
+from evenrank.training.validation import Validation
+from training_runs import assert_same, fair, logged
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+RECORDS = [
+    {"query": "software", "passages": ["he wrote software", "rain", "she paints"], "relevance": [2, 0, 0]},
+    {"query": "a nurse", "passages": ["she is a nurse", "he runs home"], "relevance": [1, 0]},
+]
+
+
+def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
+    """What the recipe trains with, from Python."""
+    data, validation = recipe.data, recipe.validation
+    lists = training_lists(
+        data.run, data.qrels, collection=data.collection, queries=data.queries, folder=folder, negatives=3,
+        lexicon="gender-en",
+    )  # fmt: skip
+    assert repr(lists).startswith(f"TrainingLists({len(lists)} lists, sides for 1 attribute, 3 random negatives each")
+    run = read_run(validation.run)
+    held_out = Validation.of(
+        run,
+        read_qrels(validation.qrels),
+        read_queries(validation.queries),
+        read_texts(data.collection, run.table["doc_id"].unique()),
+        measure=validation.measure,
+        depth=validation.depth,
+        attributes={"gender": Scoring(load_lexicon("gender-en"))},
+    )
+    return {"lists": lists, "validation": held_out}
+
+
+@pytest.mark.parametrize("term", ["ibbr-ts", "ibbr-pd"])
+def test_python_trains_what_the_recipe_trains(gendered: Path, tmp_path: Path, term: Any) -> None:
+    settings = [f"fairness.name={term}", "training.batch=4", "training.accumulation=2", "training.max_steps=4"]
+    recipe = load_recipe(gendered, [f'out="{tmp_path / "recipe"}"', *settings])
+    done = fair(gendered, tmp_path / "recipe", *settings)
+    ranker = DotRanker.from_pretrained(recipe.ranker.model, query_length=8, passage_length=16)
+    task = same_task(gendered, tmp_path / "lists", recipe)
+    result = evenrank.train(
+        ranker, task["lists"], fairness=IBBR(term, weight=0.5), lexicon={"gender": "gender-en"},
+        validation=task["validation"], out=tmp_path / "python",
+        batch=4, accumulation=2, max_steps=4, learning_rate=0.003, evaluate_every=4,
+    )  # fmt: skip
+    assert result.ranker is ranker
+    assert result.folder == tmp_path / "python"
+    assert_same(done, result.folder)
+    assert result.log == logged(done)
+
+
+def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = load_recipe(gendered).ranker.model
+    result = evenrank.train(DotRanker.from_pretrained(model), RECORDS, batch=2, max_steps=3, learning_rate=0.01)
+    assert result.folder is None
+    assert not any(tmp_path.iterdir())
+    assert result.log[0]["step"] == 1
+    folder = evenrank.train(DotRanker.from_pretrained(model), RECORDS, out="made", max_steps=1).folder
+    # A trained model by its folder.
+    evenrank.train(folder / "model", pl.DataFrame(RECORDS), max_steps=1)
+    with pytest.raises(EvenrankError, match=r"^`out`: made contains a training already$"):
+        evenrank.train(folder / "model", RECORDS, out="made")
+
+
+def test_lists_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in RECORDS), encoding="utf-8")
+    frame = pl.DataFrame(RECORDS)
+    frame.rename({"passages": "docs", "relevance": "labels"}).write_parquet(tmp_path / "l.parquet")
+    scoring = Scoring(load_lexicon("gender-en"))
+    for given in (RECORDS, iter(RECORDS), frame, frame.to_arrow(), tmp_path / "l.jsonl", tmp_path / "l.parquet"):
+        lists = as_lists(given, [scoring])
+        assert len(lists) == 2
+        assert (lists[0].query, lists[0].relevance) == ("software", [2.0, 0.0, 0.0])
+        assert [one.sides for one in (lists[0], lists[1])] == [[[1], [0], [-1]], [[-1], [1]]]
+        assert (lists[-2].index, lists[-2].query) == (-1, "a nurse")
+    # Sides that are given stay.
+    assert as_lists([{**RECORDS[1], "sides": [1, 0]}], [scoring])[0].sides == [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"query": "a"}, "expected query (a text), passages (texts) and relevance (numbers), found"),
+        ({"query": "a", "passages": ["b"], "relevance": [1, 0]}, "a relevance for each passage, found 2 for 1"),
+        ({"query": "a", "passages": ["b", "c"], "relevance": [1, 1]}, "there is nothing to learn"),
+        ({**RECORDS[1], "sides": [2, 0]}, "sides: expected +1, -1 or 0 for each passage"),
+        ({**RECORDS[1], "sides": [1]}, "sides: expected +1, -1 or 0 for each passage"),
+    ],
+)
+def test_bad_lists_are_named(tmp_path: Path, row: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        as_lists([RECORDS[0], row])
+    assert str(error.value).startswith("`lists`: row 2: ")
+    assert message in str(error.value)
+    (tmp_path / "l.jsonl").write_text(f"{json.dumps(RECORDS[0])}\n{json.dumps(row)}\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        as_lists(tmp_path / "l.jsonl")
+    assert str(error.value).startswith(f"{tmp_path / 'l.jsonl'}, line 2: ")
+
+
+def test_bad_arguments_are_named(gendered: Path) -> None:
+    ranker = DotRanker.from_pretrained(load_recipe(gendered).ranker.model)
+    with pytest.raises(EvenrankError, match=r"^unknown key batchsize \(allowed: epochs, max_steps, batch,"):
+        evenrank.train(ranker, RECORDS, batchsize=3)
+    with pytest.raises(EvenrankError, match=r"^`loss`: expected one of nll, hinge, .*, found 'x'"):
+        evenrank.train(ranker, RECORDS, loss="x")
+    with pytest.raises(EvenrankError, match=r"^`fairness`: expected ibbr-pd, ibbr-ts, found 'x'"):
+        evenrank.train(ranker, RECORDS, fairness="x")
+    with pytest.raises(EvenrankError, match=r"^`lists`: expected at least one list, found none"):
+        evenrank.train(ranker, [])
+    with pytest.raises(EvenrankError, match=r"^`batch`: expected 1 or more, found 0$"):
+        evenrank.train(ranker, RECORDS, batch=0)
+    with pytest.raises(EvenrankError, match=r"^`lists`: no passage has a side$"):
+        evenrank.train(ranker, as_lists(RECORDS), fairness=IBBR())
+    given = [{**row, "sides": [0] * len(row["passages"])} for row in RECORDS]
+    with pytest.raises(EvenrankError, match="sides for 1 attribute, expected 2"):
+        evenrank.train(ranker, given, fairness=IBBR(), lexicon={"a": "gender-en", "b": "gender-en"})
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda scores, relevance, mask: scores, "`loss`: expected a scalar tensor, found a tensor of shape [2, 3]"),
+        (lambda scores, relevance, mask: 0.5, "`loss`: expected a scalar tensor, found float"),
+        (lambda scores, relevance: scores.sum(), "`loss`: expected a function of (scores, relevance, mask)"),
+        (0.5, "`loss`: expected a function of (scores, relevance, mask)"),
+    ],
+)
+def test_a_loss_of_another_form_is_named(gendered: Path, loss: Any, message: str) -> None:
+    ranker = DotRanker.from_pretrained(load_recipe(gendered).ranker.model)
+    with pytest.raises(EvenrankError) as error:
+        evenrank.train(ranker, RECORDS, loss=loss)
+    assert str(error.value) == message
+
+
+# --- custom losses, terms and rankers ---------------------------------------------------------------------------------
+
+
+def probability_gap(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
+    p = scores.masked_fill(~mask, -1e9).softmax(dim=1)
+    clicked = mask & (relevance >= 1)
+    first, second = p[clicked & (sides > 0)], p[clicked & (sides < 0)]
+    return (first.mean() - second.mean()).square() if len(first) and len(second) else scores.sum() * 0
+
+
+def test_a_custom_term_sees_the_whole_batch(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terms, "REGISTERED", {})
+    with pytest.raises(InputError, match=r"fairness\.name: expected ibbr-pd or ibbr-ts, found 'gap'"):
+        load_recipe(gendered, ["fairness.name=gap"])
+    register_term("gap", probability_gap)
+    with pytest.raises(EvenrankError, match=r"^`fairness`: expected ibbr-pd, ibbr-ts, gap, found 'x'$"):
+        evenrank.train("unread", RECORDS, fairness="x")
+    common = ["fairness.name=gap", "fairness.weight=5", "training.max_steps=4"]
+    whole = fair(gendered, tmp_path / "whole", *common, "training.batch=8")
+    pieces = fair(gendered, tmp_path / "pieces", *common, "training.batch=2", "training.accumulation=4")
+    none = fair(gendered, tmp_path / "none", *common, "training.batch=8", "fairness.weight=0")
+    assert_same(whole, pieces, tolerance=2e-5)
+    with pytest.raises(AssertionError):
+        assert_same(whole, none, tolerance=2e-5)
+    first = logged(whole)[0]
+    assert first["loss"] == pytest.approx(first["rank_loss"] + 5 * first["fair_loss_gender"], abs=1e-4)
+    # The same by value.
+    recipe = load_recipe(gendered)
+    task = same_task(gendered, tmp_path / "lists", recipe)
+    ranker = DotRanker.from_pretrained(recipe.ranker.model, query_length=8, passage_length=16)
+    by_value = evenrank.train(
+        ranker, task["lists"], fairness=FunctionTerm(probability_gap, weight=5.0), lexicon={"gender": "gender-en"},
+        validation=task["validation"], out=tmp_path / "value",
+        batch=8, max_steps=4, learning_rate=0.003, evaluate_every=4,
+    )  # fmt: skip
+    assert_same(whole, by_value.folder)
+    with pytest.raises(EvenrankError, match="ibbr-ts is a built-in term"):
+        register_term("ibbr-ts", probability_gap)
+
+
+def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry in ("LOSSES", "AVERAGED_OVER"):
+        monkeypatch.setattr(losses, registry, dict(getattr(losses, registry)))
+    register_loss("twice", lambda scores, relevance, mask: 2 * nll(scores, relevance, mask))
+    by_name = fair(gendered, tmp_path / "n", "loss.name=twice", "fairness=", "training.max_steps=2")
+    plain = fair(gendered, tmp_path / "p", "fairness=", "training.max_steps=2")
+    assert logged(by_name)[0]["loss"] == pytest.approx(2 * logged(plain)[0]["loss"], rel=1e-5)
+    model = load_recipe(gendered).ranker.model
+    found = [
+        evenrank.train(DotRanker.from_pretrained(model), RECORDS, loss=loss, batch=2, max_steps=1).log[0]["loss"]
+        for loss in ("nll", nll, "twice", lambda scores, relevance, mask: 2 * nll(scores, relevance, mask))
+    ]
+    assert found[0] == found[1]
+    assert found[2] == found[3] == pytest.approx(2 * found[0], rel=1e-5)
+    with pytest.raises(EvenrankError, match="hinge is a built-in loss"):
+        register_loss("hinge", nll)
+
+
+def test_a_custom_ranker_by_name(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
+    from evenrank.rankers.knrm import KNRMRanker
+
+    class Other(KNRMRanker):
+        kind = "other"
+
+    monkeypatch.setattr(protocol, "REGISTERED", {})
+    settings = ["ranker.kind=other", "ranker.model=", "ranker.vector_size=8", "fairness=", "training.max_steps=2"]
+    with pytest.raises(InputError, match=r"ranker\.kind: expected cat, .* found 'other'"):
+        load_recipe(gendered, settings)
+    register_ranker(Other)
+    done = fair(gendered, tmp_path / "r", *settings)
+    assert type(evenrank.train(done / "model", RECORDS, max_steps=1).ranker) is Other
+    with pytest.raises(EvenrankError, match="knrm is a built-in ranker"):
+        register_ranker(KNRMRanker)
+
+
+def test_records_that_differ_in_their_sides() -> None:
+    scoring = Scoring(load_lexicon("gender-en"))
+    plain, sided = RECORDS[1], {**RECORDS[1], "sides": [1, 0]}
+    several = {**RECORDS[1], "sides": [[1, 0], [0, 0]]}
+    for records, found in (([plain, sided], 1), ([sided, plain], 0), ([sided, several], 2)):
+        with pytest.raises(
+            EvenrankError, match=rf"`lists`: list 2: expected sides for .*, as in list 1, found {found}$"
+        ):
+            as_lists(records, [scoring])
+
+
+@pytest.mark.parametrize("sides", [[{}, 0], [True, 0], [0.0, 1], [[1], [2]]])
+def test_sides_that_are_none(sides: object) -> None:
+    with pytest.raises(EvenrankError, match="sides: expected \\+1, -1 or 0 for each passage"):
+        as_lists([{**RECORDS[1], "sides": sides}])
+
+
+def test_relevance_beyond_any_number() -> None:
+    with pytest.raises(EvenrankError, match="expected finite relevance"):
+        as_lists([{**RECORDS[1], "relevance": [10**400, 0]}])
+
+
+def test_what_is_no_ranker_or_validation() -> None:
+    with pytest.raises(EvenrankError, match=r"^`ranker`: expected a ranker, .*, found NoneType$"):
+        evenrank.train(None, RECORDS)  # type: ignore[arg-type]
+    with pytest.raises(EvenrankError, match=r"^`validation`: expected a Validation, found str$"):
+        evenrank.train("folder", RECORDS, validation="x")  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +224,16 @@ def test_output_to_a_device_or_a_pipe(folder: Path, evenrank: Command) -> None:
 # --- Signals ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Signals end a program, whatever the tests were started under (nohup) or other libraries have set."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler or signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize(
     ("number", "status", "word"),
     [(signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up"), (signal.SIGINT, 130, "interrupted")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import socket
 import sys
 import threading
@@ -32,6 +33,8 @@ DOCUMENTS = 600
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray puts its own in its place, which would end the tests of other files.
+    handler = signal.getsignal(signal.SIGTERM)
     from ray.cluster_utils import Cluster as Local
 
     # Nothing runs on the head, so that the machine that dies is one with work.
@@ -46,6 +49,7 @@ def cluster() -> Iterator[Any]:
     yield made
     ray.shutdown()
     made.shutdown()
+    signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ MITIGATIONS = (
         "AdvBert",
         "mitigation/adversarial.py",
         ("", "gendered", "attack"),
-        'an `[adversary]` table in a recipe (cat and dot), and `keep = "last"` under `[training]`.',
+        "an `[adversary]` table in a recipe (cat and dot); the last checkpoint is kept.",
     ),
     Subject(
         "blind",

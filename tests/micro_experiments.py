@@ -27,14 +27,20 @@ def micro_ibbr() -> ibbr_setup.Settings:
         scale="micro",
         seeds=(0, 1),
         planted=SyntheticConfig(
-            passages=800, queries=100, sentences=3, gender_rate=0.9, relevance_gender_rate=1.0, click_male_share=0.6
+            passages=880,
+            queries=220,
+            sentences=3,
+            gender_rate=0.9,
+            relevance_gender_rate=1.0,
+            train_click_male_share=0.9,
+            group_query_rate=0.3,
         ),
-        sizes={"dpr": 30, "dpr_dev": 10, "train": 15, "dev": 10, "test": 20},
-        listed=8,
+        sizes={"dpr": 60, "dpr_dev": 6, "train": 60, "dev": 14, "test": 40},
+        listed=7,
         depth=30,
-        base=TRAINING,
-        going_on={"learning_rate": 1e-3},
-        weights=(0.1,),
+        base={**TRAINING, "keep": "last"},
+        going_on={"max_steps": 4, "learning_rate": 1e-3, "keep": "last", "evaluate_every": 2},
+        weights=(0.03,),
         scores={"sigmoid": (0.1,)},
         baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
     )
@@ -48,9 +54,11 @@ def micro_sampling() -> sampling_setup.Settings:
         planted=SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75),
         sizes={"train": 30, "valid": 10, "dev": 40},
         depth=20,
+        listed=20,
         negatives=5,
         shares=(0.0, 0.6),
         training=TRAINING,
+        debias={**sampling_setup.tiny().debias, "learning_rate": 1e-3},
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evenrank.datasets.squad_collection import write_squad_collection
     from evenrank.datasets.synthetic import SyntheticConfig, generate
     from evenrank.embeddings import read_vectors
-    from evenrank.experiments import run_experiment
+    from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
     from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, read_group_table, score_collection, tokenize
     from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
     from evenrank.mitigation.blind import mask_texts
@@ -44,7 +44,7 @@ _HOMES = {
     "datasets.squad_collection": ("write_squad_collection",),
     "datasets.synthetic": ("SyntheticConfig", "generate"),
     "embeddings": ("read_vectors",),
-    "experiments": ("run_experiment",),
+    "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
     "groups": ("GroupTable", "Lexicon", "Scoring", "load_lexicon", "read_group_table", "score_collection", "tokenize"),
     "io": ("EvenrankError", "InputError", "Run", "read_qrels", "read_queries", "read_run", "write_run"),
     "mitigation.blind": ("mask_texts",),
@@ -80,6 +80,7 @@ __all__ = [
     "AnswersResult",
     "AuditResult",
     "EvenrankError",
+    "ExperimentOptions",
     "GroupTable",
     "InputError",
     "Lexicon",
@@ -90,6 +91,7 @@ __all__ = [
     "SyntheticConfig",
     "__version__",
     "audit",
+    "check_experiment",
     "expand",
     "fetch",
     "generate",

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evenrank.engines import shards
-from evenrank.engines.ray import Cluster, on_ray, write_parts
+from evenrank.engines.ray import Cluster, _connect, on_ray, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.groups.score import score_texts
@@ -239,6 +239,23 @@ def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(EvenrankError, match=f"no connection to RAY_ADDRESS={address}: Connection refused"):
             next(on_ray([0], make, Cluster()))
+
+
+def test_the_programs_own_handler_of_sigterm_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, lambda *_: None))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, own := lambda *_: None)
+        _connect()
+        assert signal.getsignal(signal.SIGTERM) is own
+        # Where there is none, Ray's ends its processes.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _connect()
+        assert callable(signal.getsignal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def test_a_cluster_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:

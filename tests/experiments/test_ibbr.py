@@ -10,19 +10,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.experiments import ibbr_paper, ibbr_setup, sampling_setup
-from evenrank.experiments.corpora import Lists, Source, draw, judged_queries, neutral_queries
+from evenrank.experiments import ibbr_data, ibbr_paper, ibbr_setup, ibbr_trainings
+from evenrank.experiments.checks import Options
+from evenrank.experiments.corpora import Lists, Source, draw
 from evenrank.experiments.paper_page import ExperimentPage
+from evenrank.experiments.published import published
 from evenrank.experiments.work import Trained
-from evenrank.io import EvenrankError, read_queries, read_run
-from micro_experiments import check_controls, labels, micro_ibbr, micro_sampling, no_training_after, table
+from evenrank.io import EvenrankError, read_qrels, read_queries, read_run
+from micro_experiments import check_controls, labels, micro_ibbr, no_training_after, table
 from reaching import unreachable
+from slow_ibbr import slow_figures
 
 
 @pytest.fixture(scope="module")
 def ibbr_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExperimentPage, Path]:
     folder = tmp_path_factory.mktemp("ibbr")
-    with no_training_after(ibbr_setup.Experiment, micro_ibbr(), folder):
+    with no_training_after(ibbr_trainings.Experiment, micro_ibbr(), folder):
         page = ibbr_paper.run(micro_ibbr(), folder)
     page.write(folder)
     return page, folder
@@ -41,18 +44,34 @@ def test_ibbr_tables_are_laid_out_as_published(ibbr_run: tuple[ExperimentPage, P
         ("BERT-L2", "TS", "best"),
         ("BERT-L2", "TS", "auto"),
     ]
-    assert list(first.columns) == ["recall_10", "mrr", "ndcg_10", "delta_aprf_abs", "rab_5", "rab_10"]
+    assert list(first.columns) == [
+        "recall_10", "mrr", "ndcg_10", "delta_aprf_abs", "delta_aprf_signed", "rab_5", "rab_10",
+        "delta_aprf_clicks", "qrab_m_5", "qrab_f_5", "qrab_m_10", "qrab_f_10",
+    ]  # fmt: skip
     assert first.rows[3].published["delta_aprf_abs"] == 0.001
     assert {value.n for value in first.rows[3].measured.values()} == {2}
     assert not first.rows[5].measured  # BERT-L4
+    assert [row.labels[1] for row in first.rows[10:]] == [
+        "base", "blind", "shift × 0.5", "shift", "random", "neutral-first"
+    ]  # fmt: skip
+    changes = table(page, "Changes")
+    assert labels(changes)[:3] == [("BERT-L2", "base"), ("BERT-L2", "PD best"), ("BERT-L2", "PD auto")]
+    assert set(changes.columns) >= {"mrr", "mrr_p", "mrr_holm", "delta_aprf_abs", "delta_aprf_abs_p"}
     second = table(page, "Table 2")
     assert [row.labels[0] for row in second.rows] == [
-        "BM25", "RM3", "MP", "KNRM", "C-KNRM", "TK", "DPR-L2", "DPR-L4", "blind", "random", "neutral-first",
+        "BM25", "RM3", "MP", "KNRM", "C-KNRM", "TK", "DPR-L2", "DPR-L4", "base", "blind", "shift × 0.5", "shift",
+        "random", "neutral-first",
     ]  # fmt: skip
     assert second.rows[3].measured["mrr"].unit == "queries"
+    assert {"delta_aprf_signed", "rab_5", "rab_10"} <= set(second.rows[3].measured)
+    assert second.rows[7].published["delta_aprf_signed"] == -0.043
     third = table(page, "Table 3")
-    assert [value.mean for value in third.rows[0].measured.values()] == [30, 10, 20, 60]
+    assert [value.mean for value in third.rows[0].measured.values()] == [60, 6, 40, 106]
     assert third.rows[1].published["total"] == 1252
+    auto = table(page, "Auto")
+    assert labels(auto) == [("BERT-L2", "PD"), ("BERT-L2", "TS")]
+    assert {"weight", "optimum", "rank_weight", "rank_optimum"} <= set(auto.rows[1].measured)
+    assert {drawing.name for drawing in page.drawings} == {"Plane BERT-L2", "Curve BERT-L2"}
 
 
 def test_controls_stand_in_every_table_of_rankings(ibbr_run: tuple[ExperimentPage, Path]) -> None:
@@ -62,15 +81,65 @@ def test_controls_stand_in_every_table_of_rankings(ibbr_run: tuple[ExperimentPag
 
 def test_ibbr_claims_and_scores_are_reported(ibbr_run: tuple[ExperimentPage, Path]) -> None:
     page, folder = ibbr_run
-    assert len(page.claims) == 3
-    assert all("2 seeds" in claim.detail for claim in page.claims)
+    keys = [claim.statement.key for claim in page.claims]
+    assert keys[:3] == ["gap", "removed", "kept"]
+    assert {"ts_bias", "ts_pd", "pd_raises", "auto_bias", "dpr_bm25", "rm3"} <= set(keys)
+    assert not {"pd_bias", "dpr_l4", "lean_l4", "tk"} & set(keys)  # nothing measured them
+    assert all("2 seeds" in claim.detail for claim in page.claims[:3])
     assert labels(table(page, "Score R")) == [
-        ("any", "0"), ("softmax", "0.1"), ("sigmoid", "0.1"), ("blind", "")
+        ("any", "0"), ("softmax", "0.03"), ("sigmoid", "0.1"), ("blind", "")
     ]  # fmt: skip
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in found["tables"]] == [one.name for one in page.tables]
     assert (folder / "table_1.csv").is_file()
     assert "measured" in page.text()
+
+
+def kept_figures(folder: Path, seed: int, training: str) -> tuple[float, float]:
+    """A row's MRR and |ΔA-PRF| of one seed, by loops over its kept run file."""
+    home = folder / f"data-{seed}"
+    truth = pl.read_parquet(home / "truth.parquet")
+    side = dict(zip(truth["doc_id"], truth["group"].replace_strict({"m": 1, "f": -1, "n": 0}), strict=True))
+    relevant = set(read_qrels(home / "test.qrels").select("query_id", "doc_id").iter_rows())
+    return slow_figures(read_run(folder / f"seed-{seed}" / training / "test.run"), relevant, side)
+
+
+@pytest.mark.parametrize(
+    ("labels_of", "training"),
+    [
+        (("BERT-L2", "none", ""), "BERT-L2-none"),
+        (("BERT-L2", "TS", "auto"), "BERT-L2-TS-softmax-auto"),
+        (("BERT-L2", "blind", ""), "BERT-L2-blind"),
+    ],
+)
+def test_mutant_published_and_measured_figures_swapped(
+    labels_of: tuple[str, ...], training: str, ibbr_run: tuple[ExperimentPage, Path]
+) -> None:
+    """The measured figures are those of the kept run files, found a second way; the published ones the paper's."""
+    page, folder = ibbr_run
+    (row,) = [row for row in table(page, "Table 1").rows if row.labels == labels_of]
+    each = [kept_figures(folder, seed, training) for seed in (0, 1)]
+    assert row.measured["mrr"].mean == pytest.approx(sum(mrr for mrr, _ in each) / 2)
+    assert row.measured["delta_aprf_abs"].mean == pytest.approx(sum(gap for _, gap in each) / 2)
+    lines = {(line["model"], line["ibbr"], line["lambda"]): line for line in published("ibbr_table1")}
+    if labels_of in lines:
+        assert row.published == {
+            key: float(value) for key, value in lines[labels_of].items() if key not in ("model", "ibbr", "lambda")
+        }
+        assert row.published["mrr"] != pytest.approx(row.measured["mrr"].mean)
+
+
+def test_mutant_a_best_row_that_is_silently_none_is_noticed(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    """Where no weight qualifies, the row of "best" is none's: λ 0 stands in the note, and no claim of TS holds."""
+    page, _ = ibbr_run
+    rows = {row.labels: row for row in table(page, "Table 1").rows}
+    same = rows["BERT-L2", "TS", "best"].measured == rows["BERT-L2", "none", ""].measured
+    zero = any("BERT-L2 TS: no weight of the grid" in note for note in page.notes)
+    assert same == zero
+    if same:
+        states = {claim.statement.key: claim.verdict.supported for claim in page.claims}
+        assert (states["removed"], states["kept"]) == (False, False)
+        assert "BERT-L2 TS: 0" in table(page, "Table 1").notes[0]
 
 
 def test_a_finished_training_is_not_done_again(
@@ -87,16 +156,41 @@ def test_a_finished_training_is_not_done_again(
 
 
 def test_a_list_holds_the_clicked_passage_and_the_first_others(ibbr_run: tuple[ExperimentPage, Path]) -> None:
-    _, folder = ibbr_run
-    run = read_run(folder / "data-0" / "test.run").table
-    clicks = pl.read_csv(
-        folder / "data-0" / "test.qrels", separator=" ", has_header=False, infer_schema=False,
-        new_columns=["query_id", "zero", "doc_id", "relevance"],
-    )  # fmt: skip
-    clicked = run.join(clicks, on=["query_id", "doc_id"], how="semi")["query_id"].implode()
-    lengths = run.group_by("query_id").len().with_columns(pl.col("query_id").is_in(clicked).alias("found"))
-    assert lengths.filter(pl.col("found"))["len"].max() == 8
-    assert lengths.filter(~pl.col("found"))["len"].max() in (None, 7)  # the clicked one's place stays empty
+    home = ibbr_run[1] / "data-0"
+    run = read_run(home / "train.run").table
+    clicks = read_qrels(home / "train.qrels")
+    assert clicks.join(run, on=["query_id", "doc_id"], how="semi").height == clicks.height == 60
+    assert set(run.group_by("query_id").len()["len"]) == {7}
+    # Test queries are judged by relevance: both passages are listed beside the first six others.
+    run, relevant = read_run(home / "test.run").table, read_qrels(home / "test.qrels")
+    assert relevant.join(run, on=["query_id", "doc_id"], how="semi").height == relevant.height == 80
+    assert set(run.group_by("query_id").len()["len"]) == {8}
+
+
+def test_a_clicked_passage_that_bm25_missed_comes_last(tmp_path: Path) -> None:
+    collection = tmp_path / "c.tsv"
+    collection.write_text("a\tred kettle\nb\tred red kettle\nc\tnothing alike\n", encoding="utf-8")
+    queries = pl.DataFrame({"query_id": ["q"], "text": ["red kettle"]})
+    clicks = pl.DataFrame({"query_id": ["q"], "doc_id": ["c"], "relevance": [1]})
+    part = Lists(str(collection), tmp_path).part("x", queries, clicks, depth=10, listed=2)
+    assert read_run(part.run).table["doc_id"].to_list() == ["b", "c"]
+
+
+def test_only_training_clicks_are_skewed(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    home = ibbr_run[1] / "data-0"
+    truth = pl.read_parquet(home / "truth.parquet").select("doc_id", "group")
+    asked = {
+        split: set(read_queries(home / f"queries.{split}.tsv")["query_id"]) for split in ("train", "valid", "test")
+    }
+    for name, split in {"dpr": "train", "train": "train", "dpr_dev": "valid", "dev": "valid", "test": "test"}.items():
+        assert set(read_queries(home / f"{name}.queries.tsv")["query_id"]) <= asked[split]
+    counts = {}
+    for name in ("train.qrels", "test-clicks.qrels", "test.qrels"):
+        rows = read_qrels(home / name).join(truth, on="doc_id")["group"]
+        counts[name] = (rows == "m").sum() / len(rows)
+    assert counts["train.qrels"] > 0.6
+    assert counts["test.qrels"] == pytest.approx(0.5, abs=0.1)
+    assert counts["test-clicks.qrels"] == pytest.approx(0.5, abs=0.2)
 
 
 def trained(value: float, bias: float) -> Trained:
@@ -114,7 +208,7 @@ def test_the_best_weight_keeps_the_utility(
     found: dict[float, tuple[float, float]], chosen: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = replace(micro_ibbr(), weights=(1.0, 2.0, 3.0))
-    experiment = ibbr_setup.Experiment(settings, tmp_path, lambda _: None)
+    experiment = ibbr_trainings.Experiment(settings, tmp_path, lambda _: None)
     monkeypatch.setattr(experiment, "fair", lambda seed, encoder, term, weight, score: trained(*found[weight]))
     assert experiment.best("BERT-L2", "TS")[0] == chosen
 
@@ -123,13 +217,65 @@ def test_the_best_weight_keeps_the_utility(
 
 
 def test_full_settings_are_the_published_ones() -> None:
-    full = ibbr_setup.full()
+    full = ibbr_setup.settings_of("full", Options(vectors="glove.42B.300d.txt"))
     assert full.weights == (0.1, 0.5, 1.0, 5.0, 10.0)
     assert full.sizes == {"dpr": 510_586, "dpr_dev": 26_873, "train": 876, "dev": 250, "test": 126}
+    counts = {line["data"]: line for line in published("ibbr_table3")}
+    assert [int(counts["Fairness"][key]) for key in ("train", "dev", "test")] == [876, 250, 126]
+    assert (int(counts["DPR"]["train"]), int(counts["DPR"]["dev"])) == (510_586, 26_873)
     assert (full.listed, full.data["negatives"], full.base["batch"], len(full.seeds)) == (200, 199, 150, 10)
-    sampled = sampling_setup.full()
-    assert (sampled.negatives, sampled.depth, sampled.share) == (20, 1000, 0.6)
-    assert len(sampled.rankers) == 3
+    assert full.base_grid == {"learning_rate": (3e-6, 3e-5, 3e-4), "batch": (100, 120, 150)}
+    assert (full.base["learning_rate"], full.base["schedule"], full.base["warmup"]) == (3e-5, "linear", 0.1)
+    assert full.base["weight_decay"] == 0.01
+    assert full.going_on["keep"] == "last"
+    assert (full.ranker["pooling"], full.ranker["dimensions"], full.ranker["towers"]) == ("cls", 128, "separate")
+    assert (full.ranker["query_length"], full.ranker["passage_length"]) == (100, 100)
+    assert set(full.encoders) == {line["model"] for line in published("ibbr_table1")}
+    assert list(full.encoders.values()) == ["google/bert_uncased_L-2_H-128_A-2", "google/bert_uncased_L-4_H-256_A-4"]
+    assert set(full.baselines) == {line["model"] for line in published("ibbr_table2")} - {
+        "BM25", "RM3", "DPR-L2", "DPR-L4"
+    }  # fmt: skip
+    assert {wanted["ranker"]["vectors"] for wanted in full.baselines.values()} == {"glove.42B.300d.txt"}
+    (missing,) = [need for need in ibbr_setup.needs(full, Path("x")) if "word vectors" in need.purpose]
+    assert missing.problem is not None
+
+
+def test_every_scale_says_what_it_needs_and_costs() -> None:
+    for scale in ("tiny", "full"):
+        settings = ibbr_setup.settings_of(scale, Options())
+        assert ibbr_setup.cost(settings).trainings > 40
+    assert ibbr_setup.needs(ibbr_setup.tiny(), Path("x")) == []
+    assert ibbr_setup.tiny().development
+    assert not set(ibbr_setup.tiny().development) & set(ibbr_setup.tiny().seeds)
+    assert "gender-representative" in {need.name for need in ibbr_setup.needs(ibbr_setup.full(), Path("x"))}
+    real = ibbr_setup.settings_of("real", Options(encoder="no/such", squad=("no.json",), grepbiasir="none"))
+    assert {need.problem is not None for need in ibbr_setup.needs(real, Path("x"))} == {True}
+    assert (real.layers, real.sizes["train"] + real.sizes["dev"] + real.sizes["test"]) == (
+        {"BERT-L2": 2, "BERT-L4": 4}, 117
+    )  # fmt: skip
+    # All of Grep-BiasIR's queries are drawn from, so nothing may have been chosen on them.
+    assert real.development == ()
+
+
+@pytest.mark.parametrize(
+    ("scale", "given", "unread"),
+    [
+        ("tiny", {"squad": ("s.json",)}, ["squad"]),
+        ("full", {"definitional": "d.json", "vectors": "v.txt"}, ["definitional"]),
+        ("real", {"vectors": "v.txt", "encoder": "e"}, ["vectors"]),
+    ],
+)
+def test_an_option_that_is_not_read_is_an_error(scale: str, given: dict[str, Any], unread: list[str]) -> None:
+    settings = ibbr_setup.settings_of(scale, Options(**given))
+    needs = ibbr_setup.needs(settings, Path("x"))
+    assert [need.name for need in needs if "not used by this experiment" in str(need.problem)] == unread
+
+
+def test_the_number_of_trainings_is_that_announced(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    done = len(list(ibbr_run[1].glob("seed-*/*/result.json")))
+    # The rows of best and of the grid share trainings, and so do best and none where no weight qualifies.
+    assert done <= ibbr_setup.trainings(micro_ibbr())
+    assert done >= ibbr_setup.trainings(micro_ibbr()) - 4
 
 
 @pytest.fixture
@@ -145,29 +291,13 @@ def published_files(tmp_path: Path, ibbr_run: tuple[ExperimentPage, Path]) -> So
 
 
 def test_full_draws_the_fairness_set_from_neutral_annotated_queries(published_files: Source, tmp_path: Path) -> None:
-    parts = ibbr_setup.split(published_files, micro_ibbr(), tmp_path / "home", 0)
+    sizes = {"dpr": 60, "dpr_dev": 6, "train": 30, "dev": 14, "test": 40}
+    parts = ibbr_data.split(published_files, replace(micro_ibbr(), sizes=sizes), tmp_path / "home", 0)
     ids = {name: set(read_queries(part.queries)["query_id"]) for name, part in parts.items()}
     assert all(int(number) % 2 for name in ("train", "dev", "test") for number in ids[name])
     assert not [(a, b) for a in ids for b in ids if a < b and ids[a] & ids[b]]
     with pytest.raises(EvenrankError, match="queries are wanted"):
-        ibbr_setup.split(published_files, replace(micro_ibbr(), sizes={**micro_ibbr().sizes, "train": 60}), tmp_path, 0)
-
-
-def test_full_sampling_parts(published_files: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Path(published_files.collection).parent
-    # A name of ir_datasets gives queries and judgements alike; here each name is one file of each.
-    files = [str(home / "queries.tsv")], [str(home / "clicks.txt")]
-    monkeypatch.setattr(sampling_setup, "judged_queries", lambda *_: judged_queries(*files))
-    neutral = neutral_queries(published_files.annotated)
-    settings = replace(micro_sampling(), sizes={"train": 30})
-    names = {"train": "a", "valid": "b", "dev": "c"}
-    sets = {"QS1": neutral, "QS2": neutral.head(10)}
-    lists = Lists(published_files.collection, tmp_path / "home")
-    parts = sampling_setup.published_parts(names, "d", sets, lists, settings)
-    assert {name: part.count for name, part in parts.items()} == {
-        "train": 30, "valid": 50, "dev": 100, "QS1": 50, "QS2": 10
-    }  # fmt: skip
-    assert all(Path(part.run).is_file() for part in parts.values())
+        ibbr_data.split(published_files, replace(micro_ibbr(), sizes={**sizes, "train": 60}), tmp_path, 0)
 
 
 def test_draw_is_disjoint_and_seeded() -> None:

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from evenrank.experiments import ibbr_paper, published, run_experiment, work
+from evenrank.experiments.paper_claims import Claim, Statement, Verdict
 from evenrank.experiments.paper_page import ExperimentPage, bars, plane
-from evenrank.experiments.paper_tables import Claim, Row, Table, Value, non_inferior, paired, t_interval
+from evenrank.experiments.paper_tables import Row, Table, Value, paired, t_interval
 from evenrank.io import EvenrankError, InputError
 
 # --- what was published ----------------------------------------------------------------------------------------------
@@ -39,13 +40,6 @@ def test_intervals_over_seeds_are_students_t() -> None:
     assert Value.over_seeds([None, float("nan")]).mean is None
     assert paired([2.0, 3.0], [1.0, 2.0]).ci95 == (1.0, 1.0)
     assert t_interval(pl.Series([1.0]).to_numpy()) is None
-
-
-def test_non_inferiority_over_seeds() -> None:
-    # Standard deviation .01, t(.95, 2) = 2.92: the lower end is −.0169, above −.05 × .5 = −.025; not four times wider.
-    assert non_inferior([0.49, 0.50, 0.51], [0.50, 0.50, 0.50]) is True
-    assert non_inferior([0.46, 0.50, 0.54], [0.50, 0.50, 0.50]) is False
-    assert non_inferior([0.5], [0.5]) is None
 
 
 def made_table() -> Table:
@@ -76,8 +70,9 @@ def test_the_page_escapes_and_loads_nothing() -> None:
     differences = bars(
         "Figure 2", "t", pl.DataFrame({"query_id": [evil], "difference": [0.1]}), "difference", signs=("a", "b")
     )
+    claim = Claim(Statement("ibbr", evil, evil, evil, evil), Verdict(False), evil)
     page = ExperimentPage(
-        "ibbr", evil, evil, ((evil, evil),), (Claim(evil, False, evil),), (made_table(),),
+        "ibbr", evil, evil, ((evil, evil),), (claim,), (made_table(),),
         (drawing, differences), (evil,),
     )  # fmt: skip
     text = page.html()
@@ -87,7 +82,7 @@ def test_the_page_escapes_and_loads_nothing() -> None:
     assert 'content="default-src &#39;none&#39;; script-src ' in text
     assert "http://" not in text.split("data-charts")[0]
     assert "The dashed line from none to blind" in text
-    assert "NOT reached" in text
+    assert "not supported" in text
 
 
 class Steps(work.Trainings[str, int]):
@@ -112,20 +107,17 @@ def test_steps_ahead_are_done_in_other_processes_and_speak_here(tmp_path: Path) 
     assert not (tmp_path / "d").exists()
 
 
-def test_claims_name_what_is_missed() -> None:
-    def seeds(*values: float) -> list[Value]:
-        return [Value(value) for value in values]
-
-    figures = {
-        "none": {"DeltaAPRF": seeds(0.2, 0.22), "|DeltaAPRF|": seeds(0.2, 0.22), "RR": seeds(0.4, 0.4)},
-        "TS best": {"|DeltaAPRF|": seeds(0.1, 0.1), "RR": seeds(0.39, 0.40)},
-        "blind": {"RR": seeds(0.35, 0.36)},
-    }
-    bias, removed, kept = ibbr_paper.claims(figures, 0.1)
-    assert removed.reached is False
-    assert "52% removed" in removed.detail
-    assert kept.reached is True
-    assert bias.reached is True
+def test_a_destroyed_ranker_is_named_first() -> None:
+    row = Row(("AdvBert", "TS"), {"mrr": Value(0.1, 5)}, warning="MRR 0.1 is below the first stage's 0.4")
+    table = Table("Table 1", "t", ("model", "term"), {"mrr": "MRR"}, (row, row))
+    page = ExperimentPage("ibbr", "The title", "s", (("seeds", "0, 1"),), (), (table,), (), ())
+    first, second, *rest = page.text().splitlines()
+    assert first == "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
+    assert second == "The title"
+    assert rest[1] == "seeds: 0, 1"
+    assert any(line.startswith("AdvBert † ") for line in rest)
+    assert page.to_dict()["warnings"] == [first]
+    assert page.html().index("is below the first stage") < page.html().index('id="claims"')
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

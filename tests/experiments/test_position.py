@@ -1,90 +1,69 @@
-"""The position experiment: every step of both scales on small data."""
+"""The position experiment: every step of tiny on small data, and its figures a second way."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evenrank.datasets.synthetic import SyntheticConfig
-from evenrank.experiments import position_paper, position_setup
+from evenrank.experiments import position_paper
+from evenrank.experiments.paper_claims import statements
 from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.paper_tables import Table
-from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER
-from evenrank.experiments.position_tables import Found, transfer_table
-from evenrank.io import EvenrankError, read_queries, scan_collection
-from evenrank.position.term_similarity import TermSimilarity
+from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, settings_of
+from evenrank.io import scan_collection
 from reaching import unreachable
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from micro_experiments import no_training_after
+from evenrank.experiments.position_runs import Experiment
+from micro_experiments import no_training_after, table
+from micro_position import micro_position
 
-COMMON = {"passages": 400, "queries": 60, "sentences": 4, "relevant": 1, "gender_rate": 0.2}
-TRAINING = {"batch": 10, "max_steps": 2, "learning_rate": 1e-3, "evaluate_every": 100}
-
-
-def micro() -> position_setup.Settings:
-    tiny = position_setup.tiny()
-    sizes = {"train": 30, "valid": 10, "test": 20}
-    small = {"kind": "tk", "vector_size": 8, "passage_length": 40, "settings": {"heads": 2, "head_size": 4}}
-    return replace(
-        tiny,
-        scale="micro",
-        seeds=(0, 1),
-        planted={
-            BIASED: SyntheticConfig(**COMMON, relevance_answer_position="early"),
-            OTHER: SyntheticConfig(**COMMON),
-        },
-        sizes={BIASED: sizes, OTHER: sizes},
-        depth=10,
-        rankers={
-            "BERT_DOT": {**tiny.rankers["BERT_DOT"], "training": TRAINING},
-            "TK": {"ranker": small, "loss": "nll", "training": TRAINING},
-        },
-        similarity={"passages": 60, "min_terms": 5, "min_pairs": 2},
-    )
+Done = tuple[ExperimentPage, Path]
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExperimentPage, Path]:
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     folder = tmp_path_factory.mktemp("position")
-    with no_training_after(position_setup.Experiment, micro(), folder):
-        page = position_paper.run(micro(), folder)
+    settings = micro_position()
+    with no_training_after(Experiment, settings, folder):
+        page = position_paper.run(settings, folder)
     page.write(folder)
     return page, folder
 
 
-def table(page: ExperimentPage, name: str) -> Table:
-    return next(one for one in page.tables if one.name == name)
-
-
-def test_tables_are_laid_out_as_published(done: tuple[ExperimentPage, Path]) -> None:
+def test_tables_are_laid_out_as_published(done: Done) -> None:
     page, folder = done
     first = table(page, "Table 1")
-    assert [value.mean for value in first.rows[0].measured.values()] == [400, 30, 10, 20]
+    assert [value.mean for value in first.rows[0].measured.values()] == [400, 30, 5, 15]
     assert first.rows[1].published["documents"] == 20239
     second = table(page, "Table 2")
-    assert [row.labels[0] for row in second.rows[:2]] == [ORIGINAL, DEBIASED]
+    assert [row.labels[0] for row in second.rows[:3]] == [ORIGINAL, DEBIASED, "untrained"]
     assert second.rows[0].published == {
         "msmarco_mats": 0.176,
         "msmarco_sd": 0.046,
         "squad_mats": 0.056,
         "squad_sd": 0.014,
     }
+    assert not second.rows[2].published
+    assert second.rows[2].measured["squad_mats"].n == 2
+    assert "original: cosine of different terms" in [row.labels[0] for row in second.rows]
     third = table(page, "Table 3")
     assert [row.labels for row in third.rows] == [
         (model, training) for model in ("BERT_CAT", "BERT_DOT", "TK") for training in (ORIGINAL, DEBIASED)
     ] + [("BM25", ""), ("random", "")]
+    assert list(third.columns) == [
+        "ndcg_orig", "ndcg_deb", "ndcg_change", "mrr_orig", "mrr_deb", "mrr_change",
+        "recall_orig", "recall_deb", "recall_change", "change_of_original",
+    ]  # fmt: skip
     assert not third.rows[0].measured
-    assert third.rows[2].measured["ndcg_orig"].unit == "queries"
     assert third.rows[4].measured["ndcg_orig"].n == 2
     # BM25 does not see the order of words.
-    assert third.rows[6].measured["change"].mean == 0
+    assert third.rows[6].measured["ndcg_change"].mean == 0
     assert table(page, "Table 4").rows[4].published["ndcg_orig"] == 0.846
     fifth = table(page, "Table 5")
     assert [row.labels[2] for row in fifth.rows] == list("abc") * 3
@@ -92,117 +71,133 @@ def test_tables_are_laid_out_as_published(done: tuple[ExperimentPage, Path]) -> 
     assert [drawing.name for drawing in page.drawings][-2:] == ["Figure 2", "Plane"]
     assert f"Figure 1 ({BIASED}, {DEBIASED})" in [drawing.name for drawing in page.drawings]
     assert json.loads((folder / "results.json").read_text(encoding="utf-8"))["experiment"] == "position"
-    assert len(page.claims) == 3
 
 
-def test_a_rotated_collection_has_the_same_words(done: tuple[ExperimentPage, Path]) -> None:
-    _, folder = done
+def test_published_changes_are_those_of_the_printed_figures(done: Done) -> None:
+    row = table(done[0], "Table 3").rows[4]
+    assert row.labels == ("TK", ORIGINAL)
+    assert row.published["ndcg_change"] == pytest.approx(100 * (0.307 - 0.371) / 0.307)
+    assert row.published["mrr_change"] == pytest.approx(100 * (0.254 - 0.312) / 0.254)
+    assert row.published["recall_change"] == pytest.approx(100 * (0.484 - 0.567) / 0.484)
+
+
+def test_the_page_lists_seeds_and_claims(done: Done) -> None:
+    page = done[0]
+    facts = dict(page.facts)
+    assert facts["development seeds"] == "100, 101"
+    assert "2 (0, 1)" in facts.values()
+    notes = " ".join(page.notes)
+    assert "the settings on other data (seeds 100, 101)" in notes
+    assert "this margin was set after looking at development data" in notes
+    keys = [claim.statement.key for claim in page.claims]
+    assert len(set(keys)) == len(keys)
+    assert {"answers_early", "mats", "drop_tk", "equivalent_tk", "better_tk", "loss_tk", "transfer_tk"} <= set(keys)
+    # Untrained rankers must not fulfil the lines that have to be reached.
+    assert not any(one.verdict.supported for one in page.claims if one.statement.key.startswith("equivalent"))
+
+
+def test_every_statement_is_made_at_some_scale() -> None:
+    source = "".join(
+        (Path(position_paper.__file__).parent / f"position_{name}.py").read_text(encoding="utf-8")
+        for name in ("claims", "real")
+    )
+    for key in statements("position"):
+        stem = key.removesuffix("_cat").removesuffix("_dot").removesuffix("_tk")
+        assert f'"{key}"' in source or f'f"{stem}_' in source, key
+
+
+def test_a_rotated_collection_has_the_same_words(done: Done) -> None:
     texts = [
-        [sorted(text.split()) for batch in scan_collection(folder / "biased-0" / name) for text in batch["text"]]
+        [sorted(text.split()) for batch in scan_collection(done[1] / "biased-0" / name) for text in batch["text"]]
         for name in ("collection.tsv", "rotated.tsv")
     ]
     assert texts[0] == texts[1]
 
 
-def test_a_finished_experiment_trains_nothing(
-    done: tuple[ExperimentPage, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page, folder = done
-    monkeypatch.setattr("evenrank.experiments.work.train_recipe", lambda *_, **__: pytest.fail("trained again"))
-    assert position_paper.run(micro(), folder).text() == page.text()
+def test_the_collections_share_no_topic_and_the_parts_no_entity(done: Done) -> None:
+    import polars as pl
 
-
-def similarity(mats: float) -> TermSimilarity:
-    ats = np.array([1.0, 1.0 - mats / 2, 1.0 - mats / 2])
-    ones = np.ones(3, dtype=np.int64)
-    return TermSimilarity(ats, np.zeros(3), ones, ones, 2, ats, 1)
-
-
-def test_claims() -> None:
-    found = Found()
-    for training, pairs in {ORIGINAL: [(0.5, 0.40), (0.5, 0.42)], DEBIASED: [(0.48, 0.48), (0.48, 0.481)]}.items():
-        for test, place in ((ORIGINAL, 0), (DEBIASED, 1)):
-            found.values[BIASED, "TK", training, test] = [{"ndcg": np.array([pair[place]])} for pair in pairs]
-    found.similarity = {
-        (BIASED, ORIGINAL): [similarity(0.2), similarity(0.2)],
-        (BIASED, DEBIASED): [similarity(0.1), similarity(0.1)],
+    truth = [pl.read_parquet(done[1] / f"{name}-0" / "truth.parquet") for name in ("biased", "other")]
+    assert not set(truth[0]["topic"]) & set(truth[1]["topic"])
+    judged = pl.read_csv(
+        done[1] / "biased-0" / "qrels.txt", has_header=False, separator=" ", schema_overrides=[pl.String] * 4
+    )
+    entity = dict(truth[0].select("doc_id", "entity").iter_rows())
+    asked = {query: entity[document] for query, _, document, _ in judged.iter_rows()}
+    parts = {
+        part: {asked[line.split("\t")[0]] for line in lines_of(done[1] / "biased-0" / f"{part}.queries.tsv")}
+        for part in ("train", "valid", "test")
     }
-    drop, equivalent, mats = position_paper.claims(found)
-    assert drop.reached is False  # −.09 on average, but its interval over two seeds holds 0
-    assert drop.detail.startswith("-0.0900")
-    assert equivalent.reached is True
-    assert mats.reached is False
-    assert "0.2000 against 0.1000: 2.0 ×" in mats.detail
+    assert not parts["train"] & parts["test"]
+    assert not parts["valid"] & parts["test"]
 
 
-def test_letters_are_wilcoxons() -> None:
-    rng = np.random.default_rng(0)
-    low = rng.random(60)
-    found = Found()
-    for training, shift in (("original", 0.0), ("MS(original)", 0.1), ("MS(debiased)", 0.1)):
-        values = low + shift + rng.normal(scale=0.02, size=60)
-        found.values[OTHER, "TK", training, ORIGINAL] = [dict.fromkeys(("ndcg", "mrr", "recall"), values)]
-    rows = [row for row in transfer_table(found).rows if row.labels[0] == "TK"]
-    assert rows[0].labels[3] == "–"
-    assert rows[1].labels[3].startswith("nDCG@10 > a*")
-    assert "ab" in rows[2].labels[4]  # published
+# --- a second way: slow, from the kept files ---
 
 
-# --- full: the same steps on files of the published form -------------------------------------------------------------
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
-def test_full_settings_are_the_published_ones() -> None:
-    full = position_setup.full()
-    assert full.sizes[BIASED] == {"train": 0, "valid": 6_980, "test": 48_598}
-    assert full.rankers["TK"]["loss"] == "hinge"
-    assert full.rankers["BERT_CAT"]["ranker"]["model"] == "distilbert-base-uncased"
-    assert full.depth == 1000
+def slow_ndcg(run: Path, qrels: Path) -> float:
+    """nDCG@10 of a run file, query by query."""
+    relevant: dict[str, set[str]] = {}
+    for line in qrels.read_text(encoding="utf-8").splitlines():
+        query, _, document, grade = line.split()
+        if int(grade) > 0:
+            relevant.setdefault(query, set()).add(document)
+    ranked: dict[str, list[tuple[float, str]]] = {}
+    for line in run.read_text(encoding="utf-8").splitlines():
+        query, _, document, _, score, _ = line.split()
+        ranked.setdefault(query, []).append((-float(score), document))
+    values = []
+    for query, wanted in relevant.items():
+        order = [document for _, document in sorted(ranked.get(query, []))][:10]
+        gain = sum(1 / math.log2(place + 2) for place, document in enumerate(order) if document in wanted)
+        values.append(gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(wanted)))))
+    return float(np.mean(values))
 
 
-def squad(articles: int, questions: int, start: int) -> dict[str, object]:
-    data = []
-    for article in range(articles):
-        context = f"Article {start + article} says that the colour is blue."
-        answer = {"text": "blue", "answer_start": context.index("blue")}
-        asked = [
-            {
-                "id": f"{start + article}-{i}",
-                "question": f"Which colour {i}?",
-                "answers": [answer],
-                "is_impossible": False,
-            }
-            for i in range(questions)
-        ]
-        data.append({"title": f"t{start + article}", "paragraphs": [{"context": context, "qas": asked}]})
-    return {"version": "v2.0", "data": data}
+@pytest.mark.parametrize(("title", "name"), [("Table 3", "biased"), ("Table 4", "other")])
+@pytest.mark.parametrize("training", [ORIGINAL, DEBIASED])
+def test_a_rows_figures_a_second_way(done: Done, title: str, name: str, training: str) -> None:
+    page, folder = done
+    row = next(row for row in table(page, title).rows if row.labels == ("TK", training))
+    means = {}
+    for version in (ORIGINAL, DEBIASED):
+        runs = [folder / f"seed-{seed}" / f"TK-{name}-{training}" / f"test-{name}-{version}.run" for seed in (0, 1)]
+        means[version] = [slow_ndcg(run, folder / f"{name}-{seed}" / "test.qrels") for seed, run in enumerate(runs)]
+    assert row.measured["ndcg_orig"].mean == pytest.approx(np.mean(means[ORIGINAL]))
+    assert row.measured["ndcg_deb"].mean == pytest.approx(np.mean(means[DEBIASED]))
+    changes = [100 * (b - a) / b for a, b in zip(means[ORIGINAL], means[DEBIASED], strict=True)]
+    assert row.measured["ndcg_change"].mean == pytest.approx(np.mean(changes))
+    changes = [100 * (b - a) / a for a, b in zip(means[ORIGINAL], means[DEBIASED], strict=True)]
+    assert row.measured["change_of_original"].mean == pytest.approx(np.mean(changes))
 
 
-def test_squads_files_are_asked_for_and_read(tmp_path: Path) -> None:
-    with pytest.raises(EvenrankError, match=r"put SQuAD 2\.0 there first \(train-v2\.0\.json and dev-v2\.0\.json"):
-        position_setup.squad_source(tmp_path, tmp_path / "other")
-    for name, content in zip(position_setup.SQUAD_FILES, (squad(5, 1300, 0), squad(2, 3, 10)), strict=True):
-        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
-    source, answers, tables = position_setup.squad_source(tmp_path, tmp_path / "other")
-    assert tables["test"].height == 6
-    assert tables["valid"].height == 5_000
-    texts, moved = position_setup.rotated(source.collection, tmp_path / "other", answers)
-    assert Path(texts[DEBIASED]).is_file()
-    assert Path(moved[DEBIASED]).is_file()
+@pytest.mark.parametrize(
+    ("letter", "origin"), [("a", ""), ("b", "-from-biased-original"), ("c", "-from-biased-debiased")]
+)
+def test_a_transfers_figures_a_second_way(done: Done, letter: str, origin: str) -> None:
+    page, folder = done
+    row = next(row for row in table(page, "Table 5").rows if row.labels[0] == "TK" and row.labels[2] == letter)
+    runs = [folder / f"seed-{seed}" / f"TK-other-original{origin}" / "test-other-original.run" for seed in (0, 1)]
+    means = [slow_ndcg(run, folder / f"other-{seed}" / "test.qrels") for seed, run in enumerate(runs)]
+    assert row.measured["ndcg"].mean == pytest.approx(np.mean(means))
+    assert row.published["ndcg"] == {"a": 0.846, "b": 0.854, "c": 0.857}[letter]
 
 
-def test_ms_marcos_test_queries_do_not_validate(done: tuple[ExperimentPage, Path]) -> None:
-    home = done[1] / "biased-0"
-    every = read_queries(home / "queries.tsv")
-    tables = {"train": every.head(20), "valid": every[30:40], "test": every[20:60]}
-    names = {"train": "a", "valid": "b", "test": "c"}
-    source, _, parts = position_setup.msmarco_parts(names, tables)
-    assert parts["test"].height == 30
-    assert not set(parts["test"]["query_id"]) & set(parts["valid"]["query_id"])
-    assert source.queries == ("a", "c")
-
-
-def test_every_number_can_be_reached(browser: Any, done: tuple[ExperimentPage, Path]) -> None:
+def test_every_number_can_be_reached(browser: Any, done: Done) -> None:
     page = browser.new_page()
     page.goto((done[1] / "report.html").as_uri())
     assert unreachable(page) == []
     page.close()
+
+
+def test_tinys_collections_are_apart() -> None:
+    from evenrank.experiments.checks import Options
+
+    planted = settings_of("tiny", Options(encoder="none")).planted
+    assert planted is not None
+    assert not set(planted[BIASED].kinds) & set(planted[OTHER].kinds)
+    assert planted[BIASED].seed != planted[OTHER].seed

@@ -18,6 +18,7 @@ import evenrank
 from evenrank import EvenrankError, Run
 from evenrank.groups import as_group_table
 from evenrank.io import as_batches, as_collection, as_qrels, as_queries, as_run
+from evenrank.io.convert import frame_of
 from given_data import FRAMES, JUDGED, QRELS, QUERIES, ROWS, RUN, TEXTS, frame
 
 
@@ -89,6 +90,18 @@ def test_whole_numbers_become_text(make: Any) -> None:
     assert as_qrels({1: {10: True}}).rows() == [("1", "10", 1)]
     assert as_collection({1: "a", "x": "b"}).rows() == [("1", "a"), ("x", "b")]
     assert as_collection(frame([(1, "a"), (2, "b")], "id text", make)).rows() == [("1", "a"), ("2", "b")]
+
+
+@pytest.mark.parametrize(
+    "values", [[1, "a"], [1, 2**70], [2**63, -1], [object(), 1], [1j, 2j], [[1], ["a"]], [{"a": 1}, {"a": "b"}]]
+)
+def test_columns_of_pandas_without_a_common_type(values: list[Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(EvenrankError):
+        as_queries(pandas.DataFrame({"query_id": ["1", "2"], "text": pandas.Series(values, dtype=object)}))
+    table = frame_of(pandas.DataFrame({"a": pandas.Series(values, dtype=object)}), "x")
+    assert table is not None
+    assert table["a"].to_list() == values
 
 
 def test_columns_of_pandas() -> None:

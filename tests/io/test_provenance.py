@@ -195,17 +195,25 @@ def test_rotation(folder: Path, evenrank: Command) -> None:
 
 
 def test_an_experiment(folder: Path) -> None:
-    from evenrank.experiments import _sources
+    from evenrank.experiments import _inputs, _sources
+    from evenrank.experiments.checks import need_file, need_irds, need_package
     from evenrank.experiments.paper_page import ExperimentPage
 
     (folder / "seed-0").mkdir()
     Path("seed-0/dev.run").write_text(RUN, encoding="utf-8")
     Path("settings.json").write_text("{}", encoding="utf-8")
-    made = _sources(Provenance("evenrank.experiments.run_experiment"), folder, True, "ibbr")
+    Path("mine.vec").write_text("a 1", encoding="utf-8")
+    needs = [
+        need_irds("msmarco-passage", "passages"),
+        need_file("mine.vec", "word vectors", "vectors"),
+        need_package("json", "json", "reading"),
+    ]
+    made = _sources(_inputs(Provenance("evenrank.experiments.run_experiment"), needs), folder)
     ExperimentPage("ibbr", "t", "s", (), (), (), (), (), made).write(folder)
-    settings, public, files = provenance("results.json")["files"]
+    public, vectors, settings, files = provenance("results.json")["files"]
     assert (settings["role"], settings["sha256"]) == ("settings", sha("settings.json"))
-    assert public == {"role": "public data", "path": "irds:msmarco-passage", "note": "ir_datasets, by name"}
+    assert public == {"role": "passages", "path": "irds:msmarco-passage", "note": "ir_datasets, by name"}
+    assert (vectors["role"], vectors["path"], vectors["sha256"]) == ("word vectors", "mine.vec", sha("mine.vec"))
     names = ["c.tsv", "one & two.run", "q.tsv", "seed-0/dev.run", "two.run"]
     lines = "".join(f"{sha(name)}  {name}\n" for name in names)
     assert (files["files"], files["sha256"]) == (5, hashlib.sha256(lines.encode()).hexdigest())

@@ -7,37 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TEXTS = {"d1": "He and he and he", "d2": "she", "d3": "a cat", "d4": "he or she", "d5": "the answer", "d6": "a dog"}
-
-
-LISTS = {"q1": ["d5", "d3", "d2", "d1", "d4", "d6"], "q2": ["d1", "d6", "d5"], "q3": ["d1"], "q4": ["d2"]}
-
-
-QRELS = ["q1 0 d5 2", "q1 0 d6 0", "q2 0 d6 1", "q2 0 d2 1", "q4 0 d2 1"]
-
-
-# --- the command -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    """The files of the case above, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    Path("c.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()))
-    Path("q.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in LISTS))
-    Path("qrels.txt").write_text("".join(f"{line}\n" for line in QRELS))
-    Path("r.run").write_text(run_text(LISTS))
-    return tmp_path
-
-
-def run_text(lists) -> str:
-    return "".join(
-        f"{query} Q0 {doc} {rank} {-rank} x\n" for query, docs in lists.items() for rank, doc in enumerate(docs, 1)
-    )
-
-
-OPTIONS = ("--collection", "c.tsv", "--queries", "q.tsv", "--qrels", "qrels.txt")
-
+from negative_files import OPTIONS, run_text
 
 # --- bad input -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.experiments.paper_page import Claim, ExperimentPage, plane
+from evenrank.experiments.paper_claims import Claim, Statement, Verdict
+from evenrank.experiments.paper_page import ExperimentPage, plane
 from evenrank.experiments.paper_tables import Value
 from evenrank.groups import load_lexicon
 from evenrank.reports.page import Drawing, Page, bars, curve, histogram
@@ -159,7 +160,10 @@ def test_plain_page(browser: Any, tmp_path: Path) -> None:
 
 
 def test_experiment(browser: Any, tmp_path: Path) -> None:
-    claims = tuple(Claim(evil, bool(i % 2), evil) for i, evil in enumerate(EVIL))
+    claims = tuple(
+        Claim(Statement("ibbr", evil, evil, evil, evil), Verdict(bool(i % 2), evil), evil)
+        for i, evil in enumerate(EVIL)
+    )
     page = ExperimentPage(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), claims, (), drawings(), EVIL)
     (tmp_path / "p.html").write_text(page.html(), encoding="utf-8")
     opened = Opened(browser, tmp_path / "p.html", 4)

@@ -35,7 +35,8 @@ def test_an_audit_in_a_few_lines(audited: evenrank.AuditResult) -> None:
     assert len(shown) < 1000
     assert lines[0] == "AuditResult: 2 runs, 30 queries, baseline <b>plain"
     assert lines[2].split() == ["nDCG@10", "ARaB@10"]
-    means = [[f"{figure.mean:.4f}" for figure in run.figures.values()] for run in audited.runs]
+    # No "-0.0000".
+    means = [[f"{round(figure.mean, 4) + 0.0:.4f}" for figure in run.figures.values()] for run in audited.runs]
     assert [line.split()[-2:] for line in lines[4:8]] == means
     assert lines[6].startswith("random †")
     assert lines[-1] == "† reference ranking of the same candidates"

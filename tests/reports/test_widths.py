@@ -17,8 +17,9 @@ import polars as pl
 import pytest
 
 import evenrank
+from evenrank.experiments.paper_claims import Claim, Statement, Verdict
 from evenrank.experiments.paper_page import ExperimentPage, plane
-from evenrank.experiments.paper_tables import Claim, Row, Table, Value
+from evenrank.experiments.paper_tables import Row, Table, Value
 from evenrank.groups import Lexicon
 from evenrank.position.answers import position_answers
 from evenrank.position.buckets import by_bucket
@@ -116,8 +117,16 @@ def experiment(folder: Path) -> Any:
         plane("Plane", "Effectiveness against position bias", points, across, up, None),
         histogram("Figure 3", "Where answers begin", [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}], "position"),
     )
+    claim = Claim(Statement("position", LONG, LONG, LONG, LONG), Verdict(None, LONG), LONG)
     return ExperimentPage(
-        "position", LONG, LONG, ((LONG, "1"),), (Claim(LONG, True, LONG),), (table,), drawings, (LONG,)
+        "position",
+        LONG,
+        LONG,
+        ((LONG, "1"),),
+        (claim,),
+        (table,),
+        drawings,
+        (LONG,),
     )
 
 

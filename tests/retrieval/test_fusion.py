@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenrank.io import EvenrankError, Run, read_run
-from evenrank.retrieval.fusion import Candidates, _hundredths, _moved, interpolate, min_max, tune
+from evenrank.retrieval.fusion import Candidates, _hundredths, _moved, interpolate, min_max, reachable, tune
 
 Lists = dict[str, dict[str, float]]
 
@@ -239,3 +239,26 @@ def test_mistakes_are_told(files, options, message) -> None:
     assert isinstance(done.exception, EvenrankError)
     assert message in str(done.exception)
     assert not (files / "o").exists()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"d{i:02}" for i in range(25)]
+
+    def drawn() -> Run:
+        # Few scores, so that there are ties.
+        return run("r", {q: {d: float(rng.integers(0, 6)) for d in rng.permutation(names)[:15]} for q in ("0", "1")})
+
+    whole = Candidates.of([drawn(), drawn()])
+    some = reachable(whole, depth)
+    assert some.table.height <= whole.table.height
+    for part in range(0, 101, 10):
+        weights = np.array([part, 100 - part]) / 100
+        first = [one.fused(weights).table.filter(pl.col("rank") <= depth) for one in (whole, some)]
+        for query in ("0", "1"):
+            of = [table.filter(query_id=query).sort("rank") for table in first]
+            assert of[1]["score"].to_list() == pytest.approx(of[0]["score"].to_list())
+        if part in (0, 100):
+            assert first[0]["doc_id"].to_list() == first[1]["doc_id"].to_list()

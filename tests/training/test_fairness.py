@@ -14,7 +14,8 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 
 from evenrank.io import EvenrankError
-from evenrank.training.recipes import load_recipe
+from evenrank.training.fairness import FairTerm
+from evenrank.training.recipes import FairnessRecipe, load_recipe
 from evenrank.training.run import train_recipe as train
 from training_runs import WORLD, assert_same, everything, fair, logged
 
@@ -53,7 +54,30 @@ def test_dropout_is_drawn_again_for_accumulated_pieces(home, gendered, tmp_path)
 def test_a_batch_that_lacks_a_group_is_counted(gendered, tmp_path):
     found = logged(fair(gendered, tmp_path / "l", "training.batch=1", "training.max_steps=3"))
     assert sum(line.get("lacking_a_group_gender", 0) for line in found) == 3
-    assert all(line["fair_loss_gender"] == 0 for line in found if "fair_loss_gender" in line)
+    assert not any("fair_loss_gender" in line for line in found)
+
+
+def test_the_mean_of_the_term_is_over_the_batches_that_have_one():
+    """Counted as 0, a batch that lacks a group would halve the loss that the trained weight is compared with."""
+    both = {"relevance": [[1, 0]] * 4, "sides": [[1, -1], [1, 1], [-1, 1], [-1, -1]], "counted": [[True] * 2] * 4}
+    one = {**both, "sides": [[1, -1]] * 4}
+    term = FairTerm.of_recipe(FairnessRecipe.model_validate({"weight": 1.0}))
+    scores = torch.tensor([[2.0, 0.0], [3.0, 1.0], [0.0, 1.0], [0.5, 1.0]])
+    for values in (both, one):
+        inputs = {
+            "relevance": torch.tensor(values["relevance"], dtype=torch.float32),
+            "sides": torch.tensor([values["sides"]]),
+            "counted": torch.tensor(values["counted"]),
+        }
+        term.total(torch.tensor(1.0), scores, inputs)
+        if values is both:
+            alone = term.batch.figures.terms[0]
+    found = term.report()
+    assert found["lacking_a_group_gender"] == 1
+    assert found["fair_loss_gender"] == pytest.approx(alone)
+    assert alone > 0
+    assert found["rank_loss"] == 1
+    assert "with_fair_loss_gender" not in found
 
 
 def test_several_attributes_are_summed(gendered, home, tmp_path):

@@ -34,6 +34,21 @@ def test_the_published_settings():
     assert load_recipe("sampling-cat").data.negatives == 20
 
 
+def test_advbert_as_published():
+    """Rekabsaz et al. 2021, §4, and their program: pairs a batch, rate, ε, epochs, last checkpoint."""
+    recipe = load_recipe("sampling-advbert")
+    training, adversary = recipe.training, recipe.adversary
+    # A relevant passage and another one a list.
+    assert training.batch * training.accumulation * (1 + recipe.data.negatives) == 64
+    assert (training.optimizer, training.learning_rate, training.epsilon) == ("adam", 3e-5, 1e-5)
+    assert (training.schedule, training.warmup, training.weight_decay, training.clip) == ("constant", 0.0, 0.0, 1.0)
+    assert training.learning_rates == {}
+    assert (training.epochs, training.max_steps, training.keep) == (2, -1, "last")
+    assert adversary is not None
+    assert (adversary.label, adversary.factor, adversary.weight) == ("neutrality", 1.0, 1.0)
+    assert (recipe.ranker.kind, recipe.ranker.model) == ("cat", "runs/sampling-cat/model")
+
+
 def test_settings_over_a_recipe():
     recipe = load_recipe("position-tk", ["training.batch=8", "out=runs/mine", "training.learning_rates.kernels=0.1"])
     assert recipe.training.batch == 8
@@ -54,7 +69,7 @@ def test_settings_over_a_recipe():
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),
         ("training.clip=high", "training.clip: expected a number, found 'high'"),
-        ("training.keep=first", "training.keep: expected best or last, found 'first'"),
+        ("training.keep=first", "training.keep: expected best, fair or last, found 'first'"),
         ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= removes a key)"),
         ("training", "`settings`: expected key=value, found 'training'"),
         ("name.x=1", "`settings`: 'name.x': name is not a table"),

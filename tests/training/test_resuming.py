@@ -45,7 +45,7 @@ def snapshots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("settings", "stops"),
     [
-        # Validation finds all equally good: the first is the best, and patience ends at step 8 of 14.
+        # Validation finds all equally good and fair: the first is the best, and patience ends at step 8 of 14.
         (["training.patience=3", "training.evaluate_every=2", "training.max_steps=14"], ["2", "4", "6", "8"]),
         # Steps that no validation follows, in the middle of an epoch; means over several steps in the log.
         (["training.keep=last", "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
@@ -56,6 +56,7 @@ def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
     home, gendered, tmp_path, snapshots, monkeypatch, settings, stops
 ):
     monkeypatch.setattr(Validation, "value", lambda self, run: 0.5)
+    monkeypatch.setattr(Validation, "delta_aprf", lambda self, run: {"gender": 0.1})
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     # With dropout, whose draws must go on where they were.
     settings = [f'ranker.model="{home / "model"}"', "fairness.weight=auto", *settings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +55,7 @@ def with_statistics(
                 mean,
                 counts[r],
                 run.undefined[key],
-                st.interval(run_draws[r]),
+                st.interval(run_draws[r]) if _several(run.parts[key]) else None,
                 tie_mean,
                 tie_range,
                 run.values[key],
@@ -64,6 +65,11 @@ def with_statistics(
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking)
         for r, run in enumerate(measured)
     ]
+
+
+def _several(parts: Sequence[Array]) -> bool:
+    """Whether each part of a figure has more than one value: an interval of a single query would have no width."""
+    return all(int((~np.isnan(part if part.ndim == 1 else part[:, 0])).sum()) > 1 for part in parts)
 
 
 def depth_decides(run: Measured, other: Measured, measure: Measure | None = None) -> bool:
@@ -166,7 +172,7 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -
     return Comparison(
         difference,
         _relative(difference, float(means[1])),
-        ci95=st.interval(draws[:, 0] - draws[:, 1]),
+        ci95=st.interval(draws[:, 0] - draws[:, 1]) if _several(parts) else None,
         p=p,
         n=n,
         mean=float(means[0]),

@@ -20,7 +20,6 @@ from .documents import Documents, LexiconOptions, describe_documents
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources
-from .intervals import drop_undetermined
 from .notes import depth_notes, first_documents, make_notes, make_warnings, poles_notes, query_notes
 from .words import Words, find_words
 
@@ -115,7 +114,6 @@ def audit(
     evaluated = _evaluate(inputs, documents, options)
     measured = _measure(inputs, documents, evaluated)
     results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
-    results = drop_undetermined(results, measured.rankings)
     return _result(inputs, documents, options, evaluated, measured, results, provenance)
 
 

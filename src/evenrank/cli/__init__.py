@@ -122,7 +122,8 @@ def _run() -> int:
             return 2
         if not isinstance(error, EvenrankError):
             raise
-        _complain("evenrank: " + " ".join(_words.said(str(error)).split("\n")))
+        for line in _words.said(str(error)).split("\n"):
+            _complain(f"evenrank: {line}")
         return 2
 
 

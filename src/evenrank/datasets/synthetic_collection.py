@@ -16,7 +16,8 @@ from evenrank.io import atomic_path, write_text
 
 from .collection_folder import write_collection
 from .synthetic_config import ATTRIBUTES, SyntheticConfig
-from .synthetic_plan import SPLITS, Ints, Plan, make_plan
+from .synthetic_pairs import NEITHER
+from .synthetic_plan import SPLITS, Ints, Plan, beta_place, make_plan
 from .synthetic_templates import GROUPS, templates
 from .synthetic_text import Writer
 
@@ -29,7 +30,8 @@ class SyntheticCollection:
 
     config: the size of the collection and the bias planted in it.
     collection: ``doc_id``, ``text``.
-    queries: ``query_id``, ``text``, ``split`` ("train" 70%, "valid" 10%, "test" 20%; an entity is in one split).
+    queries: ``query_id``, ``text``, ``split`` ("train" 70%, "valid" 10%, "test" 20%; an entity is in one split),
+        ``group`` ("m" or "f" where group words decide the question, else "n").
     qrels: ``query_id``, ``doc_id``, ``relevance`` (1), every passage that answers the question.
     clicks: the same for the one clicked passage of each question; clicks depend on the wording as planted.
     answers: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end``: one row per row of ``qrels``.
@@ -55,8 +57,13 @@ class SyntheticCollection:
         write_text(target / "answers.json", json.dumps(self._squad(), ensure_ascii=False))
         with atomic_path(target / "truth.parquet") as part:
             self.truth.write_parquet(part)
-        write_text(target / "planted.json", json.dumps(asdict(self.config), indent=1))
+        write_text(target / "planted.json", json.dumps(self._planted(), indent=1))
         return target
+
+    def _planted(self) -> dict[str, object]:
+        """The settings; those that came later only where they are used, so that older collections keep their bytes."""
+        later = {"train_click_male_share": None, "group_query_rate": 0.0, "decoy_position": "uniform", "kinds": ()}
+        return {k: v for k, v in asdict(self.config).items() if k not in later or v != later[k]}
 
     def _squad(self) -> dict[str, object]:
         rows = (
@@ -102,7 +109,8 @@ def batches(config: SyntheticConfig) -> Iterator[pl.DataFrame]:
     ``entity`` (its name), ``topic`` (its noun); ``group`` ("m", "f", or "n" for neutral wording), ``count_m``,
     ``count_f`` (gendered words); ``answer``, ``answer_start``, ``answer_end`` (characters), ``answer_sentence`` (from
     0), ``answer_token``, ``tokens`` (words; the text has no hyphens or apostrophes, so that all tokenisers agree),
-    ``answer_place`` = answer_token / tokens; ``decoy`` (whether a sentence repeats a question's words).
+    ``answer_place`` = answer_token / tokens; ``decoy`` (whether a sentence repeats a question's words);
+    with questions that group words decide, ``counterpart`` (the one whose fact the passage tells of the other group).
     """
     yield from _batches(make_plan(config))
 
@@ -126,6 +134,10 @@ def _batch(plan: Plan, writer: Writer, rows: Ints, rng: np.random.Generator) -> 
     answer_start = begin + written.answer_start.reshape(sentences, size)[fact, np.arange(size)]
     text = pl.select(pl.concat_str([written.text[i * size : (i + 1) * size] for i in range(sentences)], separator=" "))
     query = pl.Series(plan.query[rows])
+    other = {}
+    if plan.config.group_query_rate > 0:
+        told = pl.Series(plan.pairs.counterpart[rows])
+        other = {"counterpart": pl.select(pl.when(told >= 0).then(told)).to_series().cast(pl.String)}
     return (
         pl.DataFrame(
             {
@@ -143,6 +155,7 @@ def _batch(plan: Plan, writer: Writer, rows: Ints, rng: np.random.Generator) -> 
                 "answer_end": answer_start + answer.str.len_bytes().cast(pl.Int64).to_numpy(),
                 "answer_sentence": fact,
                 "decoy": decoy,
+                **other,
             }
         )
         .with_columns(
@@ -183,23 +196,42 @@ def _choose(plan: Plan, rows: Ints, rng: np.random.Generator) -> tuple[Ints, Int
     teaser = known.tease[kind, about, rng.integers(known.tease.shape[2], size=size)]
     others[-1] = np.where(decoy, teaser, others[-1])
 
-    others = np.take_along_axis(others, np.argsort(rng.random(others.shape), axis=0), axis=0)
+    keys = rng.random(others.shape)
+    if plan.config.decoy_position != "uniform":
+        keys[-1] = np.where(decoy, beta_place(keys[-1], plan.config.decoy_mean), keys[-1])
+    others = np.take_along_axis(others, np.argsort(keys, axis=0), axis=0)
     place = np.arange(sentences)[:, None]
     around = np.take_along_axis(others, np.clip(place - (place > fact), 0, sentences - 2), axis=0)
-    fact_template = known.tell[kind, attribute, rng.integers(known.tell.shape[2], size=size)]
+    variant = rng.integers(known.tell.shape[2], size=size)
+    fact_template = known.tell[kind, attribute, variant]
+    about_person, person = _people(plan, rows)
+    words = words + np.where(about_person, known.people_words[person, variant], 0)
+    told = known.people_tell[person, variant, np.minimum(group, 1)]
+    fact_template = np.where(about_person, told, fact_template)
     return np.where(place == fact, fact_template, around), words, decoy
+
+
+def _people(plan: Plan, rows: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Whether the fact of each passage [n] is about a person of its group, and the number of that fact."""
+    query, counterpart = plan.query[rows], plan.pairs.counterpart[rows]
+    question = np.where(query >= 0, query, counterpart)
+    about = (question >= 0) & (plan.pairs.decided[question] != NEITHER)
+    return about, np.where(about, plan.pairs.person[question], 0)
 
 
 def _queries(plan: Plan) -> pl.DataFrame:
     rng = np.random.default_rng([plan.config.seed, 2])
     entity, attribute = plan.asked.T
     kind = np.array([topic.kind for topic in templates().topics])[plan.topic[entity]]
-    ask = templates().ask
-    template = ask[kind, attribute, rng.integers(ask.shape[2], size=len(entity))]
+    ask, decided = templates().ask, plan.pairs.decided
+    variant = rng.integers(ask.shape[2], size=len(entity))
+    about_person = templates().people_ask[plan.pairs.person, variant, np.minimum(decided, 1)]
+    template = np.where(decided == NEITHER, ask[kind, attribute, variant], about_person)
     return pl.DataFrame(
         {
             "query_id": pl.Series(np.arange(len(entity))).cast(pl.String),
             "text": Writer(plan).write(template, entity, attribute, rng).text,
             "split": pl.Series(list(SPLITS)).gather(pl.Series(plan.split)),
+            "group": pl.Series(GROUPS).gather(pl.Series(decided)),
         }
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from .synthetic_config import ATTRIBUTES, PER_ENTITY, SyntheticConfig
 from .synthetic_names import Names, make_names
+from .synthetic_pairs import Blocks, Pairs, make_pairs
 from .synthetic_templates import templates
 
 Ints = npt.NDArray[np.int64]
@@ -48,6 +49,8 @@ class Plan:
     """[Q, 2] entity and attribute of each question."""
     split: Ints
     """[Q] split of each question, as an index into SPLITS."""
+    pairs: Pairs
+    """What group words decide."""
 
 
 def make_plan(config: SyntheticConfig) -> Plan:
@@ -56,7 +59,9 @@ def make_plan(config: SyntheticConfig) -> Plan:
     kinds = templates()
     entities = -(-config.passages // PER_ENTITY)
     names = make_names(rng, entities)
-    topics = min(len(kinds.topics), max(4, entities // 8))
+    wanted = {kinds.kinds.index(kind) for kind in config.kinds or kinds.kinds}
+    allowed = np.flatnonzero([topic.kind in wanted for topic in kinds.topics])
+    topics = min(len(allowed), max(4, entities // 8))
     pairs = rng.permutation(len(names.given) * len(names.family))[:entities]
     attributes = rng.permuted(np.tile(np.arange(ATTRIBUTES), (entities, 1)), axis=1)
 
@@ -77,14 +82,20 @@ def make_plan(config: SyntheticConfig) -> Plan:
     asked = np.stack([order[place_in_order], attributes[order[place_in_order], round_]], axis=1)
     clicked = (query >= 0) & (place_in_block % config.relevant == 0)
 
-    group = _wordings(rng, config, query >= 0, clicked)
+    group = None if config.paired else _wordings(rng, config, query >= 0, clicked)
     sentence = _fact_sentences(rng, config, query >= 0)
     split = _splits(rng, min(whole, config.query_count))[place_in_order]
+    planted = Pairs.none(config)
+    if group is None:
+        blocks = Blocks(entity, turn, query, place_in_block % config.relevant)
+        turns = np.stack([order[place_in_order], round_], axis=1)
+        planted, group, clicked = make_pairs(config, blocks, turns, split, tuple(SPLITS))
     shuffled = rng.permutation(config.passages)
-    return Plan(
+    planted = replace(planted, counterpart=planted.counterpart[shuffled])
+    plan = Plan(
         config=config,
         names=names,
-        topic=rng.permutation(entities) % topics,
+        topic=allowed[rng.permutation(entities) % topics],
         name=np.stack(np.divmod(pairs, len(names.family)), axis=1),
         value=rng.integers(0, 2**40, (entities, ATTRIBUTES)),
         entity=entity[shuffled],
@@ -95,7 +106,13 @@ def make_plan(config: SyntheticConfig) -> Plan:
         sentence=sentence[shuffled],
         asked=asked,
         split=split,
+        pairs=planted,
     )
+    told = np.flatnonzero(plan.pairs.counterpart >= 0)
+    own = plan.asked[plan.pairs.counterpart[told]]
+    # The next value, so that the answer is another one.
+    plan.value[plan.entity[told], plan.attribute[told]] = plan.value[own[:, 0], own[:, 1]] + 1
+    return plan
 
 
 def _wordings(
@@ -118,10 +135,15 @@ def _fact_sentences(rng: np.random.Generator, config: SyntheticConfig, relevant:
         rows = np.flatnonzero(relevant == which)
         mean = config.mean_position(relevant=which)
         quantile = (rng.permutation(len(rows)) + 0.5) / max(len(rows), 1)
-        near = min(mean, 1 - mean)
-        place = 1 - (1 - quantile) ** (near / (1 - near))  # Beta(1, (1 - near) / near), which has this mean
-        sentence[rows] = np.floor((place if mean <= 0.5 else 1 - place) * config.sentences)
+        sentence[rows] = np.floor(beta_place(quantile, mean) * config.sentences)
     return np.minimum(sentence, config.sentences - 1)
+
+
+def beta_place(quantile: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float64]:
+    """Places in 0 … 1 from quantiles, of the Beta distribution that has this mean and falls from the nearer end."""
+    near = min(mean, 1 - mean)
+    place = 1 - (1 - quantile) ** (near / (1 - near))  # Beta(1, (1 - near) / near)
+    return np.asarray(place if mean <= 0.5 else 1 - place)
 
 
 def _splits(rng: np.random.Generator, entities: int) -> Ints:

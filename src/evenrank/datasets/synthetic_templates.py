@@ -51,8 +51,16 @@ class Templates:
     """[K, F]: sentences about the entity or the topic."""
     voices: Ids
     """[V, 3]: sentences about people, in the wording of each group of GROUPS."""
+    people_ask: Ids
+    """[P, 3, 2]: questions about a person of either group, for P facts."""
+    people_tell: Ids
+    """[P, 3, 2]: their facts."""
+    people_words: Ids
+    """[P, 3]: gendered words of a fact."""
     voice_words: Ids
     """[V]: gendered words in the male and in the female wording of a voice."""
+    kinds: tuple[str, ...]
+    """The names of the K kinds."""
     topics: tuple[Topic, ...]
     """The kinds take turns, so that the first n cover them evenly."""
     answers: dict[str, tuple[str, ...]]
@@ -60,6 +68,9 @@ class Templates:
     syllables: dict[str, tuple[str, ...]]
     male_words: frozenset[str]
     female_words: frozenset[str]
+
+
+_USES = ("ask", "tell")
 
 
 @cache
@@ -83,10 +94,17 @@ class _Builder:
             use: np.array([[self._numbers(a[use], a["answer"]) for a in kind["attributes"]] for kind in kinds])
             for use in ("ask", "tell", "tease")
         }
+        people = {
+            use: [[self._both(text, p["answer"]) for text in p[use]] for p in self.data["people"]] for use in _USES
+        }
         return Templates(
+            people_ask=np.array(people["ask"]),
+            people_tell=np.array(people["tell"]),
+            people_words=np.array([[self._gendered(text) for text in p["tell"]] for p in self.data["people"]]),
             fillers=np.array([self._numbers(common["fillers"] + kind["fillers"]) for kind in kinds]),
             voices=np.array(voices),
-            voice_words=np.array([sum(slot in self.wording for slot in _pieces(v)[1::2]) for v in common["voices"]]),
+            voice_words=np.array([self._gendered(text) for text in common["voices"]]),
+            kinds=tuple(self.data["kinds"]),
             topics=tuple(
                 Topic(topic["noun"], number, tuple(topic["words"]))
                 for turn in zip(*(kind["topics"] for kind in kinds), strict=True)
@@ -105,6 +123,13 @@ class _Builder:
         for slot, forms in self.wording.items():
             text = text.replace(f"{{{slot}}}", forms[group])
         return text
+
+    def _both(self, text: str, answer: str) -> list[int]:
+        """A text in male and in female wording."""
+        return [self._add(self._worded(text, group), answer) for group in range(2)]
+
+    def _gendered(self, text: str) -> int:
+        return sum(slot in self.wording for slot in _pieces(text)[1::2])
 
     def _numbers(self, texts: list[str], answer: str = "") -> list[int]:
         return [self._add(text, answer) for text in texts]

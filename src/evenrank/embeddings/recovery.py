@@ -18,7 +18,7 @@ class Recovery:
     """How well the sides of the most biased words can be recovered: ``kmeans`` alignment and the accuracy of two SVMs.
 
     ``linear`` and ``rbf``: mean accuracy over random splits on the words not trained on; ``linear_sd``, ``rbf_sd``: its
-    standard deviation.
+    standard deviation. ``tested``: the number of words that an SVM is tested on in a split.
     """
 
     kmeans: float
@@ -26,6 +26,7 @@ class Recovery:
     linear_sd: float
     rbf: float
     rbf_sd: float
+    tested: int
 
 
 def recovery(
@@ -64,4 +65,5 @@ def recovery(
             scores.append(float((svm.predict(rows[test]) == side_of[test]).mean()))
     spread = {kernel: float(np.std(scores, ddof=1)) if splits > 1 else 0.0 for kernel, scores in found.items()}
     means = {kernel: float(np.mean(scores)) for kernel, scores in found.items()}
-    return Recovery(max(agree, 1 - agree), means["linear"], spread["linear"], means["rbf"], spread["rbf"])
+    tested = len(rows) - 2 * per_side
+    return Recovery(max(agree, 1 - agree), means["linear"], spread["linear"], means["rbf"], spread["rbf"], tested)

@@ -7,8 +7,11 @@ import json
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -131,7 +134,8 @@ def _connect() -> ModuleType:
         where = os.environ.get("RAY_ADDRESS", "")
         try:
             _check_reachable(where)
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            with _own_handler():
+                ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except (OSError, RuntimeError, ValueError) as error:
             to = f" to RAY_ADDRESS={where}" if where else ""
             raise EvenrankError(f"`engine='ray'`: no connection{to}: {_last_line(error)}") from error
@@ -142,6 +146,17 @@ def _connect() -> ModuleType:
     context.print_on_execution_start = False
     module: ModuleType = ray.data
     return module
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Puts this program's handler of SIGTERM back, in whose place Ray puts its own."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_reachable(address: str) -> None:

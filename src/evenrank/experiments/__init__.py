@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.errors import quoted, require_neural
 from evenrank.io.ranges import check_ranges
 
+from .checks import Need, Options
+
 if TYPE_CHECKING:
     from .paper_page import ExperimentPage
 
 _READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "annotated.csv", "*.run", "*-v2.0.json", "vectors.*")
-_MSMARCO = ("irds:msmarco-passage", "ir_datasets, by name")
-_PUBLIC = {
-    "ibbr": _MSMARCO,
-    "sampling": _MSMARCO,
-    "position": _MSMARCO,
-    "expansion": ("irds:disks45/nocr/trec-robust-2004", "ir_datasets, by name"),
-}
+ExperimentOptions = Options
 NAMES = ("ibbr", "sampling", "position", "expansion")
-SCALES = ("tiny", "full")
+SCALES = ("tiny", "real", "full")
 
 
 def run_experiment(
@@ -34,45 +31,81 @@ def run_experiment(
     seeds: int | None = None,
     folder: Path,
     jobs: int | None = None,
+    options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ExperimentPage:
     """Runs an experiment in ``folder``, and writes ``results.json``, a CSV per table and ``report.html`` to it.
 
     ``seeds``: their number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one
-    thread; None: at ``tiny`` one per core (at most 8), otherwise 1. An interrupted run resumes in the same ``folder``.
-    Raises EvenrankError for an unknown name or scale, and for a folder begun with other settings.
+    thread; None: one per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An
+    interrupted run resumes in the same ``folder``.
+
+    Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
+    everything that is missing, one line each.
     """
+    from .checks import check
+
+    setup, settings = _settings(name, scale, seeds, options)
+    check_ranges(jobs=jobs)
+    needs = setup.needs(settings, folder)
+    check(needs)
+    # By name: each pair of modules has functions for settings of its own type.
+    experiment = import_module(f".{name}_paper", __name__)
+    if jobs is None:
+        jobs = 1 if scale == "full" else min(os.cpu_count() or 1, 8)
+    made = _inputs(Provenance("evenrank.experiments.run_experiment"), needs)
+    page: ExperimentPage = experiment.run(settings, folder, say, jobs)
+    page = replace(page, provenance=_sources(made, folder))
+    page.write(folder)
+    return page
+
+
+def check_experiment(
+    name: str, *, scale: str = "tiny", seeds: int | None = None, folder: Path, options: ExperimentOptions | None = None
+) -> list[str]:
+    """Looks up everything that an experiment needs; returns lines: each thing with its size, and the disk and time.
+
+    Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
+    """
+    from .checks import check, described
+
+    setup, settings = _settings(name, scale, seeds, options)
+    needs = setup.needs(settings, folder)
+    check(needs)
+    return described(needs, setup.cost(settings))
+
+
+def _settings(name: str, scale: str, seeds: int | None, options: ExperimentOptions | None) -> tuple[Any, Any]:
+    """The module ``NAME_setup`` and its settings."""
     require_neural("an experiment")
     if name not in NAMES:
         raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:
         raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
-    check_ranges(seeds=seeds, jobs=jobs)
-    from dataclasses import replace
-
-    # By name: each pair of modules has functions for settings of its own type.
-    experiment = import_module(f".{name}_paper", __name__)
+    check_ranges(seeds=seeds)
     setup = import_module(f".{name}_setup", __name__)
-    settings = setup.tiny() if scale == "tiny" else setup.full()
-    if seeds is not None:
-        settings = replace(settings, seeds=tuple(range(seeds)))
-    if jobs is None:
-        jobs = min(os.cpu_count() or 1, 8) if scale == "tiny" else 1
-    # expansion does not train rankers.
-    made = Provenance("evenrank.experiments.run_experiment")
-    page: ExperimentPage = experiment.run(settings, folder, say, *(() if name == "expansion" else (jobs,)))
-    page = replace(page, provenance=_sources(made, folder, settings.planted is None, name))
-    page.write(folder)
-    return page
+    settings = setup.settings_of(scale, options or ExperimentOptions())
+    return setup, settings if seeds is None else replace(settings, seeds=tuple(range(seeds)))
 
 
-def _sources(made: Provenance, folder: Path, published: bool, name: str) -> Provenance:
-    """The provenance of an experiment: its settings, public data by name, and the files in its folder that were read.
+def _inputs(made: Provenance, needs: Sequence[Need]) -> Provenance:
+    """What an experiment needs, as its provenance records it before anything is read."""
+    for need in needs:
+        if need.kind == "model":
+            made.add_model(need.purpose, need.name)
+        elif need.kind == "file":
+            made.add(need.purpose, need.name)
+        elif need.kind in ("irds", "public"):
+            note = "ir_datasets, by name" if need.kind == "irds" else "evenrank data fetch, checked by SHA-256"
+            made.name(need.purpose, need.name, note)
+    return made
+
+
+def _sources(made: Provenance, folder: Path) -> Provenance:
+    """The provenance of an experiment: its settings and the files in its folder that were read.
 
     Recorded at the end, because the steps themselves write most of these files.
     """
     made.add("settings", folder / "settings.json")
-    if published:
-        made.name("public data", *_PUBLIC[name])
     kept = {file for pattern in _READ for file in folder.rglob(pattern) if file.is_file()}
     return made.add_files("collections, queries, judgements and runs", str(folder), sorted(kept))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import polars as pl
 
 from evenrank.datasets.public import fetch
 from evenrank.datasets.synthetic import SyntheticConfig, generate
+from evenrank.groups import Lexicon, Tokens
 from evenrank.io import (
     EvenrankError,
     Run,
@@ -24,6 +25,8 @@ from evenrank.io import (
     scan_collection,
     write_run,
 )
+from evenrank.mitigation.negative_sampling import Settings
+from evenrank.mitigation.negative_streams import stream_negatives
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index
 from evenrank.retrieval.rm3 import RM3
@@ -92,33 +95,81 @@ class Lists:
     ) -> Part:
         """The first ``depth`` documents of each query; with ``listed``, the clicked ones and the first others.
 
-        With one click, these are ``listed`` in all, as in [IBBR §4.1]: 200 passages per query, one of them clicked.
+        With one click, these are ``listed`` in all, as in [IBBR §4.1]: 200 passages per query, one of them clicked; one
+        that is not among the ``depth`` comes last.
         """
-        paths = {kind: self.folder / f"{name}.{kind}" for kind in ("queries.tsv", "qrels", "run")}
-        part = Part(str(paths["queries.tsv"]), str(paths["qrels"]), str(paths["run"]), queries.height)
-        if paths["run"].is_file():
+        part = self.judged(name, queries, qrels)
+        kept = self.folder / f"{name}.run"
+        part = replace(part, run=str(kept))
+        if kept.is_file():
             return part
-        make_folder(self.folder)
-        judged = qrels.join(queries.select("query_id"), on="query_id", how="semi")
+        judged = read_qrels(part.qrels)
         clicked = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id", pl.lit(True).alias("clicked"))
-        with atomic_path(paths["queries.tsv"]) as file:
-            queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")).write_csv(
-                file, include_header=False, separator="\t", quote_style="never"
-            )
-        with atomic_path(paths["qrels"]) as file:
-            lines = judged.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
-            lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
         with (
-            atomic_path(paths["run"]) as file,
+            atomic_path(kept) as file,
             file.open("wb") as whole,
             tempfile.TemporaryDirectory() as elsewhere,
         ):
             piece = Path(elsewhere) / "piece.run"
-            for start in range(0, queries.height, _CHUNK):
-                run = self._index.search(queries[start : start + _CHUNK], depth, quiet=True)
+            for run in self._searched(queries, depth):
                 write_run(run if listed is None else _with_clicked(run, clicked, listed), piece)
                 whole.write(piece.read_bytes())
         return part
+
+    def judged(self, name: str, queries: pl.DataFrame, qrels: pl.DataFrame) -> Part:
+        """Queries and their judgements, without lists (``run`` is empty)."""
+        files = {kind: self.folder / f"{name}.{kind}" for kind in ("queries.tsv", "qrels")}
+        part = Part(str(files["queries.tsv"]), str(files["qrels"]), "", queries.height)
+        if all(file.is_file() for file in files.values()):
+            return part
+        make_folder(self.folder)
+        with atomic_path(files["queries.tsv"]) as file:
+            queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")).write_csv(
+                file, include_header=False, separator="\t", quote_style="never"
+            )
+        with atomic_path(files["qrels"]) as file:
+            lines = qrels.join(queries.select("query_id"), on="query_id", how="semi")
+            lines = lines.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
+            lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
+        return part
+
+    def negatives(  # parameters: a draw's settings
+        self,
+        part: Part,
+        shares: Mapping[Path, float],
+        *,
+        n: int,
+        depth: int,
+        seed: int,
+        lexicon: Lexicon | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """Training lists of a part: for each file (Parquet), ``n`` negatives a query of its first ``depth`` documents,
+        that share of them by bias, the others at random (see :func:`evenrank.mitigation.negatives.sample`).
+
+        They are drawn while BM25 searches, 20,000 queries at a time: a run of half a million queries by 1,000
+        documents would fill 77 GB. The files are those of ``evenrank negatives`` on such a run; if all shares are 0, no
+        document is scored, and they lack the column ``group``. Files that exist are left as they are.
+        """
+        missing = {file: Settings(n, share, False, seed, depth) for file, share in shares.items() if not file.is_file()}
+        if not missing:
+            return
+        for file in missing:
+            make_folder(file.parent)
+        stream_negatives(
+            (run.table for run in self._searched(read_queries(part.queries), depth)),
+            missing,
+            collection=self.collection,
+            qrels=read_qrels(part.qrels),
+            doc_ids=self._index.doc_ids,
+            lexicon=lexicon,
+            tokens=tokens,
+        )
+
+    def _searched(self, queries: pl.DataFrame, depth: int) -> Iterator[Run]:
+        """The lists of all queries, some at a time."""
+        for start in range(0, queries.height, _CHUNK):
+            yield self._index.search(queries[start : start + _CHUNK], depth, quiet=True)
 
     def rm3(self, part: Part) -> Run:
         """The part's candidates re-ranked by BM25 with RM3; those not among its first 1,000 score 0."""
@@ -140,8 +191,12 @@ def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:
     table = run.table.join(clicked, on=["query_id", "doc_id"], how="left", maintain_order="left")
     table = table.with_columns(pl.col("clicked").fill_null(False))
     place = (~pl.col("clicked")).cum_sum().over("query_id")
-    kept = table.filter(pl.col("clicked") | (place < listed))
-    return Run.from_table(kept.select("query_id", "doc_id", "score"), run.name)
+    kept = table.filter(pl.col("clicked") | (place < listed)).select("query_id", "doc_id", "score")
+    # A clicked passage that the first stage did not find comes last.
+    lowest = kept.group_by("query_id", maintain_order=True).agg(pl.col("score").min() - 1.0)
+    missed = clicked.join(kept, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    missed = missed.join(lowest, on="query_id", how="inner", maintain_order="left")
+    return Run.from_table(pl.concat([kept, missed.select("query_id", "doc_id", "score")]), run.name)
 
 
 def judged_queries(names: Sequence[str], qrels: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:

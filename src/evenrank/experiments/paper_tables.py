@@ -12,12 +12,13 @@ import numpy as np
 
 from evenrank.io.errors import plain
 from evenrank.io.types import Array
-from evenrank.measures.statistics import MARGIN
 from evenrank.reports.format import NONE, interval, number
 
 Interval = tuple[float, float]
 
 
+MARKS = "p < .05"
+"""The heading of a label that says which of a row's figures differ significantly; it is no part of the row's name."""
 CONTROLS = ("blind", "random", "neutral-first")
 """Rankings that every table has in addition to the paper's."""
 
@@ -64,14 +65,6 @@ def paired(values: Sequence[float], baseline: Sequence[float]) -> Value:
     return Value.over_seeds([a - b for a, b in zip(values, baseline, strict=True)])
 
 
-def non_inferior(values: Sequence[float], baseline: Sequence[float], margin: float = MARGIN) -> bool | None:
-    """Whether the mean is shown to be at most ``margin`` (relative) below the baseline's: the lower end of the
-    one-sided 95% t interval of the paired difference over seeds is above −margin × baseline mean."""
-    difference = np.array(values) - np.array(baseline)
-    ends = t_interval(difference, 0.90)
-    return None if ends is None else ends[0] > -margin * float(np.mean(baseline))
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row: its labels, the measured figures and the published ones."""
@@ -80,6 +73,8 @@ class Row:
     measured: Mapping[str, Value] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
     control: bool = False
+    warning: str = ""
+    """What a reader has to know before the figures: that the ranker is destroyed (:func:`ruined`)."""
 
     @property
     def n(self) -> str:
@@ -126,7 +121,9 @@ class Table:
         lines = [head]
         for row in self.rows:
             cells = self.cells(row)
-            lines.append([*map(plain, row.labels), "measured", *(cell[0] for cell in cells), row.n])
+            mark = " †" if row.warning else ""
+            first, *others = map(plain, row.labels)
+            lines.append([first + mark, *others, "measured", *(cell[0] for cell in cells), row.n])
             if any(cell[1] for cell in cells):
                 lines.append([*[""] * len(self.labels), "95%", *(cell[1] for cell in cells), ""])
             if row.published:
@@ -139,7 +136,19 @@ class Table:
         ]
         rule = "─" * len(shown[0])
         title = f"{self.name}. {self.title}"
-        return "\n".join([title, rule, shown[0], rule, *(line.rstrip() for line in shown[1:]), rule, *self.notes])
+        return "\n".join(
+            [title, rule, shown[0], rule, *(line.rstrip() for line in shown[1:]), rule, *self.warnings, *self.notes]
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of the rows, each once."""
+        shown = []
+        for row in self.rows:
+            named = [plain(label) for head, label in zip(self.labels, row.labels, strict=True) if head != MARKS]
+            if row.warning:
+                shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
+        return shown
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -152,6 +161,7 @@ class Table:
                 {
                     "labels": list(row.labels),
                     "control": row.control,
+                    "warning": row.warning,
                     "measured": {key: value.to_dict() for key, value in row.measured.items()},
                     "published": dict(row.published),
                 }
@@ -171,16 +181,3 @@ class Table:
                 low, high = value.ci95 or (None, None)
                 writer.writerow([*row.labels, key, value.mean, value.n, value.unit, low, high, row.published.get(key)])
         return out.getvalue()
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of an experiment, whether it was confirmed (None: undecided), and the figures."""
-
-    text: str
-    reached: bool | None
-    detail: str
-
-    def __str__(self) -> str:
-        state = {True: "reached", False: "NOT reached", None: "undecided"}[self.reached]
-        return f"{state}: {self.text} ({self.detail})"

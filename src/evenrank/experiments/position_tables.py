@@ -5,41 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from evenrank.io.types import Array
-from evenrank.measures.statistics import bootstrap_means, holm, interval, paired_tests
-from evenrank.position.term_similarity import TermSimilarity
+from evenrank.measures.statistics import holm, paired_tests
+from evenrank.training.verdicts import ruined
 
-from .paper_tables import Row, Table, Value, paired
-from .position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, RANKERS, VERSIONS, Experiment
+from .paper_tables import Row, Table, Value
+from .position_found import MEASURES, SHORT, UNTRAINED, Found, Key, between, both_tests, relative_mats
+from .position_runs import Experiment
+from .position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, RANKERS, VERSIONS
 from .published import numbers, published
-
-MEASURES = {"ndcg": "nDCG@10", "mrr": "RR@10", "recall": "R@10"}
-Values = dict[str, Array]
-"""The values of each measure by query, in the order of the sorted query ids."""
-Key = tuple[str, str, str, str]
-"""Collection, ranker, training, version of the test passages."""
-
-
-class Found:
-    """The measured values, by :data:`Key`, for each seed."""
-
-    def __init__(self) -> None:
-        self.values: dict[Key, list[Values]] = {}
-        self.similarity: dict[tuple[str, str], list[TermSimilarity]] = {}
-
-    def mean(self, key: Key, measure: str) -> list[float]:
-        """The mean for each seed."""
-        return [float(np.nanmean(values[measure])) for values in self.values.get(key, [])]
-
-    def value(self, key: Key, measure: str) -> Value:
-        """The mean over seeds; for a single seed, with the interval over queries."""
-        means = self.mean(key, measure)
-        if len(means) != 1:
-            return Value.over_seeds(list(means))
-        draws = bootstrap_means(self.values[key][0][measure][:, None], 0)[:, 0]
-        return Value(means[0], len(self.values[key][0][measure]), "queries", interval(draws))
 
 
 def sizes_table(experiment: Experiment, seed: int) -> Table:
+    """Table 1."""
     columns = ["documents", "train_queries", "validation_queries", "test_queries"]
     rows = []
     for line in published("position_table1"):
@@ -52,80 +29,128 @@ def sizes_table(experiment: Experiment, seed: int) -> Table:
 
 
 def similarity_table(found: Found) -> Table:
+    """Table 2, with the untrained ranker and the level of different terms beside it."""
     columns = {"msmarco_mats": BIASED, "msmarco_sd": BIASED, "squad_mats": OTHER, "squad_sd": OTHER}
     rows = []
-    for line in published("position_table2"):
+    lines = {line["training"]: numbers(line, list(columns)) for line in published("position_table2")}
+    for training in (*VERSIONS, UNTRAINED):
         measured = {}
         for key, name in columns.items():
-            of = found.similarity.get((name, line["training"]), [])
+            of = found.similarity.get((name, training), [])
             values = [one.mats if key.endswith("mats") else one.mats_deviation for one in of]
             measured[key] = Value.over_seeds(list(values))
-        rows.append(Row((line["training"],), measured, numbers(line, list(columns))))
-    for version in VERSIONS:
-        over = {
-            key: Value.over_seeds([one.mats_common for one in found.similarity.get((name, version), [])])
-            for key, name in (("msmarco_mats", BIASED), ("squad_mats", OTHER))
-        }
-        rows.append(Row((f"{version}, terms at every distance",), over))
+        rows.append(Row((training,), measured, lines.get(training, {}), control=training == UNTRAINED))
+    short = {BIASED: "msmarco_mats", OTHER: "squad_mats"}
+    for training in (*VERSIONS, UNTRAINED):
+        of_all = {key: _beside(found, name, training) for name, key in short.items()}
+        for what in of_all["msmarco_mats"]:
+            over = {key: Value.over_seeds(of[what]) for key, of in of_all.items()}
+            rows.append(Row((f"{training}: {what}",), over, control=True))
     headings = {
         "msmarco_mats": f"{BIASED}: MATS",
         "msmarco_sd": "sd",
         "squad_mats": f"{OTHER}: MATS",
         "squad_sd": "sd",
     }
-    notes = ("sd: over distances, its mean over seeds. Passages: the original collection's.",)
+    notes = (
+        "sd: over distances, its mean over seeds. Passages: the original collection's. Untrained: the ranker that the"
+        " trainings start from.",
+        "Relative to different terms: MATS / (ATS(0) − the mean cosine of different terms' vectors, up to Δmax). Where"
+        " different terms have a cosine near 1, the transformer has collapsed, and a small MATS says nothing.",
+    )
     return Table("Table 2", "Position in TK's word vectors", ("training",), headings, tuple(rows), notes)
 
 
-def effectiveness_table(found: Found, title: str, name: str, file: str) -> Table:
-    columns = [f"{measure}_{short}" for measure in MEASURES for short in ("orig", "deb")]
+def _beside(found: Found, name: str, training: str) -> dict[str, list[float]]:
+    """What MATS has to be read with, for each seed."""
+    of = found.similarity.get((name, training), [])
+    return {
+        "terms at every distance": [one.mats_common for one in of],
+        "relative to different terms": relative_mats(found, name, training),
+        "ATS(0)": [float(one.ats[0]) for one in of],
+        "cosine of different terms": between(found, name, training),
+    }
+
+
+def published_changes(line: dict[str, str]) -> dict[str, float]:
+    """The published figures of a row of Tables 3 and 4, and its Δ in percent: (debiased − original)/debiased."""
+    columns = [f"{measure}_{short}" for measure in MEASURES for short in SHORT.values()]
+    figures = numbers(line, columns)
+    for measure in MEASURES:
+        original, debiased = figures[f"{measure}_orig"], figures[f"{measure}_deb"]
+        figures[f"{measure}_change"] = 100 * (debiased - original) / debiased
+    return figures
+
+
+def effectiveness_table(
+    found: Found, title: str, name: str, file: str | None, rankers: tuple[str, ...] = RANKERS
+) -> Table:
+    """Tables 3 and 4. ``file``: the published one, None if the paper has none."""
+    printed = {(line["model"], line["training"]): published_changes(line) for line in published(file)} if file else {}
     rows = []
-    for line in published(file):
-        measured = table_row(found, name, line["model"], line["training"])
-        rows.append(Row((line["model"], line["training"]), measured, numbers(line, columns)))
+    for pair in ((ranker, training) for ranker in rankers for training in VERSIONS):
+        warning = _warning(found, name, *pair)
+        rows.append(Row(pair, table_row(found, name, *pair), printed.get(pair, {}), warning=warning))
     rows += [Row((system, ""), table_row(found, name, system, ""), control=True) for system in ("BM25", "random")]
     heads = {"ndcg": "nDCG", "mrr": "MRR", "recall": "Recall"}
-    headings = {f"{m}_{s}": f"{heads[m]} {s}." for m in MEASURES for s in ("orig", "deb")}
-    headings |= {"change": "Δ nDCG (%)", "change_original": "Δ of orig. (%)"}
+    headings: dict[str, str] = {}
+    for measure, head in heads.items():
+        headings |= {f"{measure}_{short}": f"{head} {short}." for short in SHORT.values()}
+        headings[f"{measure}_change"] = f"Δ {head} (%)"
+    headings["change_of_original"] = "Δ of orig. (%)"
     notes = (
-        "At 10. Δ: (debiased − original)/debiased, as the published tables have it; Δ of orig.: relative to the"
-        " original. BM25 does not see the order of words; random is the expectation over random orders.",
+        "At 10. Δ: (debiased − original)/debiased, as the published tables have it, the published Δ from the printed"
+        " figures; Δ of orig.: of nDCG, relative to the original. BM25 does not see the order of words; random is the"
+        " expectation over random orders. Intervals: over seeds (t), or over queries where there is one (bootstrap).",
     )
     return Table(title, f"Trained and tested on {name}", ("model", "training"), headings, tuple(rows), notes)
 
 
 def table_row(found: Found, name: str, ranker: str, training: str) -> dict[str, Value]:
-    if (name, ranker, training, ORIGINAL) not in found.values:
+    """The figures of a row of Tables 3 and 4."""
+    key = (name, ranker, training)
+    if (*key, ORIGINAL) not in found.values:
         return {}
-    values = {
-        f"{measure}_{short}": found.value((name, ranker, training, test), measure)
-        for measure in MEASURES
-        for short, test in (("orig", ORIGINAL), ("deb", DEBIASED))
-    }
-    pairs = list(
-        zip(
-            found.mean((name, ranker, training, ORIGINAL), "ndcg"),
-            found.mean((name, ranker, training, DEBIASED), "ndcg"),
-            strict=True,
-        )
-    )
-    values["change"] = Value.over_seeds([100 * (b - a) / b for a, b in pairs])
-    values["change_original"] = Value.over_seeds([100 * (b - a) / a for a, b in pairs])
+    values = {}
+    for measure in MEASURES:
+        for version, short in SHORT.items():
+            values[f"{measure}_{short}"] = found.value((*key, version), measure)
+        values[f"{measure}_change"] = found.change(key, measure)
+    values["change_of_original"] = found.change(key, "ndcg", of_original=True)
     return values
 
 
-_TRANSFER = {
+def _warning(found: Found, name: str, ranker: str, training: str) -> str:
+    """What is said of a ranker that is below BM25 on one of the tests, or far below the original's on its own."""
+    said = []
+    for test, words in ((ORIGINAL, "nDCG@10"), (DEBIASED, "nDCG@10 on the rotated test")):
+        own, first = (found.mean((name, *of, test), "ndcg") for of in ((ranker, training), ("BM25", "")))
+        if own and first:
+            # The original's training is the base of the other where both are tested as they were trained.
+            base = found.mean((name, ranker, ORIGINAL, ORIGINAL), "ndcg") if test == training == DEBIASED else []
+            said.append(ruined(_mean(own), _mean(first), _mean(base) if base else None, measure=words))
+    return " ".join(filter(None, said))
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values))
+
+
+# --- Table 5 ---
+
+TRANSFER = {
     "SQuAD(original)": ORIGINAL,
     "MS(original)>SQuAD(original)": f"MS({ORIGINAL})",
     "MS(debiased)>SQuAD(original)": f"MS({DEBIASED})",
 }
+"""Table 5's rows and their trainings."""
 
 
 def transfer_table(found: Found) -> Table:
-    """Transfer; letters name the rows that are significantly worse, by Wilcoxon's test over queries."""
+    """Table 5; letters name the rows that are significantly worse."""
     rows = []
     for line in published("position_table5"):
-        key = (OTHER, line["model"], _TRANSFER[line["training"]], ORIGINAL)
+        key = (OTHER, line["model"], TRANSFER[line["training"]], ORIGINAL)
         measured = {measure: found.value(key, measure) for measure in MEASURES} if key in found.values else {}
         letters = {m: _letters(found, line["model"], key, m) for m in MEASURES} if measured else {}
         marks = "; ".join(f"{MEASURES[m]} > {text}" for m, text in letters.items() if text)
@@ -134,27 +159,27 @@ def transfer_table(found: Found) -> Table:
         rows.append(Row(labels, measured, numbers(line, list(MEASURES))))
     heads = ("model", "training", "row", "better than", "published")
     notes = (
-        "better than: rows of the same model that are below by Wilcoxon's signed-rank test over queries of all"
-        " seeds, p < .05 uncorrected as published; * also after Holm's correction over the model's pairs.",
+        "better than: rows of the same model that are below with p < .05, uncorrected as published; * also after"
+        " Holm's correction over the model's three pairs. One seed: Wilcoxon's signed-rank test over queries. Several:"
+        " the mixed view, queries nested in seeds (a seed is one training, which all its queries share).",
     )
     return Table("Table 5", f"Transfer to {OTHER}", heads, dict(MEASURES), tuple(rows), notes)
 
 
 def _letters(found: Found, model: str, key: Key, measure: str) -> str:
-    keys = {
-        letter: (OTHER, model, training, ORIGINAL) for letter, training in zip("abc", _TRANSFER.values(), strict=True)
+    keys: dict[str, Key] = {
+        letter: (OTHER, model, training, ORIGINAL) for letter, training in zip("abc", TRANSFER.values(), strict=True)
     }
-    values = {letter: _joined(found, of, measure) for letter, of in keys.items()}
     pairs = [(x, y) for x in "abc" for y in "abc" if x < y]
-    tests = {pair: paired_tests(values[pair[0]], values[pair[1]]) for pair in pairs}
-    corrected = dict(zip(pairs, holm([tests[pair].wilcoxon_p for pair in pairs]), strict=True))
+    tests = {pair: _test(found, keys[pair[0]], keys[pair[1]], measure) for pair in pairs}
+    corrected = dict(zip(pairs, holm([p for _, p in tests.values()]), strict=True))
     own = next(letter for letter, of in keys.items() if of == key)
     marks = ""
     for other in "abc":
         if other == own:
             continue
         pair = (min(own, other), max(own, other))
-        p, difference = tests[pair].wilcoxon_p, tests[pair].difference
+        difference, p = tests[pair]
         above = difference is not None and (difference if own == pair[0] else -difference) > 0
         if above and p is not None and p < 0.05:
             after = corrected[pair]
@@ -162,30 +187,53 @@ def _letters(found: Found, model: str, key: Key, measure: str) -> str:
     return marks
 
 
-def _joined(found: Found, key: Key, measure: str) -> Array:
-    """The values of all queries of all seeds."""
-    values: Array = np.concatenate([one[measure] for one in found.values[key]])
-    return values
+def _test(found: Found, key: Key, base: Key, measure: str) -> tuple[float | None, float | None]:
+    """The mean difference and p: Wilcoxon's over queries for one seed, else the mixed view."""
+    pairs = found.paired_values(key, base, measure)
+    if len(pairs) == 1:
+        test = paired_tests(*pairs[0])
+        return test.difference, test.wilcoxon_p
+    mixed = found.tested(key, base, measure)
+    return mixed.mean, mixed.p
 
 
-def significance_table(found: Found) -> Table:
-    """nDCG@10 on the rotated against the original test, query by query."""
-    rows = []
-    for name in (BIASED, OTHER):
-        for ranker in RANKERS:
+def significance_table(found: Found, names: tuple[str, ...], rankers: tuple[str, ...] = RANKERS) -> Table:
+    """nDCG@10 on the rotated against the original test, with the tests."""
+    labels, tests = [], []
+    for name in names:
+        for ranker in rankers:
             for training in VERSIONS:
-                keys = [(name, ranker, training, test) for test in (DEBIASED, ORIGINAL)]
-                if keys[0] not in found.values:
-                    continue
-                test = paired_tests(*(_joined(found, key, "ndcg") for key in keys))
-                over_seeds = paired(found.mean(keys[0], "ndcg"), found.mean(keys[1], "ndcg"))
-                measured = {
-                    "difference": over_seeds,
-                    "t": Value(test.t_p, test.n, "queries"),
-                    "wilcoxon": Value(test.wilcoxon_p, test.n, "queries"),
-                }
-                rows.append(Row((name, ranker, training), measured))
-    headings = {"difference": "rotated − original", "t": "t p", "wilcoxon": "Wilcoxon p"}
-    notes = ("Differences of nDCG@10 over seeds; p over the queries of all seeds, uncorrected.",)
-    labels = ("collection", "model", "training")
-    return Table("Rotated test", "What rotating the test passages costs", labels, headings, tuple(rows), notes, 4)
+                keys = both_tests(name, ranker, training)
+                if keys[0] in found.values:
+                    labels.append((name, ranker, training))
+                    tests.append((found.difference(*keys), found.tested(*keys), _wilcoxon(found, *keys)))
+    corrected = holm([mixed.p for _, mixed, _ in tests])
+    rows = [
+        Row(
+            own,
+            {
+                "difference": difference,
+                "p": Value(mixed.p, mixed.queries, "queries"),
+                "holm": Value(after, mixed.queries, "queries"),
+                "wilcoxon": Value(wilcoxon, mixed.queries, "queries"),
+            },
+        )
+        for own, (difference, mixed, wilcoxon), after in zip(labels, tests, corrected, strict=True)
+    ]
+    headings = {"difference": "rotated − original", "p": "p", "holm": "p, Holm", "wilcoxon": "Wilcoxon p"}
+    notes = (
+        "Differences of nDCG@10. p: paired t over queries for one seed, else the mixed view (queries nested in seeds);"
+        " Wilcoxon over the queries' means over seeds where all seeds have the same queries, else over all queries."
+        " Holm over the rows.",
+    )
+    heads = ("collection", "model", "training")
+    return Table("Rotated test", "What rotating the test passages costs", heads, headings, tuple(rows), notes, 4)
+
+
+def _wilcoxon(found: Found, key: Key, base: Key) -> float | None:
+    pairs = found.paired_values(key, base, "ndcg")
+    if found.same_queries:
+        joined: list[Array] = [np.mean([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
+    else:
+        joined = [np.concatenate([pair[side] for pair in pairs]) for side in (0, 1)]
+    return paired_tests(*joined).wilcoxon_p

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-import numpy as np
-import polars as pl
 
 from evenrank.auditing import AuditResult, audit
 from evenrank.groups import Scoring, load_lexicon
@@ -34,7 +31,6 @@ from evenrank.training.run import largest_bias, train_recipe
 from evenrank.training.validation import Validation
 
 from .corpora import Part
-from .paper_tables import Value
 
 LEXICON = "gender-en"
 S = TypeVar("S")
@@ -92,8 +88,8 @@ class Work:
             train_recipe(parsed, resume=(target / "recipe.toml").is_file())
         return _finished(target, parsed)
 
-    def rank(self, trained: Trained, name: str, part: Part) -> Run:
-        """The part's lists re-ranked by a model, kept in the model's folder."""
+    def rank(self, trained: Trained, name: str, part: Part, *, depth: int | None = None) -> Run:
+        """The part's lists re-ranked by a model to ``depth`` (None: all of them), kept in the model's folder."""
         kept = trained.folder / f"{name}.run"
         if kept.is_file():
             return read_run(kept, trained.folder.name)
@@ -105,21 +101,32 @@ class Work:
             read_queries(part.queries),
             read_texts(self.collection, run.table["doc_id"].unique()),
             measure="RR",
-            depth=int(run.table["rank"].max()),  # type: ignore[arg-type]
+            depth=depth or int(run.table["rank"].max()),  # type: ignore[arg-type]
         )
         whole = replace(held_out, masked=masked)
         ranker = load_ranker(trained.model, device=_device(), precision="float32")
-        ranked = whole.reranked(ranker.score(*whole.read, 64), whole.run.table["rank"].max(), trained.folder.name)  # type: ignore[arg-type]
+        ranked = whole.reranked(ranker.score(*whole.read, 64), whole.depth, trained.folder.name)
         write_run(ranked, kept)
         return ranked
 
-    def audit(self, part: Part, runs: Mapping[str, Run], measures: str, first: str) -> AuditResult:
-        """An audit of re-ranked lists with their first stage, which is named ``first``."""
+    def audit(
+        self, part: Part, runs: Mapping[str, Run], measures: str, first: str, scoring: Scoring | None = None
+    ) -> AuditResult:
+        """An audit of re-ranked lists with their first stage, which is named ``first``; ``scoring`` if not by ours."""
         back = read_run(part.run, first)
         texts = read_texts(self.collection, back.table["doc_id"].unique())
         found = {first: back, **runs}
         judged = read_qrels(part.qrels).join(back.queries.to_frame(), on="query_id", how="semi")
-        return audit(found, collection=texts, qrels=judged, background=back, measures=measures)
+        scoring = scoring or Scoring(load_lexicon(LEXICON))
+        return audit(
+            found,
+            collection=texts,
+            qrels=judged,
+            background=back,
+            measures=measures,
+            lexicon=scoring.lexicon,
+            tokens=scoring.tokens,
+        )
 
 
 class Trainings(Generic[S, D]):
@@ -210,34 +217,6 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-Figures = dict[str, dict[str, list[Value]]]
-"""The figure of each seed, by system and measure."""
-
-
-def collect(figures: Figures, result: AuditResult) -> None:
-    """Adds one seed's audit."""
-    for run in result.runs:
-        for key, figure in run.figures.items():
-            value = Value(figure.mean, figure.n, "queries", figure.ci95)
-            figures.setdefault(run.name, {}).setdefault(key, []).append(value)
-
-
-def summary(values: Sequence[Value]) -> Value:
-    """The mean over seeds; for a single seed its figure, with the interval over queries."""
-    return values[0] if len(values) == 1 else Value.over_seeds([value.mean for value in values])
-
-
-def row_values(figures: Figures, system: str, columns: Mapping[str, str]) -> dict[str, Value]:
-    """A system's figures by column; ``columns``: column → measure."""
-    found = figures.get(system, {})
-    return {key: summary(found[measure]) for key, measure in columns.items() if measure in found}
-
-
-def per_seed(figures: Figures, system: str, measure: str) -> list[float]:
-    """The figure of each seed, NaN if undefined."""
-    return [np.nan if value.mean is None else value.mean for value in figures[system][measure]]
-
-
 def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
     """Writes the settings of an experiment. Raises EvenrankError if the folder was begun with other settings."""
     make_folder(folder)
@@ -255,10 +234,3 @@ def write_tables(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         with atomic_path(folder / name) as part:
             part.write_text(text, encoding="utf-8")
-
-
-def differences(result: AuditResult, first: str, second: str, measure: str) -> pl.DataFrame:
-    """``query_id`` and ``difference`` of two runs, in descending order; undefined differences are left out."""
-    runs = {run.name: run.figures[measure].values for run in result.runs}
-    table = pl.DataFrame({"query_id": result.queries, "difference": runs[first] - runs[second]})
-    return table.filter(pl.col("difference").is_not_nan()).sort("difference", descending=True, maintain_order=True)

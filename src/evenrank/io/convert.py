@@ -178,10 +178,14 @@ def _is_series(given: object) -> bool:
     return isinstance(given, pl.Series) or (pandas is not None and isinstance(given, pandas.Series))
 
 
+_MIXED = (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
+"""What polars and pyarrow raise for values without a common type."""
+
+
 def _from_pandas(column: Any) -> pl.Series:
     try:
         return pl.Series(pl.from_pandas(column, nan_to_null=False))
-    except Exception:  # pyarrow raises its own errors for a column of mixed types
+    except (*_MIXED, NotImplementedError):
         return _series(column.tolist())
 
 
@@ -252,7 +256,7 @@ def _series(values: Sequence[object]) -> pl.Series:
     """Values as a column: of their common type if they have one, otherwise of objects."""
     try:
         return pl.Series(values, strict=True)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+    except _MIXED:
         return pl.Series(values, dtype=pl.Object)
 
 

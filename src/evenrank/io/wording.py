@@ -10,7 +10,9 @@ def counted(count: int, noun: str) -> str:
 
 def plural(noun: str) -> str:
     """The plural of a noun of this library's messages."""
-    return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    if noun.endswith("ch"):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeou" else f"{noun}s"
 
 
 def singular(noun: str) -> str:

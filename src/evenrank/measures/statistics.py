@@ -128,11 +128,14 @@ def non_inferior(values: Array, baseline: Array, seed: int, margin: float = MARG
     """Whether the mean of values [Q] is shown to be no more than ``margin`` (relative) below the baseline's.
 
     True where the lower end of the one-sided 95% bootstrap interval of the difference lies above −margin × baseline
-    mean; None without a query where both are defined or where the baseline's mean is not above 0.
+    mean, which a single query cannot show; None without a query where both are defined or where the baseline's mean is
+    not above 0.
     """
     both = ~np.isnan(values - baseline)
     if not both.any() or baseline[both].mean() <= 0:
         return None
+    if both.sum() < 2:
+        return False
     draws = bootstrap_means((values - baseline)[both][:, None], seed)
     return bool(np.percentile(draws, 5) > -margin * baseline[both].mean())
 

@@ -6,8 +6,9 @@ the pair is gendered. A fresh adversary measures what can still be found afterwa
 
 When it misleads: an adversary at chance during training proves little: a fresh one often still finds the group, so
 ``result.json`` reports a fresh one before and after. The label is whether a pair is gendered at all, not which group it
-mentions, so a lean towards one group is not trained against. Validation by effectiveness would choose an early
-checkpoint, before the adversary acts: use ``keep = "last"``.
+mentions, so a lean towards one group is not trained against. A large ``factor`` destroys the ranking, which the model
+card says first. Validation by effectiveness would choose an early checkpoint, before the adversary acts, so training
+keeps the last, as the publication does.
 
 Worked example: the adversary's gradient reaches the encoder with reversed sign, times the factor.
 

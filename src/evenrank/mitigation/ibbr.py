@@ -8,7 +8,8 @@ When it misleads: the term sees clicked passages only, so a training set whose r
 group leaves it little to balance, and a batch with fewer than two of a group leaves it nothing (the log counts such
 batches: use large ones). It balances how often the groups win, |ΔA-PRF|; the groups that the first ranks mention, ARaB
 and NFaiRR, can stay the same or move the other way. A large weight can reach balance by ranking both groups worse: look
-at nDCG beside it, and at ``blind``.
+at nDCG beside it, and at ``blind``. Chosen by effectiveness alone, the checkpoint is one from before the term acted:
+training chooses by both (:mod:`evenrank.training.choice`).
 """
 
 from __future__ import annotations

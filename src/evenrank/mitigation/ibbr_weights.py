@@ -147,12 +147,22 @@ def as_weight(weight: Weight) -> FixedWeight:
     return FixedWeight(float(weight))
 
 
-def best_weight(utility: Sequence[float], bias: Sequence[float], without: float, *, kept: float = 0.95) -> int | None:
+KEPT = 0.95
+"""The share of the utility that a fairer choice must keep."""
+
+
+def keeps_enough(utility: float, best: float, kept: float = KEPT) -> bool:
+    """Whether a utility is at least ``kept`` of the best."""
+    return utility >= min(best, kept * best)
+
+
+def best_weight(utility: Sequence[float], bias: Sequence[float], without: float, *, kept: float = KEPT) -> int | None:
     """The "Best" weight of a grid: lowest validation |ΔA-PRF| among the weights that keep ``kept`` of the utility.
 
     ``utility`` and ``bias`` [W]: validation MRR and |ΔA-PRF| under each weight; ``without``: MRR without the term.
-    Returns the position of the weight (the first of equal ones), or None if no weight keeps enough. Utility is a
-    constraint because a large weight that destroys the ranking has a small |ΔA-PRF| too.
+    Returns the position of the weight (of equal bias the most useful, then the first), or None if no weight keeps
+    enough. Utility is a constraint because a large weight that destroys the ranking has a small |ΔA-PRF| too. Training
+    chooses among checkpoints in the same way, with the best of them for ``without``.
     """
-    allowed = [i for i, value in enumerate(utility) if value >= kept * without and not np.isnan(bias[i])]
-    return min(allowed, key=lambda i: bias[i], default=None)
+    allowed = [i for i, value in enumerate(utility) if keeps_enough(value, without, kept) and not np.isnan(bias[i])]
+    return min(allowed, key=lambda i: (bias[i], -utility[i]), default=None)

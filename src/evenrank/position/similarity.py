@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -47,22 +48,20 @@ def position_similarity(
     measured = {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}
     settings = {"passages": passages, "max_words": max_words, **measured}
     check_ranges(**settings, batch_size=batch_size, seed=seed)
-    from evenrank.rankers.contextual import sample_passages, word_encoder
-
     made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
-    encoder = word_encoder(model, device=device, max_words=max_words)
-    with progress("documents", quiet=quiet) as advance:
-        batches = _counted(as_batches(collection), advance)
-        texts = sample_passages(batches, passages, seed)["text"].to_list()
-    with progress("passages", len(texts), quiet=quiet) as advance:
-        vectors, terms = _encoded(encoder.encode, texts, max_words, batch_size, advance)
-    owners, places = np.indices(terms.shape)
-    with progress("terms", int(terms.max(initial=-1)) + 1, quiet=quiet) as advance:
+    words = sampled_words(
+        model,
+        collection,
+        passages=passages,
+        max_words=max_words,
+        batch_size=batch_size,
+        device=device,
+        seed=seed,
+        quiet=quiet,
+    )
+    with progress("terms", int(words.terms.max(initial=-1)) + 1, quiet=quiet) as advance:
         similarity = term_similarity(
-            vectors.reshape(terms.size, -1),
-            terms.ravel(),
-            places.ravel(),
-            owners.ravel(),
+            *words.arrays,
             min_pairs=min_pairs,
             min_terms=min_terms,
             cap=cap,
@@ -70,7 +69,50 @@ def position_similarity(
             advance=advance,
         )
     inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
-    return SimilarityResult(model, encoder.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, made)
+    return SimilarityResult(model, words.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, made)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledWords:
+    """The words of sampled passages, each row an occurrence: its vector [N, d], term id, position and passage [N].
+
+    Rows with the term −1 are no words. what: what the vectors are.
+    """
+
+    vectors: NDArray[np.float32]
+    terms: NDArray[np.int64]
+    places: NDArray[np.int64]
+    passages: NDArray[np.int64]
+    what: str
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The four arrays in this order."""
+        return self.vectors, self.terms, self.places, self.passages
+
+
+def sampled_words(
+    model: str,
+    collection: object,
+    *,
+    passages: int = 2000,
+    max_words: int = 200,
+    batch_size: int = 32,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> SampledWords:
+    """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`."""
+    from evenrank.rankers.contextual import sample_passages, word_encoder
+
+    encoder = word_encoder(model, device=device, max_words=max_words)
+    with progress("documents", quiet=quiet) as advance:
+        batches = _counted(as_batches(collection), advance)
+        texts = sample_passages(batches, passages, seed)["text"].to_list()
+    with progress("passages", len(texts), quiet=quiet) as advance:
+        vectors, terms = _encoded(encoder.encode, texts, max_words, batch_size, advance)
+    owners, places = np.indices(terms.shape)
+    return SampledWords(vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel(), encoder.what)
 
 
 def _encoded(

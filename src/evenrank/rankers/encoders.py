@@ -236,5 +236,11 @@ class EncoderRanker(Ranker):
 
         Raises InputError if it cannot be written.
         """
+        for module in self.model.modules():
+            fast = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+            if fast is not None:
+                # Settings of the last call, which no later one reads; a resumed training's last call may be another.
+                fast.no_truncation()
+                fast.no_padding()
         with saving(folder) as part:
             self.model.save_pretrained(part, create_model_card=False)

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import quoted, readable
 
+from .hub import READ, download_model, downloaded_model, model_on_hub
+
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
@@ -32,12 +34,7 @@ if TYPE_CHECKING:
 
 Architecture = Literal["cross", "bi", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
-# Some of the oldest models have no owner (bert-base-uncased).
-_HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _ARCHITECTURES: dict[str, Architecture] = {"CrossEncoder": "cross", "SentenceTransformer": "bi"}
-_READ = ["*.json", "*.txt", "*.model", "*.safetensors"]
-# The same weights in formats for other programs.
-_NOT_READ = ["onnx/*", "openvino/*"]
 # As in protocol.config_file, which imports PyTorch.
 _KERNEL = "evenrank.json"
 RARE_WORDS = "\u16b1\u16a2\u16be \u2603"
@@ -60,7 +57,7 @@ class ModelFolder:
         total = hashlib.sha256()
         for file in sorted(
             file
-            for pattern in _READ
+            for pattern in READ
             for file in self.path.rglob(pattern)
             # Names with a leading dot: exports, and what an interrupted save left.
             if not any(part.startswith(".") for part in file.relative_to(self.path).parts) and file.is_file()
@@ -94,25 +91,21 @@ def find_folder(model: str) -> Path:
     """The folder of ``model``, as :func:`find_model` finds it, with weights of any architecture."""
     path = Path(model)
     if not path.is_dir():
-        path = _download(model)
+        path = download_model(model)
     _check_weights(path)
     return path
 
 
-def _download(model: str) -> Path:
-    if not _HUB_NAME.fullmatch(model):
-        raise EvenrankError(f"{model}: no such folder (and models on the hub are named OWNER/NAME or NAME)")
-    from huggingface_hub import errors, snapshot_download
+def model_bytes(model: str) -> int:
+    """The size of the files that loading ``model`` reads; of a name on the hub without downloading them.
 
-    # The client's errors have no common base.
-    client = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
-    problems: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, *client)
-    try:
-        return Path(snapshot_download(model, allow_patterns=_READ, ignore_patterns=_NOT_READ))
-    except problems as error:
-        raise EvenrankError(
-            f"{model}: no such folder, and it cannot be downloaded from the hub ({_first_line(error)})"
-        ) from None
+    Raises EvenrankError as :func:`find_folder`.
+    """
+    path = Path(model) if Path(model).is_dir() else downloaded_model(model)
+    if path is None:
+        return model_on_hub(model).size
+    _check_weights(path)
+    return sum(file.stat().st_size for pattern in READ for file in path.rglob(pattern) if file.is_file())
 
 
 def _first_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ retrieval".
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,8 @@ class _Objective:
     """A measure of each judged query as a function of the weights in hundredths, cached by point."""
 
     def __init__(self, candidates: Candidates, qrels: pl.DataFrame, measure: Measure) -> None:
+        if len(candidates.names) == 2 and isinstance(cutoff := measure.params.get("cutoff"), int):
+            candidates = reachable(candidates, cutoff)
         self.candidates, self.qrels, self.measure = candidates, qrels, measure
         self.judged = Evaluation(candidates.fused(np.ones(len(candidates.names))), qrels=qrels).judged.sort()
         self._values: dict[tuple[int, ...], Array] = {}
@@ -163,6 +166,37 @@ class _Objective:
         values = self.values(point)[chosen]
         values = values[~np.isnan(values)]
         return float(values.mean()) if len(values) else -math.inf
+
+
+def reachable(candidates: Candidates, depth: int) -> Candidates:
+    """The candidates of two runs that some weights put among the first ``depth`` of their query.
+
+    Where ``depth`` others score at least as high in both runs, and not the same in both, no weights do, except by the
+    order of ties where one run alone counts. A tenth of the documents or fewer are left.
+    """
+    first, second = candidates.scaled.T
+    query = candidates.table["query_id"].rank("dense").to_numpy()
+    keep = np.zeros(len(query), dtype=bool)
+    best: list[float] = []
+    bar, previous = -math.inf, (-1, math.nan, math.nan)
+    order = np.lexsort((-second, -first, query))
+    rows = zip(query[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True)
+    for row, current in zip(order.tolist(), rows, strict=True):
+        if current[0] != previous[0]:
+            best = []
+        if current != previous:
+            bar = best[0] if len(best) == depth else -math.inf
+        previous, score = current, current[2]
+        keep[row] = score > bar
+        if len(best) < depth:
+            heapq.heappush(best, score)
+        elif score > best[0]:
+            heapq.heapreplace(best, score)
+    ends = [candidates.fused(weights).table.filter(pl.col("rank") <= depth) for weights in ((1.0, 0.0), (0.0, 1.0))]
+    alone = pl.concat(ends).select("query_id", "doc_id", pl.lit(True).alias("kept")).unique()
+    joined = candidates.table.join(alone, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    keep |= joined["kept"].fill_null(False).to_numpy()
+    return Candidates(candidates.table.filter(keep), candidates.scaled[keep], candidates.names)
 
 
 def tune(

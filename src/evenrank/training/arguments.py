@@ -11,13 +11,17 @@ from pathlib import Path
 import torch
 from transformers import TrainingArguments
 
+from .choice import Rule
 from .recipes import TrainingRecipe
 
 METRIC = "eval_validation"
 
 
-def training_arguments(training: TrainingRecipe, items: int, folder: Path, *, validated: bool) -> TrainingArguments:
-    """The arguments of a training with so many ``items``, whose checkpoints go to ``folder``."""
+def training_arguments(training: TrainingRecipe, items: int, folder: Path, *, rule: Rule | None) -> TrainingArguments:
+    """The arguments of a training with so many ``items``, whose checkpoints go to ``folder``.
+
+    ``rule`` chooses among them; None: there is no validation, and no checkpoint.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     steps_an_epoch = max(1, math.ceil(items / (training.batch * world * training.accumulation)))
     steps = training.max_steps if training.max_steps > 0 else math.ceil(steps_an_epoch * training.epochs)
@@ -36,12 +40,13 @@ def training_arguments(training: TrainingRecipe, items: int, folder: Path, *, va
         lr_scheduler_type=training.schedule if training.schedule == "linear" else "constant_with_warmup",
         warmup_steps=round(training.warmup * steps),
         max_grad_norm=training.clip,
-        eval_strategy="steps" if validated else "no",
+        eval_strategy="no" if rule is None else "steps",
         eval_steps=every,
-        save_strategy="steps" if validated else "no",
+        save_strategy="no" if rule is None else "steps",
         save_steps=every,
-        save_total_limit=2,
-        load_best_model_at_end=validated and training.keep == "best",
+        # The joint rule removes checkpoints itself: several may still be chosen.
+        save_total_limit=None if rule == "joint" else 2,
+        load_best_model_at_end=rule in ("utility", "joint"),
         metric_for_best_model=METRIC,
         greater_is_better=True,
         logging_steps=max(1, every // 10),

@@ -52,6 +52,11 @@ def build_ranker(wanted: RankerRecipe, data: DataRecipe | None = None, seed: int
     return _from_vectors(wanted, data, seed)
 
 
+def continues(wanted: RankerRecipe) -> bool:
+    """Whether a recipe continues the training of a ranker, rather than that of an encoder or of nothing."""
+    return wanted.model is not None and (wanted.kind not in ("cat", "dot") or _ours(wanted.model))
+
+
 def ranker_at(model: str) -> Ranker:
     """A ranker trained before: its folder, or a folder or hub name that sentence-transformers loads.
 

@@ -15,6 +15,9 @@ from evenrank.io import InputError, write_text
 from evenrank.io.atomic import json_text, why_unwritten
 
 Logs = Mapping[str, float]
+Line = dict[str, float | str | None]
+CONCLUDED = "kept_step"
+"""What only the line has that concludes a training."""
 
 
 class Log(TrainerCallback):
@@ -35,20 +38,25 @@ class Log(TrainerCallback):
         # The duration of a call is not part of the training.
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
-        try:
-            with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(json_text({"step": state.global_step, "epoch": state.epoch, **logs}, lines=False) + "\n")
-        except OSError as error:
-            raise InputError(self.path, f"cannot be written: {why_unwritten(error)}") from None
+        append_line(self.path, {"step": state.global_step, "epoch": state.epoch, **logs})
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Logs before each checkpoint, so that no mean is over steps of which a resumed training repeats some."""
         control.should_log |= control.should_evaluate or control.should_save
 
 
-def read_log(path: Path) -> list[dict[str, float | None]]:
+def append_line(path: Path, values: Mapping[str, object]) -> None:
+    """Appends a line to a log. Raises InputError if it cannot be written."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json_text(values, lines=False) + "\n")
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {why_unwritten(error)}") from None
+
+
+def read_log(path: Path) -> list[Line]:
     """The lines of a log, up to the first that is incomplete: the last of a process that was killed."""
-    found: list[dict[str, float | None]] = []
+    found: list[Line] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
             values = json.loads(line)
@@ -61,10 +69,10 @@ def read_log(path: Path) -> list[dict[str, float | None]]:
 
 
 def cut_log(path: Path, step: int) -> None:
-    """Removes what was logged after ``step``: a training that resumes there logs it again."""
+    """Removes what was logged after ``step``, and the conclusion: a training that resumes there logs it again."""
     if not path.is_file():
         return
-    kept = itertools.takewhile(lambda line: (line["step"] or 0) <= step, read_log(path))
+    kept = itertools.takewhile(lambda line: int(line["step"] or 0) <= step and CONCLUDED not in line, read_log(path))
     lines = path.read_text(encoding="utf-8").splitlines()
     write_text(path, "".join(f"{line}\n" for line, _ in zip(lines, kept, strict=False)))
 

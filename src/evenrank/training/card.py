@@ -12,13 +12,11 @@ from evenrank._version import __version__
 from evenrank.auditing.compute import audit
 from evenrank.io import Provenance, Run, write_text
 from evenrank.io.errors import plain
-from evenrank.io.wording import counted
-from evenrank.measures.statistics import SIGNIFICANT
 
 from .recipes import Recipe, to_toml
 from .validation import Validation
+from .verdicts import tested, warning
 
-_WORSE = "significantly worse than"
 _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer"}
 
 
@@ -53,12 +51,14 @@ def training_summary(folder: Path) -> list[str]:
 
 def summary_of(result: Mapping[str, Any]) -> list[str]:
     """The lines of :func:`training_summary` from the figures of a ``result.json``."""
-    measure, value, before = result["measure"], result["value"], result["first_stage"]
-    verdict, test = _verdict(result)
-    lines = [
-        f"{measure}: {value:.4f} after re-ranking the first {result['depth']} passages, {before:.4f} before"
-        + (f"; {verdict} the first stage ({test})" if verdict else "")
-    ]
+    measure, value, verdict = result["measure"], result["value"], tested(result)
+    lines = [line for line in [warning(result)] if line]
+    lines.append(
+        f"{measure}: {value:.4f} after re-ranking the first {result['depth']} passages, {result['first_stage']:.4f}"
+        f" before{f'; {verdict}' if verdict else ''}"
+    )
+    if "base" in result:
+        lines.append(f"{measure} of its base, the ranker that this training continued from: {result['base']:.4f}")
     for name, bias in result.get("delta_aprf", {}).items():
         first = result["delta_aprf_first_stage"][name]
         lines.append(f"DeltaAPRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
@@ -68,26 +68,9 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"balanced accuracy of an attack: {_figure(last)}, before training {_figure(first)} (0.5 is chance)"
         )
-    if verdict == _WORSE:
-        lines.insert(
-            0,
-            f"This model ranks significantly worse than the first stage: {measure} {value:.4f} against {before:.4f}"
-            f" ({test}).",
-        )
+    if "checkpoint" in result:
+        lines.append(f"checkpoint: {result['checkpoint']['why']}")
     return lines
-
-
-def _verdict(result: Mapping[str, Any]) -> tuple[str, str]:
-    """What the paired test against the first stage shows, and the test in words; empty if a result has no test."""
-    if "queries" not in result:
-        return "", ""
-    n, p = counted(result["queries"], "query"), result["p"]
-    if p is None:
-        return "not tested against", n
-    test = f"p {'< 0.001' if p < 0.0005 else f'= {p:.3f}'}, {n}"
-    if p >= SIGNIFICANT:
-        return "not significantly different from", test
-    return (_WORSE if result["value"] < result["first_stage"] else "significantly better than"), test
 
 
 def _figure(value: float | None) -> str:
@@ -103,7 +86,7 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     lines = summary_of(result)
     # A model that is worse than none says so first.
-    warning = f"**{lines.pop(0)}**\n\n" if _verdict(result)[0] == _WORSE else ""
+    first = f"**{lines.pop(0)}**\n\n" if warning(result) else ""
     figures = "\n".join(f"- {line}" for line in lines)
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
@@ -112,7 +95,7 @@ tags: [evenrank, ranking, {recipe.ranker.kind}]
 
 # {recipe.name}
 
-{warning}A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
+{first}A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
 
 ```python
 {usage}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,6 +47,22 @@ def readable_part(folder: Path, name: str) -> Iterator[None]:
     except Exception as error:
         message = f"the file is damaged: the training cannot resume from this checkpoint ({type(error).__name__})"
         raise InputError(folder / name, message) from None
+
+
+def remove_others(folder: Path, newest: int, needed: Container[int]) -> None:
+    """Removes checkpoints but the newest; of those whose steps are ``needed`` the weights stay, and nothing else."""
+    for path in folder.glob("checkpoint-*"):
+        step = int(path.name.rpartition("-")[2])
+        if step == newest:
+            continue
+        if step not in needed:
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        # Without its state nothing resumes from it, whatever else is there.
+        (path / STATE).unlink(missing_ok=True)
+        for file in path.iterdir():
+            if file.name != MODEL:
+                file.unlink()
 
 
 class ResumableTrainer(Trainer):

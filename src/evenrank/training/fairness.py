@@ -87,22 +87,25 @@ class FairTerm:
         self._steps += 1
         parts = {"rank_loss": rank}
         for name, fair, weight, delta in zip(self.names, figures.terms, figures.weights, figures.delta, strict=True):
-            parts |= {f"fair_loss_{name}": fair or 0.0, f"fair_weight_{name}": weight}
-            parts |= {f"lacking_a_group_{name}": float(fair is None)}
+            parts |= {f"fair_weight_{name}": weight, f"lacking_a_group_{name}": float(fair is None)}
+            # A batch that lacks a group has no loss, which is another thing than a loss of 0.
+            if fair is not None:
+                parts |= {f"fair_loss_{name}": fair, f"with_fair_loss_{name}": 1.0}
             if not math.isnan(delta):
                 parts |= {f"delta_aprf_{name}": delta, f"with_delta_aprf_{name}": 1.0}
         for key, value in parts.items():
             self._sums[key] = self._sums.get(key, 0.0) + value
 
     def report(self) -> dict[str, float]:
-        """Means over the steps since the last call, and how many of their batches lacked a group."""
+        """Means over the steps since the last call, and how many of their batches lacked a group.
+
+        The term's loss and ΔA-PRF are means over the batches that have one, and not there if none has.
+        """
         found = {}
         for name, value in self._sums.items():
-            if name.startswith("delta_aprf_"):
-                found[name] = value / self._sums[f"with_{name}"]
-            elif name.startswith("lacking_"):
+            if name.startswith("lacking_"):
                 found[name] = value
             elif not name.startswith("with_"):
-                found[name] = value / self._steps
+                found[name] = value / self._sums.get(f"with_{name}", self._steps)
         self._sums, self._steps = {}, 0
         return found

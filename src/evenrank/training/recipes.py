@@ -173,8 +173,10 @@ class TrainingRecipe(_Part):
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps")
     clip: float = Field(1.0, gt=0)
     evaluate_every: int = Field(500, ge=1, description="steps between validations (and checkpoints)")
-    patience: int = Field(5, ge=1, description="keep best: stop after so many validations without a better one")
-    keep: Literal["best", "last"] = Field("best", description="which checkpoint becomes the model")
+    patience: int = Field(5, ge=1, description="keep best, fair: stop after so many validations without a better one")
+    keep: Literal["best", "fair", "last"] = Field(
+        "best", description="the checkpoint that becomes the model; best is fair with [fairness], last with [adversary]"
+    )
     seed: int = Field(0, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     workers: int = Field(0, ge=0, description="data-loading processes")
@@ -200,6 +202,8 @@ class Recipe(_Part):
             raise ValueError(f"adversary: a {self.ranker.kind} ranker has no encoder to train it on (cat and dot have)")
         if self.adversary is not None and self.fairness is not None:
             raise ValueError("fairness or adversary, not both")
+        if self.training.keep == "fair" and self.fairness is None:
+            raise ValueError("training.keep: fair needs [fairness], for the attributes to measure")
         if self.adversary is not None and self.training.cached is not None:
             raise ValueError("training.cached: not with an adversary")
         return self

@@ -50,6 +50,14 @@ def finish(trainer: RankingTrainer, recipe: Recipe, known: dict[str, object], ma
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
 
 
+def base_value(trainer: RankingTrainer, recipe: Recipe) -> float:
+    """The validation measure of the ranker that a training is to continue from, found as that of the trained one is."""
+    validation = trainer.validation
+    assert validation is not None
+    scores = validation.scores(trainer.ranker)
+    return validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))[1]
+
+
 def with_adversary(
     recipe: Recipe, ranker: Ranker, validation: Validation, main: bool
 ) -> tuple[Ranker, dict[str, object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import shutil
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-import numpy as np
 import torch
 from accelerate import PartialState
 
@@ -22,12 +20,13 @@ from evenrank.io.wording import counted
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
 
-from .build import build_ranker
+from .build import build_ranker, continues
 from .callbacks import cut_log
+from .choice import largest_gap
 from .fairness import FairTerm
 from .recipe_data import load_validation, note_sources, open_lists, write_lists
 from .recipes import Recipe, load_recipe
-from .results import finish, with_adversary
+from .results import base_value, finish, with_adversary
 from .run_folder import check_folder, is_finished, last_checkpoint, run_folder
 from .trainer import Objective, RankingTrainer
 from .validation import Validation
@@ -50,9 +49,10 @@ def train_recipe(
     :class:`Recipe`. ``say`` is called with lines of progress.
 
     The folder contains ``recipe.toml`` (with every default), ``versions.json``, ``log.jsonl``, ``checkpoints/``,
-    ``model/`` (the best by validation), ``validation.run``, ``result.json`` and ``model/README.md``, the model card
-    with an audit of the validation run. ``resume`` continues an interrupted run from its last checkpoint, to the same
-    result; a finished run is left unchanged. A run that fails before its first checkpoint leaves nothing.
+    ``model/`` (of the checkpoint that ``training.keep`` chooses), ``validation.run``, ``result.json`` and
+    ``model/README.md``, the model card with an audit of the validation run. ``resume`` continues an interrupted run
+    from its last checkpoint, to the same result; a finished run is left unchanged. A run that fails before its first
+    checkpoint leaves nothing.
 
     With several numbers as ``fairness.weight``, each is trained in its own folder, and one ``without``; the best by
     :func:`best_weight` (on the validation measure and the largest |ΔA-PRF|) becomes the run's model; ``grid.json`` has
@@ -76,8 +76,7 @@ def train_recipe(
 
 def largest_bias(result: Mapping[str, Mapping[str, float | None]]) -> float:
     """The largest validation |ΔA-PRF| over the attributes of a ``result.json``; NaN if one is unknown."""
-    values = [math.nan if value is None else abs(value) for value in result.get("delta_aprf", {}).values()]
-    return float(np.max(values)) if values else math.nan
+    return largest_gap(result.get("delta_aprf", {}))
 
 
 def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
@@ -110,6 +109,9 @@ def _train_weights(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, 
         name = f"weight-{weight:g}" if weight else "without"
         fairness = recipe.fairness.model_copy(update={"weight": weight})
         one = recipe.model_copy(update={"name": name, "out": str(folder / name), "fairness": fairness})
+        if not weight and recipe.training.keep == "fair":
+            # What the utility of the others is compared with is the best without the term.
+            one = one.model_copy(update={"training": recipe.training.model_copy(update={"keep": "best"})})
         say(f"{recipe.name}: {name}")
         if not is_finished(one.folder):
             _train_one(one, resume=resume and (one.folder / "recipe.toml").is_file(), say=say)
@@ -183,6 +185,9 @@ def _train_in(
     trainer = RankingTrainer(
         ranker, lists, objective, recipe.training, folder, validation, depth=recipe.validation.depth
     )
+    base: dict[str, object] = {}
+    if main and continues(recipe.ranker) and (fair is not None or recipe.adversary is not None):
+        base = {"base": base_value(trainer, recipe)}
     last = last_checkpoint(folder) if resume else None
     # The progress bar writes the log beside itself, on standard output.
     with contextlib.redirect_stdout(sys.stderr):
@@ -192,5 +197,7 @@ def _train_in(
             if main:
                 cut_log(folder / "log.jsonl", 0)
             trainer.train()
+    choice = trainer.conclude()
     if trainer.is_world_process_zero():
-        finish(trainer, recipe, {"groups": counts} | leakage, made)
+        say(f"{recipe.name}: kept the checkpoint of {choice.why}")
+        finish(trainer, recipe, {"groups": counts, "checkpoint": choice.as_json()} | base | leakage, made)

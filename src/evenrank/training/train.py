@@ -20,7 +20,8 @@ from evenrank.rankers.losses import Loss
 from evenrank.rankers.protocol import Ranker
 
 from .build import build_ranker, ranker_at
-from .callbacks import read_log
+from .callbacks import Line, read_log
+from .choice import Choice
 from .fairness import FairTerm
 from .given_lists import as_lists
 from .recipes import RankerRecipe, parse_training
@@ -30,11 +31,13 @@ from .validation import Validation
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A trained ranker, the folder it is kept in (if one was given), and the log: what was logged at which step."""
+    """A trained ranker, the folder it is kept in (if one was given), the log (what was logged at which step), and which
+    checkpoint the ranker is of, and why."""
 
     ranker: Ranker
     folder: Path | None
-    log: list[dict[str, float | None]]
+    log: list[Line]
+    choice: Choice
 
 
 def train(
@@ -60,9 +63,9 @@ def train(
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
     over the whole batch of a step. ``lexicon``: one, or one for each named attribute, for sides that the lists lack.
 
-    ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint. ``out``: a folder for the
-    ``model``, ``log.jsonl`` and, with a validation, ``checkpoints``. ``settings`` are those of a recipe's
-    ``[training]``: ``epochs``, ``batch``, ``learning_rate``, ``seed``, … (:class:`TrainingRecipe`).
+    ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
+    with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log and checkpoints.
+    ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingRecipe`).
 
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
@@ -82,8 +85,7 @@ def train(
     _check_folder(folder, state)
     if isinstance(ranker, RankerRecipe):
         ranker = build_ranker(ranker, seed=training.seed)
-    elif not isinstance(ranker, Ranker):
-        ranker = ranker_at(os.fspath(ranker))
+    ranker = ranker if isinstance(ranker, Ranker) else ranker_at(os.fspath(ranker))
     with contextlib.ExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trainer = RankingTrainer(
@@ -96,7 +98,8 @@ def train(
         if folder is not None and state.is_main_process:
             ranker.save(folder / "model")
         state.wait_for_everyone()
-        return TrainingResult(ranker, folder, read_log(place / "log.jsonl"))
+        choice = trainer.conclude()
+        return TrainingResult(ranker, folder, read_log(place / "log.jsonl"), choice)
 
 
 def _check_folder(folder: Path | None, state: PartialState) -> None:

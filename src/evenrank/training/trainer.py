@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import EarlyStoppingCallback, PrinterCallback
+from transformers import PrinterCallback
 
 from evenrank.io import EvenrankError, InputError, write_text
 from evenrank.io.atomic import why_unwritten
+from evenrank.mitigation.ibbr_weights import FixedWeight
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.losses import Loss, loss_of
 from evenrank.rankers.protocol import Inputs, Ranker
 
 from .arguments import METRIC, training_arguments
 from .batches import Collator, EpochSampler, ranker_inputs
-from .callbacks import BestCheckpoint, Log, Progress, cut_log
-from .checkpoints import FAIR_WEIGHT, MODEL, STATE, ResumableTrainer, checkpoint_state, readable_part
+from .callbacks import CONCLUDED, BestCheckpoint, Log, Progress, append_line, cut_log
+from .checkpoints import FAIR_WEIGHT, MODEL, STATE, ResumableTrainer, checkpoint_state, readable_part, remove_others
+from .choice import CheckpointChooser, Choice, largest_gap, rule_of
 from .fairness import FairTerm
 from .lists import ListDataset
 from .recipes import TrainingRecipe
@@ -48,7 +50,8 @@ class Objective:
 class RankingTrainer(ResumableTrainer):
     """Trains a ranker on training lists, and validates by re-ranking a run to ``depth``.
 
-    ``folder`` gets ``log.jsonl`` and ``checkpoints/``. Without a validation the last checkpoint is kept.
+    ``folder`` gets ``log.jsonl`` and ``checkpoints/``. ``settings.keep`` says which checkpoint is kept
+    (:func:`rule_of`); without a validation it is the last.
     """
 
     def __init__(
@@ -70,18 +73,23 @@ class RankingTrainer(ResumableTrainer):
         self.folder = folder
         self.fair = objective.fair
         self.loss, self._averaged_over = loss_of(objective.loss)
-        keep_best = validation is not None and settings.keep == "best"
-        self._stopping = EarlyStoppingCallback(settings.patience) if keep_best else None
+        rule, why = rule_of(
+            settings.keep,
+            validation,
+            term=self.fair is not None and self.fair.batch.weight != FixedWeight(0.0),
+            adversary="adversary" in ranker.parameter_groups(),
+        )
+        self.chooser = CheckpointChooser(rule, why, "" if validation is None else validation.measure, settings.patience)
         _freeze(ranker, settings.learning_rates)
         ranker.keep_tokens()
         super().__init__(
             model=ranker,
-            args=training_arguments(settings, len(lists), folder, validated=validation is not None),
+            args=training_arguments(settings, len(lists), folder, rule=None if validation is None else rule),
             data_collator=Collator(ranker),
             train_dataset=lists,
             eval_dataset=[],
             callbacks=[
-                *([] if self._stopping is None else [self._stopping]),
+                self.chooser,
                 Log(folder / "log.jsonl"),
                 *([] if sys.stderr.isatty() else [Progress()]),
             ],
@@ -226,6 +234,8 @@ class RankingTrainer(ResumableTrainer):
             folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
             shutil.rmtree(folder, ignore_errors=True)
             raise InputError(folder, f"cannot be written: {reason}") from None
+        if self.chooser.rule == "joint" and self.args.should_save:
+            remove_others(Path(self.args.output_dir or "."), self.state.global_step, self.chooser.needed)
 
     def resume(self, checkpoint: Path) -> None:
         """Resumes from a checkpoint and trains to the end, as if there had been no interruption.
@@ -233,26 +243,25 @@ class RankingTrainer(ResumableTrainer):
         Raises InputError, naming the file, if a part of the checkpoint is missing or damaged.
         """
         state = checkpoint_state(checkpoint)
+        with readable_part(checkpoint, STATE):
+            self.chooser.restore(state.stateful_callbacks[type(self.chooser).__name__])  # type: ignore[call-overload,index]
         best = checkpoint.parent / f"checkpoint-{state.best_global_step}"
         if state.best_global_step and not (best / MODEL).is_file():
             raise InputError(best / MODEL, "the best checkpoint so far is missing")
+        for step in sorted(self.chooser.needed):
+            kept = checkpoint.parent / f"checkpoint-{step}" / MODEL
+            if not kept.is_file():
+                raise InputError(kept, "a checkpoint that may yet be chosen is missing")
         if self.fair is not None:
             with readable_part(checkpoint, FAIR_WEIGHT):
                 self.fair.batch.weight.restore(json.loads((checkpoint / FAIR_WEIGHT).read_text(encoding="utf-8")))
-        over = state.global_step >= state.max_steps
-        if self._stopping is not None:
-            with readable_part(checkpoint, STATE):
-                kept = state.stateful_callbacks[type(self._stopping).__name__]["attributes"]  # type: ignore[call-overload,index]
-                self._stopping.early_stopping_patience_counter = int(kept["early_stopping_patience_counter"])
-            over |= self._stopping.early_stopping_patience_counter >= self._stopping.early_stopping_patience
         if self.is_world_process_zero():
             cut_log(self.folder / "log.jsonl", state.global_step)
-        if over:
+        if state.global_step >= state.max_steps or self.chooser.is_over:
             # The trainer would make a further step.
             self.state = state
-            chosen = best if self._stopping is not None and state.best_global_step else checkpoint
             self.state.best_model_checkpoint = str(best) if state.best_global_step else None
-            self._load_from_checkpoint(str(chosen))
+            self._load_from_checkpoint(str(best if state.best_global_step else checkpoint))
             return
         # The folder may have moved since the checkpoint was saved.
         self.add_callback(BestCheckpoint(best if state.best_global_step else None))
@@ -269,15 +278,34 @@ class RankingTrainer(ResumableTrainer):
         )
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Re-ranks the validation run; the measure is logged, and chooses the checkpoint."""
+        """Re-ranks the validation run; the measure and the bias are logged, and choose the checkpoint."""
         validation = self.validation
         assert validation is not None
         run = validation.reranked(validation.scores(self.ranker), self.depth, "validation")
         metrics = {METRIC: validation.value(run)}
-        metrics |= {f"eval_delta_aprf_{name}": value for name, value in validation.delta_aprf(run).items()}
+        bias = validation.delta_aprf(run)
+        metrics |= {f"eval_delta_aprf_{name}": value for name, value in bias.items()}
+        self.chooser.note(self.state.global_step, metrics[METRIC], largest_gap(bias))
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.control.should_training_stop |= self.chooser.is_over
         return metrics
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: object) -> bool:
+        """Sets the checkpoint that is chosen so far, which a further validation may change to an earlier one."""
+        now = self.chooser.now
+        if now is None:
+            return False
+        self.state.best_metric, self.state.best_global_step = now.utility, now.step
+        return now.step == self.state.global_step
+
+    def conclude(self) -> Choice:
+        """Which checkpoint the finished training has kept, and why; also in the log's last line."""
+        found = self.chooser.choice(self.state.global_step)
+        if self.is_world_process_zero():
+            now = {"step": self.state.global_step, "epoch": self.state.epoch, CONCLUDED: found.step}
+            append_line(self.folder / "log.jsonl", {**found.as_json(), **now})
+        return found
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """Adam or AdamW, with a learning rate for each of the ranker's parameter groups."""

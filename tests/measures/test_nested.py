@@ -1,0 +1,105 @@
+"""The mixed view: differences of queries nested in seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evenrank.measures.nested import mixed_test
+
+
+def test_by_hand() -> None:
+    # Means 1 and 4; within (1 + 1 + 1 + 1) / 2 = 2, between 2 · (1.5² + 1.5²) = 9: component (9 − 2) / 2 = 3.5.
+    found = mixed_test([np.array([0.0, 2.0]), np.array([3.0, 5.0])])
+    assert found.mean == 2.5
+    assert found.error == pytest.approx(np.sqrt(3.5 + 2 / 2 + 3.5 + 2 / 2) / 2)
+    assert (found.freedom, found.seeds, found.queries) == (1, 2, 4)
+
+
+@given(st.integers(2, 6), st.integers(2, 9), st.integers(0, 2**32 - 1))
+def test_balanced_seeds_that_differ_are_the_t_test_over_seeds(seeds: int, queries: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.normal(0.2, 1, (seeds, queries)) + rng.normal(0, 1, (seeds, 1))
+    found = mixed_test(list(table))
+    if seeds == 2 and stats.f_oneway(*table).statistic <= 1:
+        assert (found.freedom, found.limit) == (1, "seeds")
+    elif found.freedom == seeds - 1:
+        test = stats.ttest_1samp(table.mean(1), 0)
+        assert found.p == pytest.approx(float(test.pvalue))
+        low, high = test.confidence_interval(0.95)
+        assert found.interval() == pytest.approx((low, high))
+    else:
+        # No component between seeds: F ≤ 1 in the analysis of variance.
+        assert stats.f_oneway(*table).statistic <= 1
+        within = table.var(axis=1, ddof=1).mean()
+        assert found.error == pytest.approx(np.sqrt(within / table.size))
+        assert found.freedom == seeds * (queries - 1)
+
+
+@given(st.lists(st.floats(-3, 3), min_size=2, max_size=20))
+def test_one_seed_is_the_paired_t_test(values: list[float]) -> None:
+    found = mixed_test([np.array(values)])
+    rounded = np.where(np.abs(values) <= 1e-9, 0.0, values)
+    if np.ptp(rounded) > 1e-6:
+        assert found.p == pytest.approx(float(stats.ttest_1samp(rounded, 0).pvalue), abs=1e-6)
+
+
+def test_the_same_queries_by_hand() -> None:
+    # Seeds' means 1 and 3, queries' means 1, 2 and 3; no error beside them: 2/2 + 1/3.
+    found = mixed_test([np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, 4.0])], same_queries=True)
+    assert found.error == pytest.approx(np.sqrt(1 + 1 / 3))
+    assert found.freedom == pytest.approx((4 / 3) ** 2 / (1 / 1 + (1 / 3) ** 2 / 2))
+    assert (found.seeds, found.queries, found.limit, found.n) == (2, 3, "seeds", 2)
+
+
+def test_the_same_queries_are_no_new_evidence() -> None:
+    rng = np.random.default_rng(1)
+    queries = rng.normal(0.0, 1, 30)
+    table = queries + rng.normal(0, 0.01, (5, 30))
+    found = mixed_test(list(table), same_queries=True)
+    assert (found.queries, found.limit, found.n) == (30, "queries", 30)
+    assert found.p == pytest.approx(float(stats.ttest_1samp(table.mean(0), 0).pvalue), abs=1e-3)
+    assert found.error is not None
+    nested = mixed_test(list(table)).error
+    assert nested is not None
+    assert found.error > 2 * nested
+
+
+def test_a_query_that_a_seed_lacks_makes_the_error_larger() -> None:
+    table = np.random.default_rng(2).normal(0, 1, (4, 20))
+    whole = mixed_test(list(table), same_queries=True).error
+    table[0, 3] = np.nan
+    lacking = mixed_test(list(table), same_queries=True).error
+    assert whole is not None
+    assert lacking is not None
+    assert lacking > whole
+
+
+def test_undefined_values_and_no_values() -> None:
+    assert mixed_test([]).p is None
+    assert mixed_test([np.array([np.nan])]).mean is None
+    assert mixed_test([np.array([1.0])]).p is None
+    found = mixed_test([np.array([1.0, np.nan, 3.0]), np.array([2.0])])
+    assert (found.mean, found.queries) == (2.0, 3)
+    assert mixed_test([np.zeros(4), np.zeros(4)]).p == 1.0
+
+
+@pytest.mark.parametrize("seeds", [2, 5])
+@pytest.mark.parametrize("same_queries", [False, True])
+def test_level_under_no_effect(seeds: int, same_queries: bool) -> None:
+    """Seeds differ by a fifth of what queries do; without an effect about 5% of the tests reject."""
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(1000):
+        table = rng.normal(0, 1, (seeds, 40)) + rng.normal(0, 0.2, (seeds, 1))
+        if same_queries:
+            table += rng.normal(0, 1, 40)
+        p = mixed_test(list(table), same_queries=same_queries).p
+        assert p is not None
+        rejected += p < 0.05
+    # Two seeds with queries of their own are two values, tested as such.
+    least = 0.0 if seeds == 2 and not same_queries else 0.01
+    assert least <= rejected / 1000 <= 0.08

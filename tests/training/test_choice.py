@@ -1,0 +1,311 @@
+"""Which checkpoint becomes the model: by hand, against a slow version that sees everything, and in whole trainings."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+from safetensors.torch import load_file
+
+import evenrank
+from evenrank.io import EvenrankError, InputError
+from evenrank.mitigation.ibbr import IBBR
+from evenrank.rankers.dot import DotRanker
+from evenrank.training import choice, trainer
+from evenrank.training.choice import CheckpointChooser, Rule, Validated, chosen, largest_gap, needed, rule_of, stale
+from evenrank.training.recipe_data import load_validation
+from evenrank.training.recipes import Recipe, load_recipe
+from evenrank.training.run import train_recipe
+from training_runs import assert_same, everything, fair, logged
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+# --- the rules alone --------------------------------------------------------------------------------------------------
+
+BY_HAND = [
+    # utility, bias; chosen, kept on disk, validations without improvement
+    (0.50, 0.10, 1, {1}, 0),
+    (0.60, 0.08, 2, {2}, 0),  # asks for .57
+    (0.58, 0.05, 3, {2, 3}, 0),
+    (0.575, 0.03, 4, {2, 3, 4}, 0),
+    (0.56, 0.001, 4, {2, 3, 4}, 1),  # the fairest, below .57
+    (0.605, 0.09, 4, {2, 3, 4, 6}, 0),  # asks for .57475, which step 4 has
+    (0.62, 0.20, 2, {2, 6, 7}, 0),  # asks for .589: back to step 2
+    (0.60, 0.08, 2, {2, 6, 7}, 1),  # as good as step 2, and later
+    (0.61, 0.08, 9, {7, 9}, 2),  # as fair and more useful, but neither the most useful nor fairer
+]
+
+
+def test_the_joint_rule_by_hand() -> None:
+    seen: list[Validated] = []
+    for step, (utility, bias, expected, kept, without) in enumerate(BY_HAND, 1):
+        seen.append(Validated(step, utility, bias))
+        now = chosen(seen, "joint")
+        assert now is not None
+        assert (now.step, needed(seen, "joint"), stale(seen, "joint")) == (expected, kept, without), step
+    assert [chosen(seen, rule) for rule in ("utility", "last")] == [seen[6], None]
+    assert needed(seen, "utility") == {7}
+    assert needed(seen, "last") == set()
+    assert stale(seen, "utility") == 2
+
+
+HISTORIES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), max_size=14).map(
+    lambda rows: [Validated(step, u / 40, b / 100) for step, (u, b) in enumerate(rows, 1)]
+)
+
+
+def obvious(seen: list[Validated]) -> Validated | None:
+    """The joint rule as one would say it."""
+    found = None
+    for one in seen:
+        if one.utility < 0.95 * max(other.utility for other in seen):
+            continue
+        if found is None or one.bias < found.bias or (one.bias == found.bias and one.utility > found.utility):
+            found = one
+    return found
+
+
+@given(HISTORIES)
+def test_what_is_kept_is_what_the_whole_history_would_choose(seen: list[Validated]) -> None:
+    disk: set[int] = set()
+    for count in range(1, len(seen) + 1):
+        part = seen[:count]
+        now = obvious(part)
+        assert chosen(part, "joint") == now
+        assert now is not None
+        # The checkpoint of this step is written, and those that are not needed are removed.
+        disk = (disk | {count}) & (needed(part, "joint") | {count})
+        assert now.step in disk
+        assert needed(part, "joint") <= disk
+
+
+@given(HISTORIES)
+def test_nothing_is_kept_that_could_not_be_chosen(seen: list[Validated]) -> None:
+    for step in needed(seen, "joint"):
+        # A further validation, very biased, which asks for the utility of this one.
+        utility = max(max(one.utility for one in seen), seen[step - 1].utility / 0.95 - 1e-9)
+        found = obvious([*seen, Validated(len(seen) + 1, utility, 1.0)])
+        assert found is not None
+        assert found.step == step
+
+
+@given(HISTORIES)
+def test_patience_counts_what_improves_neither(seen: list[Validated]) -> None:
+    since = 0
+    for count, new in enumerate(seen):
+        before = seen[:count]
+        best = max((one.utility for one in before), default=-1.0)
+        enough = [one for one in before if one.utility >= 0.95 * best]
+        fairer = new.utility >= 0.95 * best and all(new.bias < one.bias for one in enough)
+        since = 0 if new.utility > best or fairer else since + 1
+    assert stale(seen, "joint") == since
+
+
+def test_figures_that_are_no_numbers_are_never_chosen() -> None:
+    seen = [Validated(1, math.nan, 0.1), Validated(2, 0.5, math.nan), Validated(3, 0.4, 0.0)]
+    assert chosen(seen[:2], "joint") is None
+    assert chosen(seen, "utility") == seen[1]
+    assert chosen(seen[:1], "utility") is None
+    chooser = CheckpointChooser("joint", "", "RR", 5)
+    assert chooser.choice(7).why == "step 7 of 7, the last, as no validation before it has figures"
+    # A measure below 0 has a best one, too.
+    assert chosen([Validated(1, -0.5, 0.2), Validated(2, -0.4, 0.3)], "joint") == Validated(2, -0.4, 0.3)
+
+
+# --- what a recipe asks for -------------------------------------------------------------------------------------------
+
+
+def test_what_keep_stands_for(gendered: Path) -> None:
+    validation = load_validation(load_recipe(gendered))
+    bare = load_validation(load_recipe(gendered, ["fairness="]))
+
+    def rule(keep: choice.Keep, *, given: object = validation, term: bool = True, adversary: bool = False) -> Rule:
+        return rule_of(keep, given, term=term, adversary=adversary)[0]  # type: ignore[arg-type]
+
+    assert [rule(keep) for keep in ("best", "fair", "last")] == ["joint", "joint", "last"]
+    assert [rule("best", term=False), rule("fair", term=False), rule("last", term=False)] == [
+        "utility",
+        "joint",
+        "last",
+    ]
+    assert rule("best", term=False, adversary=True) == "last"
+    assert rule("best", given=None) == rule("last", given=None) == rule("best", given=bare) == "last"
+    for lacking, message in ((None, "there is no validation"), (bare, "the validation has no attributes")):
+        with pytest.raises(EvenrankError, match=rf'^`keep`: "fair" needs \|ΔA-PRF\|, but {message}$'):
+            rule("fair", given=lacking)
+    with pytest.raises(InputError, match=r"training\.keep: fair needs \[fairness\]"):
+        load_recipe(gendered, ["fairness=", "training.keep=fair"])
+
+
+def test_a_validation_without_clicks_of_a_group_keeps_the_last(gendered: Path, home: Path, tmp_path: Path) -> None:
+    # Relevant passages 16, 19, 22 are female, 18, 21 male, the others neither.
+    kept = "".join(f"{i} 0 {i} 1\n" for i in (16, 17, 19, 20, 22, 23))
+    (tmp_path / "qrels").write_text(kept, encoding="utf-8")
+    one_group = f'validation.qrels="{tmp_path / "qrels"}"'
+    done = fair(gendered, tmp_path / "r", one_group, "training.max_steps=4", "training.evaluate_every=2")
+    found = json.loads((done / "result.json").read_text(encoding="utf-8"))["checkpoint"]
+    assert (found["rule"], found["step"]) == ("last", 4)
+    assert "no clicked passages of both groups of gender" in found["why"]
+
+
+def test_python_keeps_the_last_without_attributes(gendered: Path) -> None:
+    recipe = load_recipe(gendered)
+    bare = load_validation(load_recipe(gendered, ["fairness="]))
+    records = [{"query": "a", "passages": ["he is", "she is"], "relevance": [1, 0]}] * 4
+    for fairness, rule in ((IBBR(), "last"), (None, "utility"), (IBBR(weight=0.0), "utility")):
+        ranker = DotRanker.from_pretrained(recipe.ranker.model, query_length=8, passage_length=16)
+        made = evenrank.train(ranker, records, fairness=fairness, validation=bare, max_steps=2, evaluate_every=1)
+        assert made.choice.rule == rule
+        assert made.log[-1]["why"] == made.choice.why
+        assert ("the validation has no attributes" in made.choice.why) == (rule == "last")
+
+
+def test_the_log_has_all_that_the_rule_saw(gendered: Path, home: Path, tmp_path: Path) -> None:
+    words = 'groups = ["a", "b"]\n[words]\na = ["doctor", "runs", "home"]\nb = ["nurse", "night", "wrote"]\n'
+    (tmp_path / "other.toml").write_text(words, encoding="utf-8")
+    both = f'fairness.attributes=[{{}}, {{name = "other", lexicon = "{tmp_path / "other.toml"}"}}]'
+    lines = logged(fair(gendered, tmp_path / "r", both, "training.max_steps=6", "training.evaluate_every=1"))
+    seen = []
+    for line in lines:
+        if "eval_validation" in line:
+            bias = max(abs(line["eval_delta_aprf_gender"]), abs(line["eval_delta_aprf_other"]))
+            seen.append(Validated(int(line["step"]), line["eval_validation"], bias))
+    found = obvious(seen)
+    assert found is not None
+    assert len(seen) == lines[-1]["validations"] == 6
+    named = (found.step, found.utility, found.bias)
+    assert tuple(lines[-1][key] for key in ("kept_step", "value", "abs_delta_aprf")) == named
+    assert largest_gap({"a": -0.2, "b": 0.1}) == 0.2
+    assert all(math.isnan(largest_gap(gaps)) for gaps in ({}, {"a": 0.1, "b": None}))
+
+
+# --- whole trainings --------------------------------------------------------------------------------------------------
+
+SCRIPT = {2: (0.60, 0.08), 4: (0.58, 0.05), 6: (0.575, 0.03), 8: (0.62, 0.2)}
+"""By step: utility and bias. Step 8 takes what was chosen at 4 and 6 out of the running again."""
+LATER = (0.5, 0.0)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Validations as in the script; copies of the run's folder after each checkpoint."""
+    note, save = CheckpointChooser.note, trainer.RankingTrainer._save_checkpoint
+
+    def copied(self, model, trial):
+        save(self, model, trial)
+        kept = tmp_path / "snapshots" / str(self.state.global_step)
+        if not kept.exists():
+            shutil.copytree(self.folder, kept)
+
+    monkeypatch.setattr(CheckpointChooser, "note", lambda self, step, *_: note(self, step, *SCRIPT.get(step, LATER)))
+    monkeypatch.setattr(trainer.RankingTrainer, "_save_checkpoint", copied)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    return tmp_path / "snapshots"
+
+
+def the_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
+    common = ["training.patience=3", "training.evaluate_every=2", "training.max_steps=30"]
+    return load_recipe(gendered, [f'out="{out}"', *common, *settings])
+
+
+def kept_files(folder: Path) -> dict[int, set[str]]:
+    found = {}
+    for path in (folder / "checkpoints").iterdir():
+        found[int(path.name.rpartition("-")[2])] = {file.name for file in path.iterdir()}
+    return found
+
+
+@pytest.mark.parametrize("weight", ["0.5", "auto", "dual"])
+def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripted, weight):
+    recipe = the_recipe(gendered, tmp_path / "r", f"fairness.weight={weight}")
+    folder = train_recipe(recipe)
+    whole = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+    result = json.loads(whole["result.json"])
+    # Patience ends it at step 14: nothing after step 8 is more useful, or fair and useful enough.
+    assert result["steps"] == 14
+    assert result["best_checkpoint"] == "checkpoint-2"
+    why = (
+        "step 2 of 14, the least |ΔA-PRF|, 0.0800, of the 2 among 7 validations with at least 95% of the best nDCG@10:"
+        " it has 0.6000, the best was 0.6200 after step 8"
+    )
+    figures = {"value": 0.60, "abs_delta_aprf": 0.08, "best_value": 0.62, "validations": 7}
+    assert result["checkpoint"] == {"step": 2, "rule": "joint", **figures, "why": why}
+    last = logged(folder)[-1]
+    assert (last["step"], last["kept_step"], last["rule"], last["why"]) == (14, 2, "joint", why)
+    assert f"- checkpoint: {why}" in (folder / "model" / "README.md").read_text(encoding="utf-8")
+    best = load_file(folder / "checkpoints" / "checkpoint-2" / "model.safetensors")
+    model = DotRanker.load(folder / "model").state_dict()
+    assert all(bool((value == best[name]).all()) for name, value in model.items())
+    # On the way: the newest as a whole, of the others the weights.
+    on_disk = {2: {2}, 4: {2, 4}, 6: {2, 4, 6}, 8: {2, 8}, 10: {2, 8, 10}, 12: {2, 8, 12}, 14: {2, 8, 14}}
+    for stop, steps in on_disk.items():
+        files = kept_files(scripted / str(stop))
+        assert files.keys() == steps
+        assert "optimizer.pt" in files.pop(stop)
+        assert all(names == {"model.safetensors"} for names in files.values())
+    for stop in on_disk if weight == "auto" else (6, 14):
+        shutil.rmtree(folder)
+        shutil.copytree(scripted / str(stop), folder)
+        train_recipe(recipe, resume=True)
+        again = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+        assert again == whole, stop
+    # What may be chosen yet must be there.
+    shutil.rmtree(folder)
+    shutil.copytree(scripted / "6", folder)
+    shutil.rmtree(folder / "checkpoints" / "checkpoint-2")
+    with pytest.raises(InputError, match=r"checkpoint-2/model.safetensors: a checkpoint that may yet be chosen is"):
+        train_recipe(recipe, resume=True)
+
+
+def test_mutant_utility_alone_chooses_a_checkpoint_from_before_the_term_acted(
+    gendered, tmp_path, scripted, monkeypatch
+):
+    plain = choice.chosen
+    monkeypatch.setattr(choice, "chosen", lambda seen, rule: plain(seen, "utility"))
+    folder = train_recipe(the_recipe(gendered, tmp_path / "mutant"))
+    mutant = json.loads((folder / "result.json").read_text(encoding="utf-8"))["checkpoint"]
+    assert (mutant["step"], mutant["abs_delta_aprf"]) == (8, 0.2)
+    monkeypatch.setattr(choice, "chosen", plain)
+    folder = train_recipe(the_recipe(gendered, tmp_path / "r"))
+    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))["checkpoint"]
+    assert (found["step"], found["abs_delta_aprf"]) == (2, 0.08)
+    # Without a term utility alone is right.
+    folder = train_recipe(the_recipe(gendered, tmp_path / "none", "fairness="))
+    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))["checkpoint"]
+    assert (found["rule"], found["step"]) == ("utility", 8)
+    assert found["why"] == "step 8 of 14, the best nDCG@10 of 7 validations: 0.6200"
+
+
+def test_a_grid_compares_with_the_best_without_the_term(gendered, tmp_path, scripted):
+    said: list[str] = []
+    settings = ["fairness.weight=[0.1, 5]", "training.keep=fair", "training.max_steps=8"]
+    folder = train_recipe(the_recipe(gendered, tmp_path / "grid", *settings), say=said.append)
+    rules = {}
+    for name in ("without", "weight-0.1", "weight-5"):
+        result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
+        rules[name] = (result["checkpoint"]["rule"], result["checkpoint"]["step"])
+    assert rules == {"without": ("utility", 8), "weight-0.1": ("joint", 2), "weight-5": ("joint", 2)}
+    assert any(line.startswith("weight-5: kept the checkpoint of step 2 of 8, the least |ΔA-PRF|") for line in said)
+
+
+def test_keep_last_and_adversaries(gendered, tmp_path, scripted):
+    last = train_recipe(the_recipe(gendered, tmp_path / "l", "training.keep=last", "training.max_steps=8"))
+    against = train_recipe(the_recipe(gendered, tmp_path / "a", "fairness=", "adversary.attack=false"))
+    found = [json.loads((one / "result.json").read_text(encoding="utf-8"))["checkpoint"] for one in (last, against)]
+    assert [(one["rule"], one["step"]) for one in found] == [("last", 8), ("last", 30)]
+    assert found[0]["why"] == "step 8 of 8, the last, as asked: it has nDCG@10 0.6200, the best was 0.6200 after step 8"
+    assert found[1]["why"].startswith(
+        "step 30 of 30, the last, as utility alone would choose one from before the adversary acts: it has"
+    )
+    with pytest.raises(AssertionError):
+        assert_same(last, train_recipe(the_recipe(gendered, tmp_path / "j", "training.max_steps=8")))

@@ -38,7 +38,7 @@ def command(  # parameters: the options
         str | None, typer.Option("--grepbiasir", help="Folder with Grep-BiasIR (default: fetched).")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="real: the pre-trained encoder, a folder or a name on the hub.")
+        str | None, typer.Option("--encoder", help="The small pre-trained encoder, a folder or a name on the hub.")
     ] = None,
     vectors: Annotated[str | None, typer.Option("--vectors", help="A file of word vectors.")] = None,
     debiased_vectors: Annotated[

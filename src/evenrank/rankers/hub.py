@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from evenrank.io import EvenrankError
@@ -18,14 +17,6 @@ _NOT_READ = ["onnx/*", "openvino/*"]
 _NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _CONVERTER = "SFconvertbot"
 """The hub's own account, which offers safe weights of models that have pickled ones, as pull requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class HubModel:
-    """A model on the hub: the revision with safe weights (None: the main one) and the bytes that loading reads."""
-
-    revision: str | None
-    size: int
 
 
 def download_model(model: str) -> Path:
@@ -59,27 +50,37 @@ def downloaded_model(model: str) -> Path | None:
     return path if any(path.rglob("*.safetensors")) else None
 
 
-def model_on_hub(model: str) -> HubModel:
-    """What a download of a model would bring. Raises EvenrankError for an unknown name, and without safe weights."""
+def bytes_on_hub(model: str) -> int:
+    """The bytes that a download of a model would bring, without downloading it.
+
+    Raises EvenrankError for an unknown name, and for a model without safe weights.
+    """
+    with _explained(model):
+        size = _safe_bytes(model, None)
+        revision = _converted(model) if size is None else None
+        if revision is not None:
+            size = _safe_bytes(model, revision)
+    if size is None:
+        raise EvenrankError(
+            f"{model}: the hub has no weights of it as model.safetensors, and pickled ones are not loaded"
+        )
+    return size
+
+
+def _safe_bytes(model: str, revision: str | None) -> int | None:
+    """The bytes that loading a revision reads (None: the main one); None if it has no safe weights."""
     from fnmatch import fnmatch
 
     from huggingface_hub import HfApi
 
-    with _explained(model):
-        for revision in (None, _converted):
-            name = revision(model) if callable(revision) else revision
-            if callable(revision) and name is None:
-                break
-            files = HfApi().model_info(model, revision=name, files_metadata=True).siblings or []
-            sizes = {file.rfilename: file.size or 0 for file in files}
-            read = [
-                file
-                for file in sizes
-                if any(fnmatch(file, one) for one in READ) and not any(fnmatch(file, one) for one in _NOT_READ)
-            ]
-            if any(file.endswith(".safetensors") for file in read):
-                return HubModel(name, sum(sizes[file] for file in read))
-    raise EvenrankError(f"{model}: the hub has no weights of it as model.safetensors, and pickled ones are not loaded")
+    files = HfApi().model_info(model, revision=revision, files_metadata=True).siblings or []
+    read = {
+        file.rfilename: file.size or 0
+        for file in files
+        if any(fnmatch(file.rfilename, one) for one in READ)
+        and not any(fnmatch(file.rfilename, one) for one in _NOT_READ)
+    }
+    return sum(read.values()) if any(name.endswith(".safetensors") for name in read) else None
 
 
 def _converted(model: str) -> str | None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import quoted, readable
 
-from .hub import READ, download_model, downloaded_model, model_on_hub
+from .hub import READ, bytes_on_hub, download_model, downloaded_model
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -103,7 +103,7 @@ def model_bytes(model: str) -> int:
     """
     path = Path(model) if Path(model).is_dir() else downloaded_model(model)
     if path is None:
-        return model_on_hub(model).size
+        return bytes_on_hub(model)
     _check_weights(path)
     return sum(file.stat().st_size for pattern in READ for file in path.rglob(pattern) if file.is_file())
 

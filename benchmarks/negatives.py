@@ -98,6 +98,36 @@ def loop(folder: str) -> None:
     print(lines / (time.perf_counter() - start))
 
 
+def make_texts(folder: Path) -> None:
+    """100,000 passages of 30 words and 40,000 queries of 4, one passage relevant to each, in Zipf's distribution."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{number}" for number in range(30_000)] + ["he", "she", "man", "woman"])
+    shares = 1 / np.arange(10, len(words) + 10)
+    shares /= shares.sum()
+    for name, count, length in (("passages", 100_000, 30), ("queries", 40_000, 4)):
+        drawn = words[rng.choice(len(words), (count, length), p=shares)]
+        texts = [f"{number}\t{' '.join(row)}\n" for number, row in enumerate(drawn)]
+        (folder / f"{name}.tsv").write_text("".join(texts), encoding="utf-8")
+    (folder / "relevant.txt").write_text("".join(f"{q} 0 {2 * q} 1\n" for q in range(40_000)), encoding="utf-8")
+
+
+def drawn(folder: str, way: str) -> None:
+    """Negatives of all queries' first 500 passages: while BM25 searches, or through a run file; prints the seconds."""
+    from evenrank.experiments.corpora import Lists, Part
+    from evenrank.io import read_qrels, read_queries
+    from evenrank.mitigation.negatives import write_negatives
+
+    home, start = Path(folder), time.perf_counter()
+    collection, queries, qrels = (str(home / name) for name in ("passages.tsv", "queries.tsv", "relevant.txt"))
+    lists, out = Lists(collection, home / way), home / f"{way}.parquet"
+    if way == "streamed":
+        lists.negatives(Part(queries, qrels, "", 40_000), {out: SHARE}, n=N, depth=500, seed=0)
+    else:
+        part = lists.part("train", read_queries(queries), read_qrels(qrels), depth=500)
+        write_negatives(part.run, out, collection=collection, qrels=qrels, n=N, share=SHARE)
+    print(time.perf_counter() - start)
+
+
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
     make(folder)
@@ -120,4 +150,22 @@ def rows(folder: Path) -> list[Row]:
             f"{large.megabytes / small.megabytes:.2f}",
             "flat",
         ),
+        *_drawn_rows(folder),
+    ]
+
+
+def _drawn_rows(folder: Path) -> list[Row]:
+    """Training lists without a run file against those made through one."""
+    make_texts(folder)
+    streamed, filed = run("negatives.drawn", str(folder), "streamed"), run("negatives.drawn", str(folder), "filed")
+    if not pl.read_parquet(folder / "streamed.parquet").equals(pl.read_parquet(folder / "filed.parquet")):
+        raise SystemExit("negatives: the lists drawn while BM25 searches differ from those made through a run file")
+    return [
+        Row(
+            "training lists of 40,000 queries drawn while BM25 searches, through a run file of 20 million lines",
+            f"{float(streamed.said):.1f} s, {streamed.megabytes:,.0f} MB",
+            f"{float(filed.said):.1f} s, {filed.megabytes:,.0f} MB",
+            f"{float(filed.said) / float(streamed.said):.1f} x",
+            ">= 1 x, equal lists",
+        )
     ]

@@ -22,11 +22,12 @@ The claims of the five papers, and what evenrank's own runs of their experiments
 it lies on the other side, and otherwise *not decidable* with this n; then the n is given that would decide if the mean
 and the spread stayed as they are. A claim that a broken ranker would fulfil too also needs the ranker to be above BM25.
 
-The scales differ in what they can show ([the experiments](guides/experiments.md)). *tiny* is a synthetic collection in
-which the amount of bias is known: it shows whether the mechanism works. *real* is real text with a small pre-trained
-encoder. *full*, with the published data and settings, needs a GPU. A scale that is not among the runs below has not
-been run. Settings were chosen on development seeds, with data of their own at *tiny*; the reported seeds were run
-once."""
+The scales differ in what they can show ([the experiments](guides/experiments.md)). *tiny* is a synthetic collection
+in which the amount of bias is known: it shows whether the mechanism works. *real* is real text with a small
+pre-trained encoder: on two parts of SQuAD 2.0 (16 articles with 2,910 answered questions, and 20 articles without
+answers, given with `--squad`) and on Grep-BiasIR (`--grepbiasir`). *full*, with the published data and settings,
+needs a GPU. A scale that is not among the runs below has not been run. Settings were chosen on development seeds,
+with data of their own at *tiny*; the reported seeds were run once."""
 STATES = ("supported", "not supported", "not decidable")
 Run = Mapping[str, Any]
 

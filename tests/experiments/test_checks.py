@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import evenrank.experiments as experiments
+from evenrank.experiments import expansion_setup, position_setup
 from evenrank.experiments.checks import (
     Cost,
     MissingError,
@@ -54,6 +55,25 @@ def test_each_missing_thing_is_one_line(tmp_path: Path) -> None:
     ]
     assert needs[0].size == 5
     assert needs[2].size == 233_624
+
+
+def test_files_of_another_form_are_named(tmp_path: Path) -> None:
+    """Before the run writes anything, so that the corrected command can use the same folder."""
+    bad = tmp_path / "qrels.txt"
+    bad.write_text("q1 0 d1 1\n", encoding="utf-8")
+    real = position_setup.settings_of("real", Options(squad=(str(bad),)))
+    tiny = expansion_setup.settings_of("tiny", Options(vectors=str(bad), specific=str(bad)))
+    found = [
+        need.problem
+        for needs in (position_setup.needs(real, tmp_path), expansion_setup.needs(tiny, tmp_path))
+        for need in needs
+        if need.problem and need.kind == "file"
+    ]
+    assert found == [
+        f"{bad}: invalid JSON (Expecting value: line 1 column 1 (char 0))",
+        f"{bad}, line 1: expected a finite number, found 'd1'",
+        f"{bad}, line 1: invalid JSON: Expecting value",
+    ]
 
 
 def test_what_is_there_is_described_with_sizes(tmp_path: Path) -> None:

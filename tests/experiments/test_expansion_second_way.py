@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from evenrank.embeddings import Vectors
 from evenrank.experiments import expansion_claims, expansion_critique, expansion_paper, expansion_tables
@@ -193,3 +194,14 @@ def test_analogies_by_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
     robust = [answer(c, word, a)[0] == b for (a, b, c), (word, _) in zip(questions, slowly, strict=True)]
     assert found.robust.tolist() == robust
     assert 0 < sum(robust) < len(robust)
+
+
+def test_the_interval_of_two_samples_is_welchs() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=12), 3 * rng.normal(size=25)
+    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    found = expansion_claims._two_samples(first, second)
+    assert found.ci95 == pytest.approx((expected.low, expected.high), rel=1e-9)
+    # One sample is constant: the other's error alone, without a warning (which fails a test).
+    ends = stats.t.interval(0.95, 24, 1 - second.mean(), stats.sem(second))
+    assert expansion_claims._two_samples(np.ones(12), second).ci95 == pytest.approx(ends, rel=1e-9)

@@ -52,7 +52,7 @@ def test_ibbr_tables_are_laid_out_as_published(ibbr_run: tuple[ExperimentPage, P
     assert {value.n for value in first.rows[3].measured.values()} == {2}
     assert not first.rows[5].measured  # BERT-L4
     assert [row.labels[1] for row in first.rows[10:]] == [
-        "base", "blind", "shift × 0.5", "shift", "random", "neutral-first"
+        "TS", "base", "blind", "shift × 0.5", "shift", "random", "neutral-first"
     ]  # fmt: skip
     changes = table(page, "Changes")
     assert labels(changes)[:3] == [("BERT-L2", "base"), ("BERT-L2", "PD best"), ("BERT-L2", "PD auto")]
@@ -138,7 +138,7 @@ def test_mutant_a_best_row_that_is_silently_none_is_noticed(ibbr_run: tuple[Expe
     assert same == zero
     if same:
         states = {claim.statement.key: claim.verdict.supported for claim in page.claims}
-        assert (states["removed"], states["kept"]) == (False, False)
+        assert {states[key] for key in ("ts_bias", "ts_utility", "ts_recall")} == {None}
         assert "BERT-L2 TS: 0" in table(page, "Table 1").notes[0]
 
 
@@ -151,7 +151,7 @@ def test_a_finished_training_is_not_done_again(
     again = ibbr_paper.run(micro_ibbr(), folder, said.append)
     assert again.text() == page.text()
     assert not [line for line in said if line.startswith("training")]
-    with pytest.raises(EvenrankError, match="begun with other settings"):
+    with pytest.raises(EvenrankError, match=r"begun with other settings \(listed\); choose another `folder`, or"):
         ibbr_paper.run(replace(micro_ibbr(), listed=9), folder)
 
 

@@ -84,6 +84,21 @@ def test_each_line_can_fail(changed: Mapping[str, tuple[float, float]], key: str
     assert states({**ROWS, **changed})[key] is False
 
 
+def test_the_lines_rest_on_the_development_weight_where_there_is_one() -> None:
+    best_fails = {**ROWS, "TS best": (0.88, 0.06)}
+    rows = {**best_fails, "TS dev": (0.915, 0.01)}
+    chosen = {("BERT-L2", term): 0.13 for term in ("PD", "TS")}
+    found = {
+        one.statement.key: one
+        for one in ibbr_claims.claims({"BERT-L2": Made(rows)}, Figures(), chosen, dev_weight=0.04)
+    }
+    assert (states(best_fails)["removed"], found["removed"].verdict.supported) == (False, True)
+    assert (states(best_fails)["kept"], found["kept"].verdict.supported) == (False, True)
+    assert found["kept"].detail.startswith("λ 0.04: TS dev 0.9150, none 0.9200, blind 0.8400, 99.5% kept")
+    # The paper's own claims stay with its own rule.
+    assert "TS best − none" in found["ts_bias"].detail
+
+
 def test_a_broken_ranker_fulfils_no_line() -> None:
     broken = {name: (0.3, gap) for name, (_, gap) in ROWS.items() if name != "BM25"} | {"BM25": ROWS["BM25"]}
     assert not any(states(broken).values())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evenrank.experiments import position_paper
+from evenrank.experiments import position_paper, work
 from evenrank.experiments.paper_claims import statements
 from evenrank.experiments.paper_page import ExperimentPage
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, settings_of
@@ -20,6 +21,9 @@ from reaching import unreachable
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from evenrank.experiments.position_runs import Experiment
+from evenrank.rankers.models import find_model, load_kernel_ranker
+from evenrank.rankers.vocabulary import words
+from evenrank.training.validation import Validation
 from micro_experiments import no_training_after, table
 from micro_position import micro_position
 
@@ -34,6 +38,39 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
         page = position_paper.run(settings, folder)
     page.write(folder)
     return page, folder
+
+
+def test_tk_starts_with_the_words_of_both_collections(done: Done) -> None:
+    """Otherwise what is transferred could not read the second one."""
+    experiment = Experiment(micro_position(), done[1])
+    start = done[1] / "seed-0" / "TK-start"
+    known = {*load_kernel_ranker(find_model(str(start))).vocabulary}
+    for name in (BIASED, OTHER):
+        texts = scan_collection(experiment.of(0, name).texts[ORIGINAL], unique=False)
+        counts = Counter(word for batch in texts for text in batch["text"] for word in words(text))
+        assert {word for word, count in counts.items() if count >= 5} <= known
+    of = {
+        name: experiment.ranker(0, "TK", *name).folder / "recipe.toml"
+        for name in ((BIASED, DEBIASED), (OTHER, ORIGINAL))
+    }
+    assert all(f'model = "{start}"' in recipe.read_text(encoding="utf-8") for recipe in of.values())
+
+
+def test_lists_are_ranked_in_pieces_with_the_same_result(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MS MARCO's test lists do not fit into memory."""
+    experiment = Experiment(micro_position(), done[1])
+    trained = experiment.ranker(0, "TK", BIASED, ORIGINAL)
+    part, kept = experiment.of(0, BIASED).parts["test"], trained.folder / "pieces.run"
+    steps: list[int] = []
+    whole = Validation.reranked
+    monkeypatch.setattr(work, "PAIRS_AT_ONCE", 12)
+    monkeypatch.setattr(Validation, "reranked", lambda *given: steps.append(1) or whole(*given))
+    depth = int(trained.result["depth"])
+    pieces = experiment.work(0, BIASED, ORIGINAL).rank(trained, "pieces", part, depth=depth)
+    kept.unlink()
+    assert len(steps) > 2
+    expected = experiment.ranked(trained, 0, BIASED, ORIGINAL).table
+    assert pieces.table.select("query_id", "doc_id", "rank").equals(expected.select("query_id", "doc_id", "rank"))
 
 
 def test_tables_are_laid_out_as_published(done: Done) -> None:

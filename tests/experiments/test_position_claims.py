@@ -120,6 +120,15 @@ def test_mats_falls_or_it_does_not() -> None:
     assert states(vectors(0.2, 0.1, level=0.0))["mats"] == "not supported"
 
 
+@pytest.mark.parametrize("training", VERSIONS)
+def test_the_mats_of_a_broken_ranker_counts_for_nothing(training: str) -> None:
+    found = vectors(0.2, 0.02, level=0.0)
+    broken = dict.fromkeys(("ndcg", "mrr", "recall"), np.full(400, 0.1))
+    found.values[BIASED, "TK", training, ORIGINAL] = [broken] * 5
+    state = states(found)
+    assert (state["mats"], state["mats_relative"]) == ("not decidable", "not decidable")
+
+
 def test_a_collapse_is_no_smaller_mats() -> None:
     found = Found()
     # After: all cosines near 1, so MATS is small, but what is left of it is as large a share as before.

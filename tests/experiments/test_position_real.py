@@ -14,6 +14,7 @@ import pytest
 from evenrank.experiments import checks, position_data, position_paper, position_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.paper_page import ExperimentPage
+from evenrank.experiments.paper_tables import Value
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER
 from evenrank.experiments.real_text import SQUAD_FILES
 from evenrank.io import EvenrankError
@@ -99,7 +100,7 @@ def test_real_trains_on_early_answers_of_other_articles(done: tuple[ExperimentPa
 def test_reals_page_says_where_its_settings_come_from(done: tuple[ExperimentPage, Path]) -> None:
     assert "development seeds" not in dict(done[0].facts)
     notes = " ".join(done[0].notes)
-    assert "they are those of tiny, cut for time" in notes
+    assert "divided once more, or as those of tiny" in notes
     assert "No run at this scale had been finished" in notes
 
 
@@ -228,6 +229,27 @@ def test_the_curve_finds_a_planted_slope() -> None:
     assert made["real_control"] == "supported"
     slope = position_real.advantage(found, places, "TK").slope
     assert slope == pytest.approx(np.polyfit(places.place, 0.2 - 0.4 * places.place + noise, 1)[0], abs=1e-9)
+
+
+def test_a_slope_that_depends_on_the_training_decides_nothing() -> None:
+    places = position_real.Places(np.linspace(0, 0.99, 100), np.arange(100))
+    centred = places.place - places.place.mean()
+
+    def state(slopes: list[float]) -> tuple[str, Value]:
+        found = position_real.Found(same_queries=True)
+        for test in (ORIGINAL, DEBIASED):
+            found.values[OTHER, "TK", ORIGINAL, test] = [{"ndcg": 0.6 + slope * centred} for slope in slopes]
+            found.values[OTHER, "TK", DEBIASED, test] = [{"ndcg": np.full(100, 0.55)}] * len(slopes)
+            found.values[OTHER, "BM25", "", test] = [{"ndcg": np.full(100, 0.2)}]
+        (late,) = [one for one in position_real.claims(found, places, ("TK",)) if one.statement.key == "real_late_tk"]
+        return late.verdict.state, position_real.slope_of(found, places, "TK")
+
+    assert state([-0.3, -0.31, -0.29])[0] == "supported"
+    several, slope = state([-0.9, -0.3, 0.3])
+    assert several == "not decidable"
+    # Over seeds: −.3 ± t(.975, 2) × .6 / √3; over passages there is no noise.
+    assert slope.mean == pytest.approx(-0.3)
+    assert slope.ci95[1] == pytest.approx(-0.3 + 4.302653 * 0.6 / 3**0.5, abs=0.02)
 
 
 def test_a_drop_and_a_loss_have_their_sign() -> None:

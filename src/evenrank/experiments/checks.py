@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,12 +71,19 @@ def need_model(model: str, purpose: str) -> Need:
         return Need(model, purpose, problem=str(error), kind="model")
 
 
-def need_file(path: str | os.PathLike[str], purpose: str, option: str) -> Need:
-    """A file. ``option``: the argument that names another one."""
+def need_file(
+    path: str | os.PathLike[str], purpose: str, option: str, read: Callable[[str], object] | None = None
+) -> Need:
+    """A file. ``option``: the argument that names another one; ``read``: reads it, or enough of it to know its form."""
     name = os.fspath(path)
-    if Path(name).is_file():
-        return Need(name, purpose, Path(name).stat().st_size)
-    return Need(name, purpose, problem=f"{name}: no such file ({purpose}; `{option}` names another)")
+    if not Path(name).is_file():
+        return Need(name, purpose, problem=f"{name}: no such file ({purpose}; `{option}` names another)")
+    try:
+        if read is not None:
+            read(name)
+    except EvenrankError as error:
+        return Need(name, purpose, problem=str(error))
+    return Need(name, purpose, Path(name).stat().st_size)
 
 
 def unused(options: Options, *read: str) -> list[Need]:

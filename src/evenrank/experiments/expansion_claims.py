@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evenrank.io.types import Array
+from evenrank.io.wording import counted
 from evenrank.measures.statistics import MARGIN
 
 from .expansion_critique import KMEANS, SVM, Critique
@@ -57,7 +60,7 @@ def _equal_distances(found: Measured) -> Claim:
     largest = max(checks, key=lambda check: max(check.dot, check.distance))
     detail = (
         f"largest |w·a − w·b| {largest.dot:.1e}, |‖w − a‖ − ‖w − b‖| {largest.distance:.1e}, {largest.words:,} neutral"
-        f" words, {largest.pairs} pairs, {len(checks)} seeds"
+        f" words, {largest.pairs} pairs, {counted(len(checks), 'seed')}"
     )
     return _claim(found, "equal_distances", Verdict(all(one.holds() for one in checks)) if known else UNDECIDED, detail)
 
@@ -260,5 +263,9 @@ def _two_samples(first: Array, second: Array) -> Value:
     difference = float(first.mean() - second.mean())
     if not (first.std() or second.std()):
         return Value(difference, n, "analogies", (difference, difference))
-    ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    return Value(difference, n, "analogies", (float(ends.low), float(ends.high)))
+    # Not scipy's test, which warns where one sample is constant.
+    parts = [(float(one.var(ddof=1)) / len(one), len(one) - 1) for one in (first, second)]
+    total = sum(part for part, _ in parts)
+    freedom = total**2 / sum(part**2 / free for part, free in parts)
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(total)
+    return Value(difference, n, "analogies", (difference - half, difference + half))

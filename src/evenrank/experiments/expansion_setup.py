@@ -17,7 +17,9 @@ from evenrank.embeddings import (
     check_equality,
     hard_debias,
     load_word_sets,
+    read_sets,
     read_vectors,
+    read_word_list,
     specific_words,
     train_vectors,
 )
@@ -144,7 +146,7 @@ def needs(settings: Settings, folder: Path) -> list[Need]:
     for option in ("definitional", "equalize", "specific"):
         file = getattr(options, option)
         if file is not None:
-            found.append(need_file(file, "word sets", option))
+            found.append(need_file(file, "word sets", option, read_word_list if option == "specific" else read_sets))
     return found
 
 
@@ -152,7 +154,7 @@ def _need_vectors(path: Path, purpose: str, option: str) -> Need:
     """A file of vectors, or a folder of them."""
     if path.is_dir():
         return Need(str(path), purpose, sum(file.stat().st_size for file in path.iterdir() if file.is_file()))
-    return need_file(path, purpose, option)
+    return need_file(path, purpose, option, lambda file: read_vectors(file, limit=10))
 
 
 def _disks() -> Need:
@@ -171,7 +173,7 @@ def cost(settings: Settings) -> Cost:
     if ROBUST in settings.collections:
         return Cost(0, 100_000_000, "about 2 hours on 8 cores, with 20 GB of memory for 3 million vectors")
     made = len(settings.seeds) * len(settings.collections) if LOCAL in settings.vectors else 0
-    return Cost(made, 10_000_000 * max(made, 1), "3 to 5 minutes on 2 cores")
+    return Cost(made, 10_000_000 * max(made, 1), "about 8 minutes on 2 CPU cores")
 
 
 def _vector_file(settings: Settings, folder: Path) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evenrank.io.wording import counted
 
 from .ibbr_measured import FIRST, Figures
+from .ibbr_trainings import DEV
 from .paper_claims import UNDECIDED, Claim, Verdict, above, below, every
 from .paper_tables import Value
 
@@ -20,10 +21,15 @@ NONE_CHOSEN = "no weight of the grid qualified, so this row is none's"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model's figures, and the weight of each row of "best" (0: none qualified)."""
+    """A model's figures, and the weight of each row of a term (0: none qualified)."""
 
     figures: Figures
     weights: Mapping[str, float]
+
+    @property
+    def line(self) -> str:
+        """The row that evenrank's own lines rest on."""
+        return DEV if DEV in self.figures.systems else "TS best"
 
     def unchosen(self, *systems: str) -> list[str]:
         """The rows of "best" that no training with a term is in: nothing can be said of them."""
@@ -35,13 +41,16 @@ Judge = Callable[[Model], Judged]
 
 
 def claims(
-    figures: Mapping[str, Figures], baselines: Figures, chosen: Mapping[tuple[str, str], float]
+    figures: Mapping[str, Figures],
+    baselines: Figures,
+    chosen: Mapping[tuple[str, str], float],
+    dev_weight: float | None = None,
 ) -> tuple[Claim, ...]:
-    """Every claim that was measured; the own lines are of the first model."""
-    models = {
-        name: Model(own, {f"{term} best": weight for (encoder, term), weight in chosen.items() if encoder == name})
-        for name, own in figures.items()
-    }
+    """Every claim that was measured; the own lines are of the first model. ``dev_weight``: λ of the row "TS dev"."""
+    models = {}
+    for name, own in figures.items():
+        weights = {f"{term} best": weight for (encoder, term), weight in chosen.items() if encoder == name}
+        models[name] = Model(own, weights if dev_weight is None else {**weights, DEV: dev_weight})
     small, large = ({name: own for name, own in models.items() if name.endswith(end)} for end in ("L2", "L4"))
     found: list[Claim | None] = [*_own(models[next(iter(models))])]
     found += [
@@ -64,35 +73,37 @@ def claims(
 
 
 def _own(model: Model) -> list[Claim]:
-    figures = model.figures
+    figures, row = model.figures, model.line
     n = counted(len(figures.audits), "seed")
     if figures.same_queries:
         n += f", {counted(len(figures.queries), 'query')} in all"
     signed = _value(figures, "none", "delta_aprf_signed")
-    gone = figures.difference("TS best", "none", "delta_aprf_abs", 1 - REMOVED)
-    none, best = (_value(figures, name, "delta_aprf_abs").mean for name in ("none", "TS best"))
+    gone = figures.difference(row, "none", "delta_aprf_abs", 1 - REMOVED)
+    none, best = (_value(figures, name, "delta_aprf_abs").mean for name in ("none", row))
     share = f", {1 - best / none:.0%} removed" if none and best is not None else ""
-    kept = figures.difference("TS best", "none", "mrr", KEPT)
-    over = figures.difference("TS best", "blind", "mrr")
-    part = [_value(figures, name, "mrr").mean for name in ("TS best", "none", "blind")]
-    said = ", ".join(f"{name} {value:.4f}" for name, value in zip(("TS", "none", "blind"), part, strict=True) if value)
+    kept = figures.difference(row, "none", "mrr", KEPT)
+    over = figures.difference(row, "blind", "mrr")
+    part = [_value(figures, name, "mrr").mean for name in (row, "none", "blind")]
+    said = ", ".join(f"{name} {value:.4f}" for name, value in zip((row, "none", "blind"), part, strict=True) if value)
+    if part[0] is not None and part[1]:
+        said += f", {part[0] / part[1]:.1%} kept"
     # A weight of 0 is none: its row removes nothing, whatever the noise.
-    weight = model.weights.get("TS best", 0.0)
+    weight = model.weights.get(row, 0.0)
     acted, no = Verdict(bool(weight)), "" if weight else f" ({NONE_CHOSEN})"
     return [
         Claim.of(PAPER, "gap", every(above(signed), _alive(figures, "none")), f"ΔA-PRF {signed.signed()}, {n}"),
         Claim.of(
             PAPER,
             "removed",
-            every(below(gone), acted, _alive(figures, "TS best")),
+            every(below(gone), acted, _alive(figures, row)),
             f"λ {weight:g}{no}: |ΔA-PRF| {_said(best)} of {_said(none)}{share};"
-            f" TS − a quarter of none {gone.signed()}, {n}",
+            f" {row} − a quarter of none {gone.signed()}, {n}",
         ),
         Claim.of(
             PAPER,
             "kept",
-            every(above(kept), above(over), acted, _alive(figures, "TS best")),
-            f"λ {weight:g}{no}: {said}; TS − 0.97 none {kept.signed()}, TS − blind {over.signed()}, {n}",
+            every(above(kept), above(over), acted, _alive(figures, row)),
+            f"λ {weight:g}{no}: {said}; {row} − 0.97 none {kept.signed()}, {row} − blind {over.signed()}, {n}",
         ),
     ]
 

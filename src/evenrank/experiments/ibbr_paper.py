@@ -29,7 +29,7 @@ from .ibbr_tables import (
     table2,
     table3,
 )
-from .ibbr_trainings import SOURCE, Experiment
+from .ibbr_trainings import DEV, SOURCE, Experiment
 from .ibbr_why import why
 from .paper_page import ExperimentPage
 from .work import LEXICON, Trained
@@ -65,7 +65,7 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
     drawings = [systems_plane(encoder, figures[encoder]) for encoder in settings.encoders]
     drawings += [systems_plane(encoder, grids[encoder], "every weight, one seed") for encoder in settings.encoders]
     drawings += [none_curve(experiment, encoder) for encoder in settings.encoders]
-    found = claims(figures, baselines, chosen)
+    found = claims(figures, baselines, chosen, settings.dev_weight)
     return ExperimentPage(
         "ibbr",
         "In-batch balancing regularization",
@@ -119,6 +119,9 @@ def _every_weight(
         "base": experiment.base(first, encoder),
         "blind": experiment.blind(first, encoder),
     }
+    if experiment.settings.dev_weight is not None:
+        score = experiment.settings.score
+        every[DEV] = experiment.fair(first, encoder, "TS", experiment.settings.dev_weight, score)
     runs = {name: experiment.test(first, one) for name, one in every.items()}
     return runs | {
         "shift" if share == 1 else f"shift × {share:g}": run for share, run in experiment.shifts(first, encoder).items()

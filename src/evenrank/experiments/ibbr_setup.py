@@ -61,6 +61,8 @@ class Settings:
     """R in nPRF, in the main rows."""
     scores: Mapping[str, tuple[float, ...]]
     """The weights of TS to compare for each R (one seed)."""
+    dev_weight: float | None = None
+    """λ of TS in the row "TS dev", chosen on the development seeds; evenrank's own lines rest on it. None: "best"."""
     auto_rate: float = 0.1
     """Learning rate of the trained λ."""
     baselines: Mapping[str, Sections]
@@ -79,7 +81,7 @@ def tiny() -> Settings:
     return Settings(
         scale="tiny",
         seeds=(0, 1, 2, 3, 4),
-        development=(100, 101),
+        development=(100, 101, 102, 103, 104),
         planted=SyntheticConfig(
             passages=42_400,
             queries=10_600,
@@ -124,6 +126,9 @@ def tiny() -> Settings:
         weights=tuple(float(f"{10 ** (-4 + 0.625 * step):.2g}") for step in range(9)),
         score="softmax",
         scores={"sigmoid": (0.032,), "identity": (0.032,)},
+        # On the development seeds .032, .042 and .056 removed 77%, 84% and 90% of |ΔA-PRF| and kept 98.3%, 98.3% and
+        # 97.9% of MRR: between the last two.
+        dev_weight=0.045,
         baselines=_small_baselines(60, 150, 40, 60),
         small_bert=SmallBert(layers=0),
     )
@@ -238,16 +243,17 @@ def trainings(settings: Settings) -> int:
     tuned = 1
     for values in settings.base_grid.values():
         tuned *= len(values)
-    # The base, none, two terms with the best and the trained weight, and blind with its own base.
-    each = encoders * (8 * seeds + len(TERMS) * (len(settings.weights) - 1) + tuned - 1)
+    # The base, none, two terms with the best and the trained weight, TS dev, and blind with its own base.
+    dev = settings.dev_weight is not None
+    each = encoders * ((8 + dev) * seeds + len(TERMS) * (len(settings.weights) - 1) + tuned - 1)
     return each + sum(map(len, settings.scores.values())) + len(settings.baselines)
 
 
 def cost(settings: Settings) -> Cost:
     """What a run takes."""
     disk, time = {
-        "tiny": (900_000_000, "about 15 minutes on 2 CPU cores"),
-        "real": (12_000_000_000, "about 10 minutes on 2 CPU cores"),
+        "tiny": (900_000_000, "about 20 minutes on 2 CPU cores"),
+        "real": (12_000_000_000, "about 12 minutes on 2 CPU cores"),
         "full": (400_000_000_000, "about two months on one GPU of 80 GB, most of it for the grid of the base rankers"),
     }.get(settings.scale, (0, "unknown time"))
     return Cost(trainings(settings), disk, time)

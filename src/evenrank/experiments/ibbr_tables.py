@@ -12,7 +12,7 @@ from evenrank.measures.statistics import holm
 from .ibbr_data import Data
 from .ibbr_measured import CLICKED, COLUMNS, GROUP_HEADINGS, HEADINGS, QUERY_COLUMNS, Figures
 from .ibbr_setup import TERMS, Settings
-from .ibbr_trainings import Experiment
+from .ibbr_trainings import DEV, Experiment
 from .paper_page import Drawing, curve, plane
 from .paper_tables import Row, Table, Value
 from .published import numbers, published
@@ -50,6 +50,8 @@ def table1(
         own = figures.get(line["model"])
         rows.append(_row(labels, own, system, columns, published={} if words else numbers(line, printed)))
     for encoder, own in figures.items():
+        if DEV in own.systems:
+            rows.append(_row((encoder, "TS", f"{settings.dev_weight:g} (dev)"), own, DEV, columns))
         rows += [replace(row, labels=(encoder, row.labels[0], "")) for row in controls(own, 3, columns)]
     best = ", ".join(f"{encoder} {term}: {weight:g}" for (encoder, term), weight in chosen.items())
     notes = [

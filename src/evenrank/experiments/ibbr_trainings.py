@@ -19,6 +19,8 @@ from .ibbr_shift import offset_of, shifted
 from .work import LEXICON, Step, Trained, Trainings, Work
 
 SOURCE = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
+DEV = "TS dev"
+"""The row of the weight that the development seeds chose."""
 SHIFTS = (0.5, 1.0)
 """Shares of the ideal offset; the last is the yardstick ``shift``."""
 
@@ -169,6 +171,8 @@ class Experiment(Trainings[Settings, Data]):
         for term, weight in chosen.items():
             trained[f"{term} best"] = self.fair(seed, encoder, term, weight, score)
             trained[f"{term} auto"] = self.fair(seed, encoder, term, "auto", score)
+        if self.settings.dev_weight is not None:
+            trained[DEV] = self.fair(seed, encoder, "TS", self.settings.dev_weight, score)
         trained["blind"] = self.blind(seed, encoder)
         runs = {name: self.test(seed, one) for name, one in trained.items()}
         for share, run in self.shifts(seed, encoder).items():
@@ -222,6 +226,8 @@ class Experiment(Trainings[Settings, Data]):
             for encoder in encoders:
                 steps += [fair(seed, encoder, "TS", 0), *(fair(seed, encoder, term, "auto") for term in TERMS)]
                 steps.append(("ranked", (seed, "blind", seed, encoder)))
+                if settings.dev_weight is not None:
+                    steps.append(fair(seed, encoder, "TS", settings.dev_weight))
         steps += [("ranked", (first, "baseline", name)) for name in settings.baselines]
         self.ahead(steps, jobs)
         chosen = {(e, term): self.best(e, term)[0] for e in encoders for term in TERMS}

@@ -59,13 +59,18 @@ def kinds_of(part: Part, texts: pl.DataFrame, scoring: Scoring, queries: Sequenc
 
 def why(claims: Sequence[Claim], figures: Figures, grid: Figures, encoder: str) -> list[str]:
     """Notes, if one of evenrank's own lines is not supported; ``grid``: every weight, on one seed."""
-    missed = [one.statement.key for one in claims if one.statement.key in LINES and one.verdict.supported is not True]
+    lines = {one.statement.key: one.verdict.supported for one in claims if one.statement.key in LINES}
+    missed = [
+        f"{word} ({' and '.join(keys)})"
+        for word, state in (("Not reached", False), ("Not decided", None))
+        if (keys := [key for key, supported in lines.items() if supported is state])
+    ]
     if not missed:
         return []
-    return [_tried(grid, missed, encoder), *_reason(figures, encoder)]
+    return [_tried(grid, ", ".join(missed), encoder), *_reason(figures, encoder, failed=False in lines.values())]
 
 
-def _tried(grid: Figures, missed: Sequence[str], encoder: str) -> str:
+def _tried(grid: Figures, missed: str, encoder: str) -> str:
     """MRR and |ΔA-PRF| of every weight and yardstick."""
     names = [name for name in grid.systems if name not in ("base", "random", "neutral-first", "BM25")]
     said = []
@@ -74,12 +79,12 @@ def _tried(grid: Figures, missed: Sequence[str], encoder: str) -> str:
         if len(found) == 2 and all(value.mean is not None for value in found.values()):
             said.append(f"{name} {found['mrr'].mean:.4f} and {found['delta_aprf_abs'].mean:.4f}")
     return (
-        f"Not reached ({' and '.join(missed)}), {encoder}. Tried on the first seed, every weight and yardstick with its"
+        f"{missed}, {encoder}. Tried on the first seed, every weight and yardstick with its"
         f" test MRR and |ΔA-PRF|: {'; '.join(said)}."
     )
 
 
-def _reason(figures: Figures, encoder: str) -> list[str]:
+def _reason(figures: Figures, encoder: str, *, failed: bool) -> list[str]:
     if not {"none", "shift"} <= set(figures.systems):
         return []
     gaps = {name: _mean(figures, name, "delta_aprf_abs") for name in ("none", "shift")}
@@ -95,9 +100,8 @@ def _reason(figures: Figures, encoder: str) -> list[str]:
     if gaps["shift"] > _LEFT * gaps["none"]:
         return [f"{fact}. So not even that offset carries over to the test queries."]
     if above(spare).supported:
-        return [
-            f"{fact}. So an even ranking has no such price here: what fails is the term, or the choice of its weight."
-        ]
+        blame = ": what fails is the term, or the choice of its weight" if failed else ""
+        return [f"{fact}. So an even ranking has no such price here{blame}."]
     if below(spare).supported is None:
         return [f"{fact}. Whether an even ranking has such a price is not decidable with this n."]
     return [f"{fact}. So here an even ranking costs more MRR than the line allows, however it is reached by group."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -124,6 +125,6 @@ class ExperimentPage:
 
         files = {"results.json": json_text(self.to_dict()), "report.html": self.html()}
         for table in self.tables:
-            files["_".join(table.name.lower().replace(":", "").split()) + ".csv"] = table.csv()
+            files[re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"] = table.csv()
         write_tables(folder, files)
         return folder / "report.html"

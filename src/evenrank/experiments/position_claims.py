@@ -67,7 +67,11 @@ def _lines(found: Found, ranker: str) -> list[Claim]:
     return [
         _of(f"drop_{name}", floored(found, below(drop), key[ORIGINAL, ORIGINAL]), f"{drop.signed()}, {n}"),
         _of(f"equivalent_{name}", equivalent, f"{detail}, {n}"),
-        _of(f"better_{name}", floored(found, above(better), key[DEBIASED, DEBIASED]), f"{better.signed()}, {n}"),
+        _of(
+            f"better_{name}",
+            floored(found, above(better), key[DEBIASED, DEBIASED], key[ORIGINAL, ORIGINAL]),
+            f"{better.signed()}, {n}",
+        ),
         _of(f"loss_{name}", little, f"{loss.signed()} on {base:.3f} (90% interval), {n}"),
     ]
 
@@ -146,11 +150,14 @@ def _similarity(found: Found) -> list[Claim]:
     }
     for key, name in (("mats", BIASED), ("mats_squad", OTHER)):
         verdict, detail = _smaller(mats[name, ORIGINAL], mats[name, DEBIASED])
-        made.append(_of(key, verdict, detail))
+        made.append(_of(key, floored(found, verdict, *both_trainings(name, "TK")), detail))
     verdict, detail = _smaller(*(relative_mats(found, BIASED, training) for training in (ORIGINAL, DEBIASED)))
-    made.append(_of("mats_relative", verdict, detail))
+    made.append(_of("mats_relative", floored(found, verdict, *both_trainings(BIASED, "TK")), detail))
     gap = paired(mats[BIASED, ORIGINAL], mats[OTHER, ORIGINAL])
-    made.append(_of("mats_collections", above(gap), f"{gap.signed()}, {gap.n} seeds"))
+    alive = [(name, "TK", ORIGINAL, ORIGINAL) for name in (BIASED, OTHER)]
+    made.append(
+        _of("mats_collections", floored(found, above(gap), *alive), f"{gap.signed()}, {counted(gap.n, 'seed')}")
+    )
     return made
 
 
@@ -161,7 +168,7 @@ def _smaller(before: list[float], after: list[float]) -> tuple[Verdict, str]:
     margin = paired(before, [SMALLER * value for value in after])
     # A figure that is not above 0 before has nothing to fall from.
     known = Value.over_seeds(list(before))
-    return every(above(known), above(margin)), f"{first:.4f} against {second:.4f}: {ratio}, {margin.n} seeds"
+    return every(above(known), above(margin)), f"{first:.4f} against {second:.4f}: {ratio}, {counted(margin.n, 'seed')}"
 
 
 def _published_effects(found: Found, rankers: list[str]) -> list[Claim]:
@@ -231,6 +238,8 @@ def _transfer(found: Found, ranker: str) -> list[Claim]:
         return [_of("transfer_cat", verdict, f"{' and '.join(one.signed() for one in differences)} on {mean:.3f}, {n}")]
     gain, against = found.difference(debiased, scratch), found.difference(debiased, original)
     return [
-        _of(f"transfer_{name}", floored(found, above(gain), debiased), f"{gain.signed()}, {n}"),
-        _of(f"transfer_debiased_{name}", floored(found, above(against), debiased), f"{against.signed()}, {n}"),
+        _of(f"transfer_{name}", floored(found, above(gain), debiased, scratch), f"{gain.signed()}, {n}"),
+        _of(
+            f"transfer_debiased_{name}", floored(found, above(against), debiased, original), f"{against.signed()}, {n}"
+        ),
     ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from evenrank.io import Run
+import polars as pl
+
+from evenrank.io import Run, make_folder, scan_collection
 
 from .position_data import Collection, prepare
 from .position_setup import BIASED, ORIGINAL, OTHER, SOURCE, VERSIONS, Settings, slug
@@ -40,6 +43,8 @@ class Experiment(Trainings[Settings, Collection]):
         own = dict(wanted["ranker"])
         if start is not None:
             own["model"] = start.model
+        elif settings.planted is not None and _of_words(own):
+            own["model"] = self.start(seed, ranker)
         lists = {"qrels": train.qrels, "run": train.run} if data.groups is None else {"groups": data.groups}
         depth = settings.depth[name]
         shorter = settings.shorter.get(ranker) if name == OTHER else None
@@ -64,6 +69,26 @@ class Experiment(Trainings[Settings, Collection]):
             "loss": {"name": wanted["loss"]},
             "training": {**wanted["training"], **steps, "seed": seed},
         }
+
+    def start(self, seed: int, ranker: str) -> str:
+        """The folder of a kernel ranker, untrained, with vectors of the words of all collections of a seed: one that
+        knew those of one collection alone could not be transferred."""
+        target = self.folder / f"seed-{seed}" / f"{ranker}-start"
+        if not target.is_dir():
+            from evenrank.training.build import build_ranker
+            from evenrank.training.recipes import RankerRecipe
+
+            wanted = RankerRecipe.model_validate(self.settings.rankers[ranker]["ranker"])
+            texts = pl.concat(
+                batch.select(doc_id=pl.lit(slug(name)) + pl.col("doc_id"), text="text")
+                for name in self.names
+                for batch in scan_collection(self.of(seed, name).texts[ORIGINAL], unique=False)
+            )
+            make_folder(target.parent)
+            with tempfile.TemporaryDirectory(dir=target.parent) as part:
+                build_ranker(wanted, seed=seed, texts=texts).save(Path(part) / "model")
+                (Path(part) / "model").rename(target)
+        return str(target)
 
     def ranker(self, seed: int, ranker: str, name: str, version: str, start: Trained | None = None) -> Trained:
         """A ranker trained on a version of a collection, from scratch or starting from another training."""
@@ -97,6 +122,9 @@ class Experiment(Trainings[Settings, Collection]):
         settings = self.settings
         own = settings.seeds if settings.planted is not None else settings.seeds[:1]
         self.ahead([("of", (seed, name)) for seed in own for name in self.names], jobs)
+        if settings.planted is not None:
+            words = [name for name, of in settings.rankers.items() if _of_words(of["ranker"])]
+            self.ahead([("start", (seed, ranker)) for ranker in words for seed in settings.seeds], jobs)
         pairs = [(seed, ranker) for ranker in settings.rankers for seed in settings.seeds_of(ranker)]
         self.ahead(
             [("own_step", (*pair, name, version)) for pair in pairs for name in self.names for version in VERSIONS],
@@ -114,3 +142,8 @@ class Experiment(Trainings[Settings, Collection]):
     def transferred_step(self, seed: int, ranker: str, version: str) -> None:
         """:meth:`transferred`, and its lists."""
         self.ranked(self.transferred(seed, ranker, version), seed, OTHER, ORIGINAL)
+
+
+def _of_words(ranker: Mapping[str, object]) -> bool:
+    """Whether a ranker starts from word vectors that are trained here."""
+    return ranker["kind"] not in ("cat", "dot") and ranker.get("vectors", "train") == "train"

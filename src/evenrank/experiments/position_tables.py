@@ -156,7 +156,8 @@ def transfer_table(found: Found) -> Table:
         marks = "; ".join(f"{MEASURES[m]} > {text}" for m, text in letters.items() if text)
         said = [f"{m} > {line[f'{m}_better_than']}" for m in MEASURES if line[f"{m}_better_than"]]
         labels = (line["model"], line["training"], line["letter"], marks or "–", "; ".join(said) or "–")
-        rows.append(Row(labels, measured, numbers(line, list(MEASURES))))
+        warning = _below_first(found, key)
+        rows.append(Row(labels, measured, numbers(line, list(MEASURES)), warning=warning))
     heads = ("model", "training", "row", "better than", "published")
     notes = (
         "better than: rows of the same model that are below with p < .05, uncorrected as published; * also after"
@@ -164,6 +165,11 @@ def transfer_table(found: Found) -> Table:
         " the mixed view, queries nested in seeds (a seed is one training, which all its queries share).",
     )
     return Table("Table 5", f"Transfer to {OTHER}", heads, dict(MEASURES), tuple(rows), notes)
+
+
+def _below_first(found: Found, key: Key) -> str:
+    own, first = found.mean(key, "ndcg"), found.mean((OTHER, "BM25", "", ORIGINAL), "ndcg")
+    return ruined(_mean(own), _mean(first), measure="nDCG@10") if own and first else ""
 
 
 def _letters(found: Found, model: str, key: Key, measure: str) -> str:

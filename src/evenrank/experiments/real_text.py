@@ -47,7 +47,7 @@ def real_needs(options: Options, folder: Path, *, squad: bool, grepbiasir: bool,
     """What the asked parts of the real text need."""
     needs = []
     if squad:
-        needs += [need_file(file, "SQuAD 2.0", "squad") for file in squad_files(options, folder)]
+        needs += [need_file(file, "SQuAD 2.0", "squad", load_squad) for file in squad_files(options, folder)]
     if grepbiasir and options.grepbiasir is None:
         needs.append(need_public(GREP, "Grep-BiasIR"))
     elif grepbiasir:

@@ -201,7 +201,7 @@ def cost(settings: Settings) -> Cost:
     trainings = each + len([share for share in settings.shares if share not in (0.0, settings.share)])
     trainings += len(set(settings.small_rankers.values()))
     disk, time = {
-        "tiny": (300_000_000, "about 8 minutes on 2 CPU cores"),
+        "tiny": (300_000_000, "about 18 minutes on 2 CPU cores"),
         "real": (1_000_000_000, "about 10 minutes on 2 CPU cores"),
         "full": (60_000_000_000, "about a week on one GPU of 80 GB, and 64 GB of memory for the first stage"),
     }.get(settings.scale, (0, "unknown time"))

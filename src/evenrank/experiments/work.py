@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import polars as pl
 
 from evenrank.auditing import AuditResult, audit
 from evenrank.groups import Scoring, load_lexicon
@@ -26,6 +30,7 @@ from evenrank.io import (
     write_text,
 )
 from evenrank.rankers.load import load_ranker
+from evenrank.rankers.models import Precision
 from evenrank.training.recipes import Recipe, parse_recipe
 from evenrank.training.run import largest_bias, train_recipe
 from evenrank.training.validation import Validation
@@ -35,6 +40,8 @@ from .corpora import Part
 LEXICON = "gender-en"
 S = TypeVar("S")
 D = TypeVar("D")
+PAIRS_AT_ONCE = 4_000_000
+"""Passages with their texts that are held at once when lists are re-ranked."""
 Step = tuple[str, tuple[object, ...]]
 """The name of a method of :class:`Trainings` and its arguments."""
 Sections = Mapping[str, Mapping[str, object]]
@@ -49,6 +56,8 @@ class Trained:
     kind: str
     result: Mapping[str, Any]
     blind: bool = False
+    precision: Precision = "float32"
+    """In which it scores: bfloat16 if it was trained in that."""
 
     @property
     def model(self) -> str:
@@ -93,19 +102,28 @@ class Work:
         kept = trained.folder / f"{name}.run"
         if kept.is_file():
             return read_run(kept, trained.folder.name)
-        run = read_run(part.run)
+        run, qrels = read_run(part.run), read_qrels(part.qrels)
         masked = Scoring(load_lexicon(LEXICON)) if trained.blind else None
-        held_out = Validation.of(
-            run,
-            read_qrels(part.qrels),
-            read_queries(part.queries),
-            read_texts(self.collection, run.table["doc_id"].unique()),
-            measure="RR",
-            depth=depth or int(run.table["rank"].max()),  # type: ignore[arg-type]
-        )
-        whole = replace(held_out, masked=masked)
-        ranker = load_ranker(trained.model, device=_device(), precision="float32")
-        ranked = whole.reranked(ranker.score(*whole.read, 64), whole.depth, trained.folder.name)
+        ranker = load_ranker(trained.model, device=_device(), precision=trained.precision)
+        longest = int(run.table["rank"].max() or 1)  # type: ignore[arg-type]
+        judged = run.queries.filter(run.queries.is_in(qrels["query_id"].unique().implode()))
+        if judged.is_empty():
+            raise EvenrankError(f"{part.run}: no query of the run is judged in {part.qrels}")
+        queries, tables = read_queries(part.queries), []
+        # Not all at once: MS MARCO's test queries have 48 million pairs.
+        for chunk in judged.to_frame().iter_slices(max(1, PAIRS_AT_ONCE // longest)):
+            some = Run(run.name, run.table.join(chunk, on="query_id", how="semi", maintain_order="left"))
+            held_out = Validation.of(
+                some,
+                qrels,
+                queries,
+                read_texts(self.collection, some.table["doc_id"].unique()),
+                measure="RR",
+                depth=depth or longest,
+            )
+            whole = replace(held_out, masked=masked)
+            tables.append(whole.reranked(ranker.score(*whole.read, 64), whole.depth, run.name).table)
+        ranked = Run(trained.folder.name, pl.concat(tables))
         write_run(ranked, kept)
         return ranked
 
@@ -155,7 +173,13 @@ class Trainings(Generic[S, D]):
         nothing is run ahead. Raises the EvenrankError of the first step that fails.
         """
         todo = list(dict.fromkeys(steps))
-        if jobs < 2 or len(todo) < 2:
+        if jobs < 2:
+            return
+        if len(todo) == 1:
+            # What later steps, run in parallel, share.
+            method, arguments = todo[0]
+            getattr(self, method)(*arguments)
+        if len(todo) < 2:
             return
         # Otherwise glibc returns the memory of every tensor to the system, which costs a quarter of the time.
         for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
@@ -172,6 +196,11 @@ class Trainings(Generic[S, D]):
                         self.say(text)
                     if problem is not None:
                         raise EvenrankError(problem)
+            except (KeyboardInterrupt, SystemExit):
+                # Their trainings, which may take minutes more, resume from their checkpoints.
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -184,10 +213,19 @@ def _start_worker(kind: type[Trainings[S, D]], settings: S, folder: Path) -> Non
     import torch
 
     global _trainings
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _trainings = kind(settings, folder)
     torch.set_num_threads(1)
     # Progress bars of several processes would overwrite each other.
     os.environ["TQDM_DISABLE"] = "1"
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the experiment is killed, which would otherwise keep training for no one."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_step(method: str, arguments: tuple[object, ...]) -> tuple[list[str], str | None]:
@@ -208,7 +246,20 @@ def _finished(folder: Path, recipe: Recipe) -> Trained:
     if load_recipe(folder / "recipe.toml") != recipe:
         raise EvenrankError(f"{folder}: this training had another recipe; choose another `folder` to start over")
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None)
+    precision: Precision = "bfloat16" if recipe.training.precision == "bfloat16" else "float32"
+    return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None, precision)
+
+
+def cpu_precision() -> Precision:
+    """bfloat16 if the processor computes in it, else float32, which is then faster; float32 on a GPU."""
+    if importlib.util.find_spec("torch") is None:
+        return "float32"
+    import torch
+
+    if torch.cuda.is_available():
+        return "float32"
+    able = torch.cpu.get_capabilities()
+    return "bfloat16" if able.get("amx_bf16") or able.get("avx512_bf16") else "float32"
 
 
 def _device() -> str:
@@ -223,8 +274,13 @@ def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
     file = folder / "settings.json"
     text = json.dumps(settings, indent=1, sort_keys=True, default=str)
     if file.is_file():
-        if file.read_text(encoding="utf-8") != text:
-            raise EvenrankError(f"{folder}: begun with other settings; choose another `folder` to start over")
+        before, now = json.loads(file.read_text(encoding="utf-8")), json.loads(text)
+        changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if changed:
+            raise EvenrankError(
+                f"{folder}: begun with other settings ({', '.join(changed)}); choose another `folder`, or delete this"
+                " one, to start over"
+            )
         return
     write_text(file, text)
 

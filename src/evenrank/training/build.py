@@ -10,11 +10,14 @@ from evenrank.rankers.protocol import Ranker, config_file, ranker_class
 from .recipes import DataRecipe, RankerRecipe
 
 
-def build_ranker(wanted: RankerRecipe, data: DataRecipe | None = None, seed: int = 0) -> Ranker:
+def build_ranker(
+    wanted: RankerRecipe, data: DataRecipe | None = None, seed: int = 0, *, texts: object = None
+) -> Ranker:
     """The ranker that a recipe starts from; the same seed gives the same weights.
 
     If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
-    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors of ``data``.
+    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors of ``data``, or from
+    vectors trained on ``texts`` (a collection or a frame of one).
 
     Raises InputError for a folder without weights.
     """
@@ -47,9 +50,7 @@ def build_ranker(wanted: RankerRecipe, data: DataRecipe | None = None, seed: int
         if not config_file(wanted.model).is_file():
             raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
         return ranker_class(wanted.kind).load(wanted.model)
-    if data is None:
-        raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")
-    return _from_vectors(wanted, data, seed)
+    return _from_vectors(wanted, data, seed, texts)
 
 
 def continues(wanted: RankerRecipe) -> bool:
@@ -78,11 +79,15 @@ def _ours(model: str) -> bool:
     return (Path(model).parent / "result.json").is_file()
 
 
-def _from_vectors(wanted: RankerRecipe, data: DataRecipe, seed: int) -> Ranker:
+def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
     from evenrank.rankers.vocabulary import collection_vectors, file_vectors
     from evenrank.rankers.word_ranker import WordRanker
 
-    if wanted.vectors == "train":
+    if texts is None and data is None:
+        raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")
+    if texts is not None or data is None:
+        vectors = collection_vectors(texts, dimensions=wanted.vector_size, seed=seed)
+    elif wanted.vectors == "train":
         vectors = collection_vectors(data.collection, dimensions=wanted.vector_size, seed=seed)
     else:
         vectors = file_vectors(wanted.vectors, data.collection, read_queries(data.queries))

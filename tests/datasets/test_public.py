@@ -38,9 +38,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
         "moved": PublicData("moved", (described("moved", "moved/more.txt", b"queen,f\n"),)),
         "other": PublicData("other", (described("other", "another/more.txt", b"king,m\n"),)),
     }
-    monkeypatch.setattr(public_data, "public_data", lambda: sets)
-    # The command takes it from the package, which keeps what it was asked for before.
+    # The command takes it from the package, which keeps what it is asked for: first, so that the real one is put back.
     monkeypatch.setattr("evenrank.public_data", lambda: sets)
+    monkeypatch.setattr(public_data, "public_data", lambda: sets)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("EVENRANK_DATA_URL", raising=False)
 

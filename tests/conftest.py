@@ -19,14 +19,20 @@ from hypothesis import HealthCheck, settings
 from evenrank.io import files
 
 # How long an example takes is no finding: the cores may be shared.
-settings.register_profile("evenrank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("evenrank")
+COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=50, **COMMON)
+settings.register_profile("all", **COMMON)
 
 # The time that results say they were made at, in commands of their own process too: equal input gives equal bytes.
 os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
 
 # Small matrices are multiplied faster by one thread, and other tests run on the other cores. Before NumPy and PyTorch.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Half as many examples where the slow tests are left out."""
+    settings.load_profile("quick" if "not slow" in config.getoption("markexpr", "") else "all")
 
 
 def pytest_collection_finish() -> None:

@@ -317,6 +317,7 @@ def test_page_that_trains_runs_smaller(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path, SMALLER[page])
 
 
+@pytest.mark.slow
 def test_five_tasks_from_python(tmp_path: Path) -> None:
     need_models(tmp_path)
     run_page(PYTHON, tmp_path)

@@ -96,6 +96,7 @@ def test_real_training_clicks_are_skewed_and_the_test_counts_every_wording(
     assert all(query.startswith("s") for query in read_queries(home / "dpr.queries.tsv")["query_id"])
 
 
+@pytest.mark.slow
 def test_full_runs_on_stand_ins(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale full with its own recipe; the grid of the base rankers chooses by validation."""
     made = generate(SyntheticConfig(passages=800, queries=100, sentences=3, gender_rate=0.9)).write(tmp_path / "made")

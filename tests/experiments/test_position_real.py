@@ -101,7 +101,7 @@ def test_reals_page_says_where_its_settings_come_from(done: tuple[ExperimentPage
     assert "development seeds" not in dict(done[0].facts)
     notes = " ".join(done[0].notes)
     assert "divided once more, or as those of tiny" in notes
-    assert "come from one run on the training articles" in notes
+    assert "come from one unfinished run on the training articles" in notes
 
 
 def test_a_fifths_mean_a_second_way(done: tuple[ExperimentPage, Path]) -> None:

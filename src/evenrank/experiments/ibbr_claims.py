@@ -9,7 +9,7 @@ from evenrank.io.wording import counted
 
 from .ibbr_measured import FIRST, Figures
 from .ibbr_trainings import DEV
-from .paper_claims import UNDECIDED, Claim, Verdict, above, below, every
+from .paper_claims import UNDECIDED, Claim, Verdict, above, below, every, floored
 from .paper_tables import Value
 
 PAPER = "ibbr"
@@ -150,7 +150,7 @@ def _falls(system: str, baseline: str, column: str) -> Judge:
     def judged(figures: Figures) -> Judged:
         value = figures.difference(system, baseline, column)
         alive = [_alive(figures, name) for name in (system, baseline) if name != FIRST]
-        return every(below(value), *alive), f"{system} − {baseline} {_with_n(value)}"
+        return floored(below(value), *alive), f"{system} − {baseline} {_with_n(value)}"
 
     return judged
 
@@ -161,7 +161,7 @@ def _nearer(system: str, baseline: str, column: str) -> Judge:
     @_if_chosen(system, baseline)
     def judged(figures: Figures) -> Judged:
         value = figures.nearer(system, baseline, column)
-        verdict = every(below(value), _alive(figures, system), _alive(figures, baseline))
+        verdict = floored(below(value), _alive(figures, system), _alive(figures, baseline))
         return verdict, f"|{system}| − |{baseline}| {_with_n(value)}"
 
     return judged
@@ -173,7 +173,7 @@ def _cheap(system: str) -> Judge:
     @_if_chosen(system)
     def judged(figures: Figures) -> Judged:
         value = figures.difference(system, "none", "mrr", COST)
-        return every(above(value), _alive(figures, system)), f"{system} − {COST:g} none {_with_n(value)}"
+        return floored(above(value), _alive(figures, system)), f"{system} − {COST:g} none {_with_n(value)}"
 
     return judged
 
@@ -184,7 +184,7 @@ def _with_n(value: Value) -> str:
 
 def _leans(model: Model) -> Judged:
     value = _value(model.figures, "none", "delta_aprf_signed")
-    return every(below(value), _alive(model.figures, "none")), _with_n(value)
+    return floored(below(value), _alive(model.figures, "none")), _with_n(value)
 
 
 def _models(small: Mapping[str, Model], large: Mapping[str, Model]) -> Claim | None:
@@ -192,7 +192,7 @@ def _models(small: Mapping[str, Model], large: Mapping[str, Model]) -> Claim | N
         return None
     one, other = (next(iter(models.values())).figures for models in (large, small))
     value = one.against(other, "none", "mrr")
-    verdict = every(above(value), _alive(one, "none"), _alive(other, "none"))
+    verdict = floored(above(value), _alive(one, "none"), _alive(other, "none"))
     return Claim.of(PAPER, "dpr_l4", verdict, _with_n(value))
 
 

@@ -99,6 +99,14 @@ def every(*verdicts: Verdict) -> Verdict:
     return Verdict(True)
 
 
+FLOOR = "a ranker that beats BM25"
+
+
+def floored(verdict: Verdict, *floors: Verdict) -> Verdict:
+    """A verdict that stands where every floor is shown, and is open elsewhere: a broken ranker shows nothing."""
+    return verdict if every(*floors).supported else Verdict(None, FLOOR)
+
+
 def _needed(value: Value, threshold: float) -> str:
     """The n with which the interval would end at the threshold if the mean and the spread stayed as they are."""
     assert value.mean is not None

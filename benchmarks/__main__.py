@@ -13,6 +13,8 @@ NAMES = (
     "startup",
     "scoring",
     "audits",
+    "labels",
+    "unknown",
     "kernel_rankers",
     "backends",
     "balancing",

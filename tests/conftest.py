@@ -20,7 +20,7 @@ from evenrank.io import files
 
 # How long an example takes is no finding: the cores may be shared.
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=50, **COMMON)
+settings.register_profile("quick", max_examples=25, **COMMON)
 settings.register_profile("all", **COMMON)
 
 # The time that results say they were made at, in commands of their own process too: equal input gives equal bytes.
@@ -31,7 +31,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Half as many examples where the slow tests are left out."""
+    """A quarter of the examples where the slow tests are left out."""
     settings.load_profile("quick" if "not slow" in config.getoption("markexpr", "") else "all")
 
 

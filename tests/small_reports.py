@@ -22,6 +22,31 @@ def run(order: list[str], score: float = 2.0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
 
 
+GROUPS = ("<b>", "b", "c")
+
+
+def labelled_audit(unknown: str = "estimate", known: int = 3, **options: Any) -> AuditResult:
+    """Six queries with documents 0 to 3, of the groups <b>, b and (even queries) c or none, and without a label.
+
+    ``known``: how many of each query's documents have a label. The run ``new`` has them in reverse.
+    """
+    queries = [f"q{number}" for number in range(6)]
+    docs = {query: [f"{query}-{place}" for place in range(4)] for query in queries}
+    labels = {doc: [*GROUPS[:2], "N" if n % 2 else "c"][i] for n, q in enumerate(queries) for i, doc in
+              enumerate(docs[q][:known])}  # fmt: skip
+    labels |= {"other-0": "<b>", "other-1": "b", "other-2": "c"}
+    old = {query: {doc: 4.0 - i for i, doc in enumerate(found)} for query, found in docs.items()}
+    new = {query: {doc: 1.0 + i for i, doc in enumerate(found)} for query, found in docs.items()}
+    settings: dict[str, Any] = {
+        "qrels": {query: {f"{query}-{n % 4}": 1} for n, query in enumerate(queries)},
+        "collection": {doc: f"He said {doc}." for found in docs.values() for doc in found},
+        "baseline": "old",
+        "measures": "nDCG@10 Share(group='<b>')@10 Share(group='b')@10 AWRF@10",
+    }
+    settings |= {"labels": labels, "neutral": "N", "unknown": unknown}
+    return evenrank.audit({"old": old, "new": new}, **{**settings, **options})
+
+
 def small_audit(**options: Any) -> AuditResult:
     """Three equal queries, each with a passage of one man's word, and one relevant without; two runs, both orders."""
     texts = [(f"{query}he", "He runs.") for query in QUERIES] + [(f"{query}it", "It runs.") for query in QUERIES]

@@ -36,6 +36,7 @@ QUICK = (
     "tutorials/position",
     "guides/files",
     "guides/expansion",
+    "guides/labels",
     "guides/integrations",
     "api/index",
     "extend/lexicon",

@@ -87,7 +87,7 @@ def test_the_training(data: Path) -> None:
 
 
 def test_the_lexicon(tmp_path: Path) -> None:
-    lines = LEXICON[LEXICON.index('name = "age-en"') :]
+    lines = LEXICON[LEXICON.index('name = "ages"') :]
     (tmp_path / "age.toml").write_text(lines[: lines.index('"""')], encoding="utf-8")
     lexicon = load_lexicon(tmp_path / "age.toml")
     assert lexicon.groups == ("young", "middle", "old")

@@ -12,12 +12,24 @@ from evenrank._version import __version__
 
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.datasets.public import fetch, public_data
     from evenrank.datasets.squad_collection import write_squad_collection
     from evenrank.datasets.synthetic import SyntheticConfig, generate
     from evenrank.embeddings import read_vectors
     from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
-    from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, read_group_table, score_collection, tokenize
+    from evenrank.groups import (
+        GroupTable,
+        Lexicon,
+        Scoring,
+        as_labels,
+        builtin_lexicons,
+        load_lexicon,
+        read_group_table,
+        score_collection,
+        score_labels,
+        tokenize,
+    )
     from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
     from evenrank.mitigation.blind import mask_texts
     from evenrank.mitigation.ibbr import IBBR
@@ -40,12 +52,24 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "auditing": ("AuditResult", "audit", "named_runs", "run_name"),
+    "auditing.lexicon_check": ("LexiconCheck", "check_lexicon"),
     "datasets.public": ("fetch", "public_data"),
     "datasets.squad_collection": ("write_squad_collection",),
     "datasets.synthetic": ("SyntheticConfig", "generate"),
     "embeddings": ("read_vectors",),
     "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
-    "groups": ("GroupTable", "Lexicon", "Scoring", "load_lexicon", "read_group_table", "score_collection", "tokenize"),
+    "groups": (
+        "GroupTable",
+        "Lexicon",
+        "Scoring",
+        "as_labels",
+        "builtin_lexicons",
+        "load_lexicon",
+        "read_group_table",
+        "score_collection",
+        "score_labels",
+        "tokenize",
+    ),
     "io": ("EvenrankError", "InputError", "Run", "read_qrels", "read_queries", "read_run", "write_run"),
     "mitigation.blind": ("mask_texts",),
     "mitigation.ibbr": ("IBBR",),
@@ -84,14 +108,18 @@ __all__ = [
     "GroupTable",
     "InputError",
     "Lexicon",
+    "LexiconCheck",
     "Run",
     "Scoring",
     "SensitivityResult",
     "SimilarityResult",
     "SyntheticConfig",
     "__version__",
+    "as_labels",
     "audit",
+    "builtin_lexicons",
     "check_experiment",
+    "check_lexicon",
     "expand",
     "fetch",
     "generate",
@@ -116,6 +144,7 @@ __all__ = [
     "run_experiment",
     "run_name",
     "score_collection",
+    "score_labels",
     "tokenize",
     "train",
     "train_recipe",

@@ -32,7 +32,8 @@ def audit() -> evenrank.AuditResult:
 def test_the_long_form(audit: evenrank.AuditResult) -> None:
     table = audit.to_polars()
     assert table.columns == [
-        "run", "measure", "mean", "n", "undefined", "low", "high", "tie_mean", "tie_low", "tie_high",
+        "run", "measure", "mean", "n", "undefined", "low", "high", "known", "known_of", "bound_low", "bound_high",
+        "tie_mean", "tie_low", "tie_high",
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p",
         "difference_low", "difference_high",
     ]  # fmt: skip
@@ -49,6 +50,7 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
     assert (whole["difference_low"], whole["difference_high"]) == audit["new", "DeltaAPRF"].vs_baseline.ci95  # type: ignore[union-attr]
     assert whole["t_p"] is None
     assert table.filter(run="old")["difference"].null_count() == 3
+    assert table["known"].null_count() == table["bound_low"].null_count() == table.height
 
 
 def test_without_a_baseline_the_columns_stay() -> None:

@@ -86,8 +86,8 @@ def test_no_message_of_the_library_names_an_option() -> None:
     ("arguments", "line"),
     [
         (["audit"], "evenrank audit: missing argument '[NAME=]RUN…' (see evenrank audit --help)"),
-        (["score"], "evenrank score: missing argument 'COLLECTION' (see evenrank score --help)"),
-        (["audit", "x", "--nothing"], "evenrank audit: no such option: --nothing (see evenrank audit --help)"),
+        (["rotate"], "evenrank rotate: missing argument 'COLLECTION' (see evenrank rotate --help)"),
+        (["audit", "x", "--xyzzy"], "evenrank audit: no such option: --xyzzy (see evenrank audit --help)"),
         (["audit", "x", "--seed"], "evenrank audit: option '--seed' requires an argument"),
         (["retrieve", "c", "q", "--out", "o", "--k", "x"], "evenrank retrieve: invalid value for '--k': "),
         (["rerank", "r", "--kind", "z"], "evenrank rerank: invalid value for '--kind': "),
@@ -125,7 +125,7 @@ def test_stopped(evenrank: Command, monkeypatch: pytest.MonkeyPatch, error: type
 
 def test_as_a_process(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "evenrank", "score"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "evenrank", "rotate"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "evenrank score: missing argument 'COLLECTION' (see evenrank score --help)\n"
+    assert done.stderr == "evenrank rotate: missing argument 'COLLECTION' (see evenrank rotate --help)\n"

@@ -118,7 +118,10 @@ TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
         ('[words]\nf = "she"\nm = ["he"]\n', "expected a table [words] with a list of words for each group"),
         ("[words]\nf = [1]\nm = []\n", "expected a table [words] with a list of words for each group"),
         ("words = [\n", "no valid TOML: "),
-        (f"colour = 1\n{TWO}", "unknown key 'colour' (allowed: name, groups, poles, shares, words)"),
+        (
+            f"colour = 1\n{TWO}",
+            "unknown key 'colour' (allowed: name, groups, poles, shares, words, language, about, misses)",
+        ),
         (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", "the target shares must sum to 1, they sum to 0.9"),
         (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", "the target shares must sum to 1"),
         (f"[shares]\nf = nan\nm = 1.0\n{TWO}", "the target shares must sum to 1, they sum to nan"),
@@ -138,6 +141,8 @@ TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
         (f'poles = ["m", "x"]\n{TWO}', "`poles`: expected two of f, m, rest (rest second), found 'm,x'"),
         (f'poles = "m,f"\n{TWO}', "expected a list of texts as poles, found 'm,f'"),
         (f"name = 1\n{TWO}", "expected a text as name, found '1'"),
+        (f"about = 1\n{TWO}", "expected a text as about, found '1'"),
+        (f'misses = ["x"]\n{TWO}', "expected a text as misses, found \"['x']\""),
         ("", "the file is empty"),
     ],
 )

@@ -134,3 +134,22 @@ def test_mistakes() -> None:
         EvenrankReranker(ranker)(given)
     with pytest.raises(EvenrankError, match="no such folder"):
         EvenrankReranker("nowhere")
+
+
+def test_what_a_pipeline_returns_is_measured_by_labels() -> None:
+    """The figures are those of the frame's run; documents without a label are left out."""
+    from evenrank.groups import as_labels
+    from evenrank.io import as_run
+    from evenrank.measures import Evaluation, NFaiRR, RaB, provider
+
+    given = frame().drop(columns=["score", "rank"])
+    pipeline = pt.Transformer.from_df(given) >> EvenrankReranker(CASES["knrm"].make(0)) % 4
+    found = pipeline(given[["qid", "query"]].drop_duplicates())
+    some = sorted(set(given["docno"]))[:-2]
+    labels = as_labels({doc: "mfn"[place % 3] for place, doc in enumerate(some)}, neutral=["n"])
+    figures = provider(labels).calc_aggregate([RaB @ 3, NFaiRR @ 3], {}, found)
+    expected = Evaluation(as_run(found), labels, missing="skip")
+    expected.background = expected.as_background("run")
+    assert figures[RaB @ 3] == pytest.approx(expected.figure(RaB @ 3))
+    assert figures[NFaiRR @ 3] == pytest.approx(expected.figure(NFaiRR @ 3))
+    assert expected.lacking() is not None

@@ -9,6 +9,7 @@ import pytest
 from ir_measures import nDCG
 
 import slow
+from evenrank.groups import as_labels
 from evenrank.io import EvenrankError, Run
 from evenrank.measures import (
     AbsARaB,
@@ -18,6 +19,7 @@ from evenrank.measures import (
     DeltaAPRF,
     Evaluation,
     NFaiRR,
+    RaB,
     provider,
 )
 
@@ -107,3 +109,33 @@ def test_table_from_a_file(tmp_path):
 def test_no_table():
     with pytest.raises(EvenrankError, match="`table`: expected a path, a GroupTable or a frame, found int"):
         provider(5)
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_without_a_limit():
+    """Nothing is known of three of five documents: the lists close up over them."""
+    labels = as_labels({"a": "m", "b": "f"}, poles="m,f")
+    run = {"1": {"x": 5.0, "a": 4.0, "y": 3.0, "b": 2.0, "z": 1.0}, "2": {"b": 2.0, "z": 1.0}, "3": {"z": 1.0}}
+    bound = provider(labels, missing_limit=0.1)
+    assert bound.missing == "skip"
+    values = {m.query_id: m.value for m in bound.iter_calc([RaB @ 2], {}, run)}
+    # (1 − 1)/2, −1, and no value where nothing is known.
+    assert values.pop("3") != values["1"]
+    assert values == {"1": 0.0, "2": -1.0}
+    assert bound.calc_aggregate([RaB @ 2], {}, run)[RaB @ 2] == -0.5
+    swapped = provider(labels.with_poles("f,m")).calc_aggregate([RaB @ 2], {}, run)
+    assert swapped[RaB @ 2] == 0.5
+    neutral = provider(labels, missing="neutral").calc_aggregate([RaB @ 2], {}, run)
+    assert neutral[RaB @ 2] == pytest.approx((1 / 2 - 1 / 2 + 0) / 3)
+    with pytest.raises(EvenrankError, match="3 of its 5 documents are not in the labels"):
+        provider(labels, missing="error").calc_aggregate([RaB @ 2], {}, run)
+
+
+def test_labels_that_know_nothing_of_a_run():
+    with pytest.raises(EvenrankError, match="label"):
+        provider(as_labels({"a": "m", "b": "f"})).calc_aggregate([RaB @ 2], {}, {"1": {"x": 1.0}})
+    for missing in ("estimate", "bounds", "drop"):
+        with pytest.raises(EvenrankError, match=f"^`missing`: expected error, skip or neutral, found '{missing}'"):
+            provider(TABLE, missing=missing)

@@ -77,7 +77,9 @@ def test_a_query_that_stands_apart_in_another_part_of_the_file(files, evenrank, 
 def test_what_is_lacking(files, evenrank):
     qrels = ("--qrels", "qrels.txt", "--out", "set.jsonl")
     ended = evenrank("negatives", "r.run", *qrels)
-    assert ended.err == "evenrank: the documents' texts or scores are needed: give --collection or --scores\n"
+    assert ended.err == (
+        "evenrank: the documents' texts, scores or labels are needed: give --collection, --scores or --labels\n"
+    )
     ended = evenrank("negatives", "r.run", *qrels, "--collection", "c.tsv", "--format", "labeled-list")
     assert ended.err == "evenrank: --format labeled-list: the queries' texts are needed: give --queries\n"
     assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0

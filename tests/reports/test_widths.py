@@ -30,6 +30,7 @@ from evenrank.position.term_similarity import term_similarity
 from evenrank.reports.page import Page, bars, curve, histogram
 from evenrank.reports.page import Table as PageTable
 from reaching import CHECK, OPEN, unreachable
+from small_reports import labelled_audit
 
 QUERIES = 3
 LONG = "x" * 90
@@ -52,6 +53,14 @@ def audit(names: list[str], *, long: str = "", judged: bool = True, groups: int 
         options["qrels"] = pl.DataFrame({"query_id": ids, "doc_id": [f"{one}-1" for one in ids], "relevance": [1] * 3})
     collection = pl.DataFrame(docs, schema=["doc_id", "text"], orient="row")
     return evenrank.audit(runs, collection=collection, **options)
+
+
+def of_long_groups() -> Any:
+    """Labels of seven groups, whose names are long in one word and in many."""
+    groups = [LONG, "several words " * 6, *(f"group-{n}" for n in range(5))]
+    run = {f"q{q}": {f"q{q}-{i}": 9.0 - i for i in range(9)} for q in range(QUERIES)}
+    labels = {f"q{q}-{i}": group for q in range(QUERIES) for i, group in enumerate(groups)}
+    return evenrank.audit({"run": run}, labels=labels, qrels={f"q{q}": {f"q{q}-1": 1} for q in range(QUERIES)})
 
 
 def answers(folder: Path) -> Any:
@@ -140,6 +149,9 @@ PAGES: dict[str, Made] = {
         baseline="bert-base-uncased.msmarco-passage.run-0.long-long-long-long-name",
     ),
     "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
+    "labels": lambda _: labelled_audit(),
+    "labels, bounds alone": lambda _: labelled_audit("bounds"),
+    "labels of groups with long names": lambda _: of_long_groups(),
     "answers": answers,
     "similarity": similarity,
     "sensitivity": sensitivity,

@@ -50,7 +50,9 @@ def test_one_item_for_each_positive(folder):
     assert items[2].passages == ["text 6", "text 4", "text 5"]
     assert found.query_id(2) == "1"
     assert repr(found) == "TrainingLists(3 lists, 5 first negatives each)"
-    with pytest.raises(EvenrankError, match=r"^`lists`: no passage has a side: pass `lexicon` to training_lists$"):
+    with pytest.raises(
+        EvenrankError, match=r"^`lists`: no passage has a side: pass `lexicon` or `labels` to training_lists$"
+    ):
         as_lists(found, [Scoring(load_lexicon("gender-en"))])
 
 

@@ -6,22 +6,25 @@ import re
 
 import polars as pl
 
-from evenrank.measures import is_bias, resolve
+from evenrank.measures import is_bias
 from evenrank.reports.folding import STEPS, asset
-from evenrank.reports.format import NONE, interval, number, p_value, true_minus
+from evenrank.reports.format import NONE, number, true_minus
 from evenrank.reports.rendering import render
 
 from . import charts
 from . import page_data as data
-from .findings import RANDOM, Figure, Findings, RunAudit
-from .phrases import group_label, groups, has_scores, lean_measure, on_common, poles, positive, signed_measures
+from .figures_table import figures_table
+from .findings import RANDOM, Findings
+from .phrases import group_label, groups, has_scores, labelled, poles, positive, signed_measures
 from .reading import explanations, glossary, literature
 from .summary import summarise
+from .unknown_labels import about_depth, about_queries, estimated, has_bounds, labels_section, only_bounds, plane_bias
 
 _SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js")
 _SECTIONS = (
     ("summary", "Summary"),
     ("figures", "Figures"),
+    ("labels", "Labels"),
     ("plane", "Trade-off"),
     ("differences", "By query"),
     ("depth", "By rank"),
@@ -61,7 +64,7 @@ def render_page(result: Findings) -> str:
 def _charts(result: Findings) -> dict[str, object]:
     """Specifications, the runs' styles, and the measures that are selected at first."""
     focus = data.focus(result)
-    lean = lean_measure(result)
+    lean = plane_bias(result)
     compared = result.baseline is not None and len(result.given) > 1
     kind = f"difference from {result.baseline}" if compared else "value"
     return {
@@ -71,7 +74,9 @@ def _charts(result: Findings) -> dict[str, object]:
         "focus": result.measures.index(focus) if focus is not None else 0,
         "lean": result.measures.index(lean) if lean is not None else 0,
         "compared": data.compared(result),
-        "chosenBy": f"{kind} in {focus}" if focus is not None else "value",
+        "onlyBounds": only_bounds(result),
+        "chosenBy": f"{kind} in {focus}" if focus is not None else None,
+        "estimated": estimated(result),
     }
 
 
@@ -80,13 +85,16 @@ def _charts(result: Findings) -> dict[str, object]:
 
 def _contents(result: Findings) -> dict[str, object]:
     absent = {name for name in ("provenance", "words") if getattr(result, name) is None}
-    absent |= set() if has_scores(result) else {"depth"}
+    absent |= set() if _has_curves(result) else {"depth"}
+    absent |= set() if labelled(result) else {"labels"}
     given = [run.name for run in result.given]
     names = ", ".join(given) if len(given) <= 4 else f"{', '.join(given[:3])} and {len(given) - 3} more"
     facts = [(_plural(len(result.queries), "query", "queries"), f"{len(result.queries):,}")]
     facts += [(_plural(len(given), "run", "runs"), str(len(given)))]
     facts += [("is the baseline", result.baseline)] if result.baseline is not None else []
-    facts += [("lexicon", str(result.settings.get("lexicon", "unknown")))] if has_scores(result) else []
+    kind = "labels" if labelled(result) else "lexicon"
+    facts += [(kind, str(result.settings.get(kind, "unknown")))] if has_scores(result) else []
+    columns, rows = figures_table(result)
     return {
         "title": f"evenrank audit: {names}",
         "heading": f"Audit of {names}",
@@ -96,13 +104,23 @@ def _contents(result: Findings) -> dict[str, object]:
         "judged": result.judged,
         "baseline": result.baseline,
         "summary": [re.sub(r"(?<=[ (])-(?=\d)", "−", text) for text in summarise(result)],
-        "columns": _columns(result),
-        "rows": _rows(result),
+        "columns": columns,
+        "rows": rows,
+        "counts_queries": any(column["name"] == "b/e/w" for column in columns),
         "signed": ", ".join(signed_measures(result)),
+        "labels": labels_section(result),
+        "unknown": {
+            "estimated": estimated(result),
+            "only_bounds": only_bounds(result),
+            "bounds": has_bounds(result),
+            "queries": about_queries(result),
+            "depth": about_depth(result),
+        },
         "has_bias": any(map(is_bias, result.measures)),
         "has_values": data.focus(result) is not None,
-        "has_scores": has_scores(result),
-        "has_magnitude": "magnitude" in result.runs[0].by_depth.columns,
+        "has_curves": _has_curves(result),
+        "magnitude": _magnitude(result),
+        "has_shares": bool(data.share_fields(result)),
         "sign": positive(poles(result)),
         "depth": _depth(result),
         "words": _words(result),
@@ -153,88 +171,16 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _columns(result: Findings) -> list[dict[str, object]]:
-    baseline, signed = result.baseline, signed_measures(result)
-    nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
-    of = " of the signed difference" if signed else ""
-    columns = [
-        ("Measure", "Effectiveness first, then bias"),
-        ("Run", "The run or reference ranking"),
-        ("Mean", "Mean over queries, or the value of the whole run"),
-        ("95% interval", "Bootstrap interval over queries; sorts by its lower end"),
-        ("Tie mean", "Mean over all orders of tied documents"),
-        ("Tie range", "Smallest and largest value over all orders of tied documents; sorts by its width"),
-    ]
-    if baseline is not None:
-        columns += [
-            ("Difference", f"Mean of the run minus that of {baseline}, over queries where both have a value"),
-            ("Holm p", "The t-test's p, corrected over the runs compared"),
-            ("b/e/w", f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones"),
-            ("t p", f"Paired t-test{of} (permutation test for a measure of the whole run), uncorrected"),
-            ("Wilcoxon p", f"Wilcoxon signed-rank test{of}, uncorrected"),
-            ("Relative", f"Difference as a share of the mean of {baseline}"),
-        ]
-    columns.append(("Queries", "Number of queries with a value"))
-    return [{"name": name, "title": title, "left": name in ("Measure", "Run")} for name, title in columns]
+def _has_curves(result: Findings) -> bool:
+    """Whether anything is known by rank; where only bounds are, no curve is."""
+    return has_scores(result) and not only_bounds(result)
 
 
-def _rows(result: Findings) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for measure in result.measures:
-        for place, run in enumerate(result.runs):
-            kind = " ".join(["first"] * (place == 0) + ["reference"] * run.reference)
-            rows.append({"kind": kind, "cells": _cells(result, run, str(measure))})
-    return rows
-
-
-def _cells(result: Findings, run: RunAudit, key: str) -> list[dict[str, object]]:
-    figure = run.figures[key]
-    tag = "reference" if run.reference else "baseline" if run.name == result.baseline else ""
-    low = figure.ci95[0] if figure.ci95 is not None else None
-    width = figure.tie_range[1] - figure.tie_range[0] if figure.tie_range is not None else None
-    counted = [f"{figure.undefined:,} undefined"] if figure.undefined else []
-    counted += [f"{run.absent:,} not in the run, counted as 0"] if run.absent and not is_bias(figure.measure) else []
-    return [
-        _cell(key, key, left=True),
-        _cell(run.name, run.name, left=True, tag=tag),
-        _cell(true_minus(number(figure.mean, _DIGITS)), figure.mean),
-        _cell(true_minus(interval(figure.ci95, _DIGITS)), low),
-        _cell(true_minus(number(figure.tie_mean, _DIGITS)), figure.tie_mean),
-        _cell(true_minus(interval(figure.tie_range, _DIGITS)), width, mark="~" if figure.tie_sensitive else ""),
-        *(_compared(result, figure) if result.baseline is not None else []),
-        _cell(f"{figure.n:,}", figure.n, tag=", ".join(counted)),
-    ]
-
-
-def _compared(result: Findings, figure: Figure) -> list[dict[str, object]]:
-    compared = figure.vs_baseline
-    if compared is None:
-        return [_cell("", None)] * 6
-    p = compared.p if figure.whole_run else compared.t_p
-    counts = NONE
-    if compared.better is not None:
-        counts = f"{compared.better:,}/{compared.equal:,}/{compared.worse:,}"
-    # A relative difference misleads for a figure that can have either sign.
-    signed = resolve(figure.measure).signed
-    relative = NONE if compared.relative is None or signed else f"{compared.relative:+.1%}"
-    return [
-        _cell(
-            true_minus(number(compared.difference, _DIGITS)),
-            compared.difference,
-            tag=true_minus(on_common(result, figure)),
-        ),
-        _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
-        _cell(counts, compared.better),
-        _cell(p_value(p), p),
-        _cell(p_value(compared.wilcoxon_p), compared.wilcoxon_p),
-        _cell(true_minus(relative), compared.relative),
-    ]
-
-
-def _cell(
-    text: str, sort: str | float | None, *, left: bool = False, mark: str = "", tag: str = ""
-) -> dict[str, object]:
-    return {"text": text, "sort": "" if sort is None else sort, "left": left, "mark": mark, "tag": tag}
+def _magnitude(result: Findings) -> str:
+    """What a lean by rank is a mean of; "" without poles."""
+    if "magnitude" not in result.runs[0].by_depth.columns:
+        return ""
+    return "weight" if labelled(result) else "magnitude tf"
 
 
 def _depth(result: Findings) -> list[dict[str, object]]:
@@ -242,7 +188,8 @@ def _depth(result: Findings) -> list[dict[str, object]]:
     deepest = max(run.by_depth.height for run in result.runs)
     ranks = [rank for rank in _DEPTHS if rank <= deepest]
     parts: list[dict[str, object]] = []
-    for name, title in (("neutrality", "Neutrality"), ("magnitude", "Lean")):
+    shares = [(str(group["field"]), f"Share of {group['label']}") for group in data.share_fields(result)]
+    for name, title in (("neutrality", "Neutrality"), ("magnitude", "Lean"), *shares):
         if name not in result.runs[0].by_depth.columns:
             continue
         rows = []

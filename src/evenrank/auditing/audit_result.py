@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _COMPARISON = ("difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p")
 _SCHEMA = {
     **{"run": pl.String, "measure": pl.String, "mean": pl.Float64, "n": pl.Int64, "undefined": pl.Int64},
-    **dict.fromkeys(("low", "high", "tie_mean", "tie_low", "tie_high"), pl.Float64),
+    **dict.fromkeys(("low", "high"), pl.Float64),
+    **{"known": pl.Int64, "known_of": pl.Int64, "bound_low": pl.Float64, "bound_high": pl.Float64},
+    **dict.fromkeys(("tie_mean", "tie_low", "tie_high"), pl.Float64),
     **dict.fromkeys(("difference", "relative"), pl.Float64),
     **dict.fromkeys(("better", "equal", "worse"), pl.Int64),
     **dict.fromkeys(("t_p", "wilcoxon_p", "holm_p", "p", "difference_low", "difference_high"), pl.Float64),
@@ -81,10 +83,11 @@ class AuditResult(Findings, Result):
     def to_polars(self) -> pl.DataFrame:
         """All figures in long form, one row per run and measure.
 
-        Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval),
-        ``tie_mean``, ``tie_low``, ``tie_high``, and of the comparison with the baseline ``difference``, ``relative``,
-        ``better``, ``equal``, ``worse``, ``t_p``, ``wilcoxon_p``, ``holm_p``, and for a measure of the whole run
-        ``p``, ``difference_low`` and ``difference_high``. Null where there is no value.
+        Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval); with
+        labels ``known`` of ``known_of`` rows that the measure looks at, and ``bound_low`` and ``bound_high``;
+        ``tie_mean``, ``tie_low``, ``tie_high``; of the comparison with the baseline ``difference``, ``relative``,
+        ``better``, ``equal``, ``worse``, ``t_p``, ``wilcoxon_p``, ``holm_p``, for a measure of the whole run ``p``, and
+        for that and for an estimate ``difference_low`` and ``difference_high``. Null where there is no value.
         """
         return pl.DataFrame([row for run in self.runs for row in _rows(run)], schema=_SCHEMA)
 
@@ -121,12 +124,15 @@ def _rows(run: RunAudit) -> list[dict[str, object]]:
     for measure, figure in run.figures.items():
         compared = figure.vs_baseline
         low, high = figure.ci95 or (None, None)
+        known, known_of = figure.known or (None, None)
+        bound_low, bound_high = figure.bounds or (None, None)
         tie_low, tie_high = figure.tie_range or (None, None)
         difference_low, difference_high = (compared.ci95 if compared is not None else None) or (None, None)
         rows.append(
             {
                 **{"run": run.name, "measure": measure, "mean": figure.mean, "n": figure.n},
                 **{"undefined": figure.undefined, "low": low, "high": high},
+                **{"known": known, "known_of": known_of, "bound_low": bound_low, "bound_high": bound_high},
                 **{"tie_mean": figure.tie_mean, "tie_low": tie_low, "tie_high": tie_high},
                 **{name: getattr(compared, name, None) for name in _COMPARISON},
                 **{"difference_low": difference_low, "difference_high": difference_high},

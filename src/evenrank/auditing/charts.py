@@ -38,7 +38,10 @@ def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
 
 
 def _plane() -> dict[str, object]:
-    """Effectiveness against bias: a labelled point with two intervals for each run."""
+    """Effectiveness against bias: a labelled point with two intervals and the bounds of bias for each run.
+
+    A run that has bounds alone is their line, without a point.
+    """
     import altair as alt
 
     runs = _run_scales(alt)
@@ -51,14 +54,28 @@ def _plane() -> dict[str, object]:
         alt.Tooltip("yText:N", title="@yName"),
     ]
     zero = _zero(alt, "y")
-    across = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-        x=alt.X("xLow:Q", title="@x"), x2="xHigh:Q", y=y, color=runs["color"]
+    # Bounds are behind all else, thin and light.
+    bounds = (
+        base.transform_filter("datum.bounded")
+        .mark_rule(strokeWidth=1.25, opacity=0.6)
+        .encode(y=alt.Y("least:Q", title="@y"), y2="most:Q", x=x, color=runs["color"], tooltip=tooltip)
+        .properties(name="bounds")
     )
-    up = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-        y=alt.Y("yLow:Q", title="@y"), y2="yHigh:Q", x=x, color=runs["color"]
+    known = base.transform_filter("datum.known")
+    across = (
+        known.mark_rule(strokeWidth=2, opacity=0.75)
+        .encode(x=alt.X("xLow:Q", title="@x"), x2="xHigh:Q", y=y, color=runs["color"])
+        .properties(name="across")
     )
-    points = base.mark_point(size=150, filled=True, opacity=1).encode(
-        x=x, y=y, color=runs["color"], shape=runs["shape"], tooltip=tooltip
+    up = (
+        known.mark_rule(strokeWidth=2, opacity=0.75)
+        .encode(y=alt.Y("yLow:Q", title="@y"), y2="yHigh:Q", x=x, color=runs["color"])
+        .properties(name="interval")
+    )
+    points = (
+        known.mark_point(size=150, filled=True, opacity=1)
+        .encode(x=x, y=y, color=runs["color"], shape=runs["shape"], tooltip=tooltip)
+        .properties(name="point")
     )
     labels = [
         base.transform_filter(f"datum.corner === '{corner}'")
@@ -67,7 +84,7 @@ def _plane() -> dict[str, object]:
         .properties(name=corner)
         for corner, (dx, dy, align) in _CORNERS.items()
     ]
-    return _finished(alt.layer(zero, across, up, points, *labels), height=440)
+    return _finished(alt.layer(zero, bounds, across, up, points, *labels), height=440)
 
 
 def _queries() -> dict[str, object]:

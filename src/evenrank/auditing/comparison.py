@@ -12,10 +12,10 @@ from evenrank.io.types import Array
 from evenrank.measures import RunMeasure, is_bias, resolve
 from evenrank.measures import statistics as st
 
+from .estimates import as_estimate, compare_estimates
 from .figures import Measured
 from .findings import RANDOM, REFERENCES, Comparison, Figure, RunAudit
 
-_NEAR_ZERO = 1e-6
 _AS_DEEP = 0.95
 
 
@@ -50,7 +50,7 @@ def with_statistics(
             tie_mean, tie_range = run.ties[key]
             if run.name == RANDOM and mean is not None:
                 tie_mean, tie_range = mean, (mean, mean)
-            figures[r][key] = Figure(
+            figure = Figure(
                 measure,
                 mean,
                 counts[r],
@@ -60,9 +60,12 @@ def with_statistics(
                 tie_range,
                 run.values[key],
                 compared[r],
+                run.known.get(key),
+                run.bounds.get(key),
             )
+            figures[r][key] = as_estimate(figure, run) if key in run.draws else figure
     return [
-        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking)
+        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking, run.labels)
         for r, run in enumerate(measured)
     ]
 
@@ -103,6 +106,8 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None, seed:
     for r, run in enumerate(measured):
         if r != base:
             found = _compare_drawn if str(measure) in run.means else form
+            if str(measure) in run.draws or str(measure) in measured[base].draws:
+                found = _compare_estimate
             deep = depth_decides(run, measured[base], measure)
             compared[r] = replace(found(run, measured[base], measure, seed), unequal_depth=deep)
     given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
@@ -146,13 +151,17 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int)
     )
 
 
+def _compare_estimate(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    return compare_estimates(run, base, measure)
+
+
 def _partial(pairs: list[tuple[Array, Array]]) -> bool:
     """Whether some query has a value in only one of a pair."""
     return any(bool((np.isnan(values) != np.isnan(baseline)).any()) for values, baseline in pairs)
 
 
 def _relative(difference: float | None, baseline: float | None) -> float | None:
-    if difference is None or baseline is None or abs(baseline) <= _NEAR_ZERO:
+    if difference is None or baseline is None or abs(baseline) <= st.NEAR_ZERO:
         return None
     return difference / baseline
 

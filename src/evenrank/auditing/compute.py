@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 from ir_measures import Measure
 
 from evenrank.groups import Lexicon, Tokens
 from evenrank.io import Order, Provenance, Run
-from evenrank.io.convert import ArrowStream, PathLike
-from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, is_bias
+from evenrank.io.convert import ArrowStream, PathLike, is_path
+from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
 from evenrank.measures import statistics as st
+from evenrank.measures.imputation import IMPUTATIONS
 
 from .audit_result import AuditResult
 from .comparison import with_statistics
-from .documents import Documents, LexiconOptions, describe_documents
+from .documents import Documents, LabelOptions, LexiconOptions, describe_documents
+from .exposure_notes import evaluated_settings, exposure_notes, load_target
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
-from .inputs import Inputs, Options, load_inputs, name_runs, note_sources
-from .notes import depth_notes, first_documents, make_notes, make_warnings, poles_notes, query_notes
+from .inputs import Inputs, Options, Unknown, load_inputs, name_runs, note_sources, usual_measures
+from .notes import (
+    depth_notes,
+    first_documents,
+    label_notes,
+    make_notes,
+    make_warnings,
+    neutral_notes,
+    poles_notes,
+    query_notes,
+)
 from .words import Words, find_words
 
 Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
@@ -37,9 +49,15 @@ def audit(
     *,
     collection: Texts | None = None,
     scores: object = None,
+    labels: object = None,
+    neutral: Sequence[str] = (),
+    group_column: str | None = None,
+    unknown: Unknown | None = None,
     qrels: Judgements | None = None,
     queries: Texts | None = None,
     baseline: str | None = None,
+    target: object = None,
+    rankings: Mapping[str, object] | None = None,
     background: Rankings | None = None,
     background_depth: int = BACKGROUND_DEPTH,
     missing: Missing = "error",
@@ -67,10 +85,23 @@ def audit(
         collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
             ``text``, or records.
         scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
+        labels: The documents' groups instead of their texts, where metadata or annotation says them: a file, a frame,
+            ``{document: group}`` or ``{document: {group: weight}}``; see :func:`evenrank.groups.as_labels`. A document
+            without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
+        neutral: Values of the labels that mean "no group".
+        group_column: The labels' column of groups, if there are several.
+        unknown: What to do about documents without a label: "estimate" (default: an estimate with an interval, labels
+            taken to be missing at random given query and rank, and exact bounds beside it), "bounds" (these alone),
+            "skip" (leave them out) or "neutral" (count them as of no group).
         qrels: Relevance judgements: a path, ``{query: {document: grade}}``, a frame or records such as
             ``ir_measures.Qrel``. Without them, effectiveness is unknown, and the result says so first.
         queries: The queries' texts, for the report, in the same forms as ``collection``.
         baseline: The name of the run to compare the others with.
+        target: The shares of exposure that AWRF, NDKL, EER and EEL compare with: "uniform" (default), "candidates"
+            (those of the background's documents), "relevant" (those of the query's relevant documents), a file of
+            ``group,share`` or ``query_id,group,share``, ``{group: share}`` or ``{query: {group: share}}``.
+        rankings: More rankings of a run of that name, ``{name: run}`` or ``{name: [run, …]}``, for EED, EER and EEL:
+            a system that answers in several orders has their mean exposure. Other measures look at the first alone.
         background: The run against which NFaiRR is normalised; by default the baseline, or the first run.
         background_depth: How many of the background's documents per query are used.
         missing: What to do about documents of a run without text: "error", "skip" (leave them out of bias measures)
@@ -97,21 +128,31 @@ def audit(
     named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        sources = {"collection": collection, "scores": scores, "qrels": qrels, "queries": queries}
+        sources = {"collection": collection, "scores": scores, "labels": labels, "qrels": qrels, "queries": queries}
+        sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
+        sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, sources, lexicon)
     provenance.ahead()
-    options = Options(baseline, background_depth, missing, missing_limit, only_queries, seed, order)
+    options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,
         background=background,
         collection=collection,
         qrels=qrels,
         queries=queries,
+        rankings=rankings or {},
         measures=measures,
         options=options,
     )
-    documents = describe_documents(inputs, scores, LexiconOptions(lexicon, poles, tokens, threshold))
-    evaluated = _evaluate(inputs, documents, options)
+    inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
+    of_labels = LabelOptions(labels, (neutral,) if isinstance(neutral, str) else neutral, group_column)
+    documents = describe_documents(inputs, scores, of_labels, LexiconOptions(lexicon, poles, tokens, threshold))
+    groups = documents.groups
+    options = options.of_labels(groups is not None and groups.labelled)
+    if measures is None and groups is not None:
+        inputs = replace(inputs, measures=usual_measures(groups, inputs.qrels is not None))
+    wanted = load_target(target, groups, inputs.qrels is not None)
+    evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
     results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
     return _result(inputs, documents, options, evaluated, measured, results, provenance)
@@ -131,11 +172,18 @@ class _Evaluated:
     lacking: list[Lacking | None]
 
 
-def _evaluate(inputs: Inputs, documents: Documents, options: Options) -> _Evaluated:
+def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Target | None) -> _Evaluated:
     def evaluation(run: Run) -> Evaluation:
-        return Evaluation(run, documents.groups, inputs.qrels, missing=options.missing, seed=options.seed)
+        return Evaluation(
+            run, documents.groups, inputs.qrels, missing=options.missing, target=target, seed=options.seed
+        )
 
     runs = [evaluation(run) for run in inputs.runs]
+    for each in runs:
+        more = [evaluation(run) for run in inputs.rankings.get(each.run.name, ())]
+        for ranking in more:
+            ranking.check_missing(options.missing_limit)
+        each.rankings = more
     background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
     if documents.groups is None:
@@ -185,7 +233,15 @@ def _result(
 ) -> AuditResult:
     depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
     warnings = make_warnings(evaluated.background, inputs.qrels is not None, inputs.measures, results)
-    notes = [*warnings, *inputs.notes, *documents.notes, *poles_notes(documents.groups)]
+    notes = [
+        *warnings,
+        *inputs.notes,
+        *documents.notes,
+        *poles_notes(documents.groups),
+        *neutral_notes(documents.groups),
+    ]
+    notes += label_notes(results, options.missing)
+    notes += exposure_notes(evaluated.runs, inputs.measures)
     notes += [note for run in inputs.runs for note in run.notes]
     if inputs.query_ids is not None and inputs.qrels is not None:
         notes += query_notes(inputs.query_ids, inputs.qrels)
@@ -197,7 +253,7 @@ def _result(
     if queries is not None:
         queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))
     return AuditResult(
-        settings=_settings(inputs, documents, options),
+        settings=_settings(inputs, documents, options, evaluated),
         baseline=options.baseline,
         runs=tuple(results),
         notes=tuple(notes),
@@ -214,12 +270,12 @@ def _result(
     )
 
 
-def _settings(inputs: Inputs, documents: Documents, options: Options) -> dict[str, object]:
+def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated: _Evaluated) -> dict[str, object]:
     return {
         **(documents.groups.settings if documents.groups is not None else {}),
         "order": options.order,
-        "missing": options.missing,
-        "missing_limit": options.missing_limit,
+        **_of_missing(options, documents),
+        **evaluated_settings(evaluated.runs[0], inputs.measures),
         "only_queries": options.only_queries,
         "background": inputs.background.name,
         "background_depth": options.background_depth,
@@ -228,6 +284,12 @@ def _settings(inputs: Inputs, documents: Documents, options: Options) -> dict[st
         "permutations": st.PERMUTATIONS,
         "measures": [str(measure) for measure in inputs.measures],
     }
+
+
+def _of_missing(options: Options, documents: Documents) -> dict[str, object]:
+    if documents.groups is not None and documents.groups.labelled:
+        return {"unknown": options.missing, "imputations": IMPUTATIONS}
+    return {"missing": options.missing, "missing_limit": options.missing_limit}
 
 
 def _driving_words(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import fspath
 
@@ -16,6 +16,8 @@ from evenrank.groups import (
     Tokens,
     WordCounts,
     as_group_table,
+    as_labels,
+    check_labels,
     load_lexicon,
     score_with_words,
     scores_as_asked,
@@ -42,6 +44,15 @@ class LexiconOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelOptions:
+    """Labels of documents and how they are read; see :func:`evenrank.groups.as_labels`."""
+
+    labels: object
+    neutral: Sequence[str]
+    group_column: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Documents:
     """The documents of the runs.
 
@@ -56,12 +67,24 @@ class Documents:
     notes: list[str]
 
 
-def describe_documents(inputs: Inputs, scores: object, options: LexiconOptions) -> Documents:
-    """Scores the runs' documents from the collection, or takes a group table as it is.
+def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, options: LexiconOptions) -> Documents:
+    """Scores the runs' documents from the collection, or takes labels or a group table as it is.
 
     Raises EvenrankError without both if a measure of bias needs them, and for a group table that was made otherwise
     than the options ask for.
     """
+    asked = {"lexicon": options.lexicon, "tokens": options.tokens, "threshold": options.threshold}
+    check_labels(labels.labels, labels.neutral, labels.group_column, scores=scores, **asked)
+    ids = [run.table["doc_id"] for run in inputs.all_runs]
+    if labels.labels is not None:
+        groups = as_labels(
+            labels.labels,
+            [*ids, *inputs.relevant_ids],
+            neutral=labels.neutral,
+            group_column=labels.group_column,
+            poles=options.poles,
+        )
+        return Documents(groups, None, None, [])
     lexicon = options.lexicon if isinstance(options.lexicon, Lexicon) else load_lexicon(options.lexicon or "gender-en")
     if scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
@@ -72,12 +95,14 @@ def describe_documents(inputs: Inputs, scores: object, options: LexiconOptions) 
         groups, words = _score_documents(inputs, scoring)
         return Documents(groups, words, _if_known(lexicon, groups), [])
     groups = scores_as_asked(
-        as_group_table(scores, [run.table["doc_id"] for run in inputs.all_runs]),
+        as_group_table(scores, [*ids, *inputs.relevant_ids]),
         lexicon=lexicon.name if options.lexicon is not None else None,
         poles=options.poles,
         tokens=options.tokens,
         threshold=options.threshold,
     )
+    if groups.labelled:
+        return Documents(groups, None, None, [])
     counted = _count_words(groups, inputs, lexicon)
     notes = [] if counted is not None else [_why_no_words(groups, inputs, lexicon)]
     return Documents(groups, counted, _if_known(lexicon, groups), notes)
@@ -106,7 +131,7 @@ def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon) -> WordCo
 
 
 def _texts(inputs: Inputs, collection: PathLike | pl.DataFrame) -> Iterator[pl.DataFrame]:
-    return select_texts(collection, [run.table["doc_id"] for run in inputs.all_runs])
+    return select_texts(collection, [*(run.table["doc_id"] for run in inputs.all_runs), *inputs.relevant_ids])
 
 
 def _why_no_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon) -> str:

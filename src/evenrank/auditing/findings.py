@@ -37,7 +37,8 @@ class Comparison:
         t_p, wilcoxon_p: Two-sided p-values, uncorrected; None for a measure of the whole run.
         holm_p: The p of the t-test (of the permutation test for a measure of the whole run) after Holm's correction
             over the runs compared.
-        ci95, p: Interval of the difference and permutation p; only for a measure of the whole run.
+        ci95: Interval of the difference, for a measure of the whole run and for an estimate over unknown labels;
+            ``p``: of the permutation test (of an estimate: of the same t-test), for a measure of the whole run.
         non_inferior: Whether utility is shown to be no more than 5% below the baseline's; None for bias.
         tie_difference, tie_p: Difference and t-test between the queries' expectations over the orders of tied
             documents, which do not depend on how ties are broken.
@@ -82,7 +83,7 @@ class Comparison:
     def to_dict(self, whole_run: bool) -> dict[str, object]:
         """The comparison as JSON values."""
         names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
-        names += ["ci95", "p"] if whole_run else []
+        names += ["ci95", "p"] if whole_run else ["ci95"] if self.ci95 is not None else []
         names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
         return {name: getattr(self, name) for name in names}
 
@@ -98,6 +99,10 @@ class Figure:
         tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
         values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
         vs_baseline: The comparison with the baseline, if there is one.
+        known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
+        bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
+            known exactly.
+        estimated: Whether unknown labels were drawn, so that ``mean`` is an estimate and ``ci95`` its interval.
     """
 
     measure: Measure
@@ -109,6 +114,9 @@ class Figure:
     tie_range: Interval | None
     values: Array
     vs_baseline: Comparison | None = None
+    known: tuple[int, int] | None = None
+    bounds: Interval | None = None
+    estimated: bool = False
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"
@@ -135,8 +143,38 @@ class Figure:
         """The figure as JSON values."""
         names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
         result: dict[str, object] = {name: getattr(self, name) for name in names}
+        if self.known is not None:
+            result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
+            result["estimated"] = self.estimated
         result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLabels:
+    """The labels of the first ``depth`` ranks of all queries together.
+
+    Attributes:
+        rows: Number of rows; ``known``: of those, the ones whose document has a label.
+        groups: The sum of the known documents' weights, by group.
+        neutral: The weight of the known documents that is of no group.
+    """
+
+    depth: int
+    rows: int
+    known: int
+    groups: dict[str, float]
+    neutral: float
+
+    @property
+    def unknown(self) -> int:
+        """Number of rows without a label."""
+        return self.rows - self.known
+
+    def to_dict(self) -> dict[str, object]:
+        """The labels as JSON values."""
+        names = ("depth", "rows", "known", "unknown", "groups", "neutral")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +188,7 @@ class RunAudit:
         by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
         absent: Number of judged queries that the run lacks.
         lacking: The run's documents without text; None if all have one.
+        labels: The labels of its first 10 ranks; None without labels.
     """
 
     name: str
@@ -159,6 +198,7 @@ class RunAudit:
     by_depth: pl.DataFrame = field(repr=False)
     absent: int = 0
     lacking: Lacking | None = None
+    labels: KnownLabels | None = None
 
     def to_dict(self) -> dict[str, object]:
         """The run as JSON values."""
@@ -170,6 +210,7 @@ class RunAudit:
             "queries": self.queries,
             "absent": self.absent,
             "missing": missing,
+            **({} if self.labels is None else {"labels": self.labels.to_dict()}),
             "measures": {name: figure.to_dict() for name, figure in self.figures.items()},
         }
 

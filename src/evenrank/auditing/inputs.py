@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon, note_lexicon
+from evenrank.groups import GroupTable, Lexicon, note_lexicon
 from evenrank.io import (
     EvenrankError,
     InputError,
@@ -33,7 +34,11 @@ from .findings import REFERENCES
 
 UTILITY = "nDCG@10 RR@10 R@1000"
 BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
+OF_LABELS = "NFaiRR@10 ARaB@10"
+_MOST_SHARES = 6
 PAIRWISE = "DeltaAPRF"
+Unknown = Literal["estimate", "bounds", "skip", "neutral"]
+UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 _BATCH = 1 << 15
 
 
@@ -45,9 +50,23 @@ class Options:
     background_depth: int
     missing: Missing
     missing_limit: float
+    unknown: Unknown | None
     only_queries: bool
     seed: int
     order: Order
+
+    def of_labels(self, labelled: bool) -> Options:
+        """The options for documents that are ``labelled``, of which some are unknown, or for all others.
+
+        Raises EvenrankError for ``missing`` with labels and for ``unknown`` without.
+        """
+        if not labelled:
+            if self.unknown is not None:
+                raise EvenrankError("`unknown` is about documents without a label: it needs `labels`")
+            return self
+        if self.missing != "error":
+            raise EvenrankError("`missing` is about documents without text: of labels, `unknown` says what to do")
+        return replace(self, missing=self.unknown or "estimate")
 
     def check(self, names: list[str]) -> None:
         """Raises EvenrankError, naming the option, for a value that is not allowed with runs of these ``names``."""
@@ -59,6 +78,10 @@ class Options:
         check_ranges(background_depth=self.background_depth, seed=self.seed, missing_limit=self.missing_limit)
         if self.missing not in ("error", "skip", "neutral"):
             raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(self.missing)}")
+        if self.unknown not in (None, *UNKNOWN):
+            raise EvenrankError(
+                f"`unknown`: expected {', '.join(UNKNOWN[:-1])} or neutral, found {quoted(self.unknown)}"
+            )
         if self.order not in ("score", "file"):
             raise EvenrankError(f"`order`: expected score or file, found {quoted(self.order)}")
 
@@ -74,13 +97,24 @@ class Inputs:
     qrels: pl.DataFrame | None
     queries: pl.DataFrame | None
     collection: PathLike | pl.DataFrame | None
+    rankings: dict[str, list[Run]]
+    """More rankings of the runs of these names."""
     notes: list[str]
+    of_relevant: bool = False
+    """Whether the target is the shares of the relevant documents."""
 
     @property
     def all_runs(self) -> list[Run]:
-        """The runs, and the background if it is not one of them."""
+        """The runs, the background if it is not one of them, and further rankings."""
         own = any(self.background is run for run in self.runs)
-        return self.runs if own else [*self.runs, self.background]
+        runs = self.runs if own else [*self.runs, self.background]
+        return [*runs, *(run for more in self.rankings.values() for run in more)]
+
+    @property
+    def relevant_ids(self) -> list[pl.Series]:
+        """The ids of the relevant documents, if a target is their groups' shares, retrieved or not."""
+        wanted = self.of_relevant or any(measure.params.get("target") == "relevant" for measure in self.measures)
+        return [self.qrels.filter(pl.col("relevance") > 0)["doc_id"]] if wanted and self.qrels is not None else []
 
     @property
     def query_ids(self) -> pl.Series | None:
@@ -95,6 +129,7 @@ def load_inputs(
     collection: object,
     qrels: object,
     queries: object,
+    rankings: Mapping[str, object],
     measures: str | Measure | Sequence[str | Measure] | None,
     options: Options,
 ) -> Inputs:
@@ -115,6 +150,7 @@ def load_inputs(
         judgements,
         query_texts,
         texts,
+        _load_rankings(rankings, loaded, options.order),
         notes,
     )
     if options.only_queries:
@@ -131,14 +167,15 @@ def note_sources(
     sources: Mapping[str, object],
     lexicon: PathLike | Lexicon | None,
 ) -> None:
-    """Records all that an audit is given, before it is read; ``sources``: collection, scores, qrels and queries."""
+    """Records all that an audit is given, before it is read; ``sources``: collection, scores, labels, qrels …"""
     for name, run in runs.items():
         provenance.add(f"run {name}", run)
     if not (isinstance(background, str) and background in runs):
         provenance.add("background", background)
     for role, source in sources.items():
         provenance.add(role, source)
-    note_lexicon(provenance, lexicon or (None if sources["scores"] is not None else "gender-en"))
+    described = sources["scores"] is not None or sources["labels"] is not None
+    note_lexicon(provenance, lexicon or (None if described else "gender-en"))
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -196,6 +233,18 @@ def _load_runs(named: Mapping[str, object], order: Order) -> list[Run]:
     return [as_run(run, name, order=order, what=f"run {name}") for name, run in named.items()]
 
 
+def _load_rankings(given: Mapping[str, object], runs: list[Run], order: Order) -> dict[str, list[Run]]:
+    """More rankings of the runs, by name. Raises EvenrankError for a name that no run has."""
+    names = [run.name for run in runs]
+    loaded: dict[str, list[Run]] = {}
+    for name, more in given.items():
+        if name not in names:
+            raise EvenrankError(f"`rankings`: no run {quoted(name)} (the runs are {', '.join(names)})")
+        listed = more if isinstance(more, list | tuple) else [more]
+        loaded[name] = [as_run(run, order=order, what=f"`rankings`: a ranking of {name}") for run in listed]
+    return loaded
+
+
 def _load_background(background: object, runs: list[Run], options: Options) -> Run:
     """The run given or named as background; by default the baseline, or without one the first run."""
     if background is None:
@@ -224,6 +273,7 @@ def _restricted(inputs: Inputs) -> Inputs:
         inputs,
         runs=[restricted[id(run)] for run in inputs.runs],
         background=restricted[id(inputs.background)],
+        rankings={name: [restricted[id(run)] for run in more] for name, more in inputs.rankings.items()},
         qrels=qrels,
         notes=[*inputs.notes, f"`only_queries`: the audit is restricted to the {len(known):,} queries given."],
     )
@@ -274,6 +324,22 @@ def _choose_measures(
         chosen.append(parse_measure("nDCG@10"))
         notes.append("nDCG@10 was added: bias is never reported without effectiveness.")
     return sorted(chosen, key=is_bias), notes
+
+
+def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:
+    """The measures of an audit that asks for none, utility first.
+
+    Without poles nothing is signed; of labels, and of more than two groups, each group's share is a figure.
+    """
+    names = [UTILITY] if judged else []
+    if not groups.labelled and groups.poles is not None:
+        names.append(BIAS)
+    else:
+        names.append(OF_LABELS if groups.poles is not None else OF_LABELS.split()[0])
+        names += [f"Share(group={group!r})@10" for group in groups.groups[:_MOST_SHARES]]
+    if judged and groups.poles is not None:
+        names.append(PAIRWISE)
+    return parse_measures(" ".join(names))
 
 
 def select_texts(collection: PathLike | pl.DataFrame, ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:

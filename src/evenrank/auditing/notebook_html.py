@@ -9,8 +9,11 @@ from evenrank.reports.notebook import table_html, text_html
 from evenrank.reports.page import Table
 
 from .findings import Figure, Findings, RunAudit
+from .phrases import labelled
 from .plane import plane_svg
 from .summary import UNKNOWN
+from .text import known_share
+from .unknown_labels import only_bounds
 
 _DIGITS = 4
 _REFERENCE = "†"
@@ -31,7 +34,12 @@ def audit_html(result: Findings) -> str:
     rows = [[text_html(_name(run)), *(_cell(run.figures[name]) for name in names)] for run in result.runs]
     unknown = "" if result.judged else f"<p>{text_html(UNKNOWN)}: there are no qrels.</p>"
     table = table_html(_title(result, "Audit"), ["", *map(text_html, names)], rows, numeric=True)
-    foot = f"<p><small>Mean and 95% interval. {_REFERENCE} reference ranking of the same candidates.</small></p>"
+    bounds = " Without a value: bounds over every way to label the unknown documents." if only_bounds(result) else ""
+    known = " Known: share of the documents looked at that have a label." if labelled(result) else ""
+    foot = (
+        f"<p><small>Mean and 95% interval.{bounds}{known} {_REFERENCE} reference ranking of the same candidates."
+        "</small></p>"
+    )
     return f"<div>{unknown}{table}{foot}{plane_svg(result)}</div>"
 
 
@@ -46,4 +54,9 @@ def _name(run: RunAudit) -> str:
 
 
 def _cell(figure: Figure) -> str:
-    return true_minus(f"{number(figure.mean, _DIGITS)}<br><small>{interval(figure.ci95, _DIGITS)}</small>")
+    below = [interval(figure.ci95, _DIGITS)]
+    if figure.mean is None and figure.bounds is not None:
+        below = [f"bounds {interval(figure.bounds, _DIGITS)}"]
+    if figure.known is not None:
+        below.append(f"known {known_share(*figure.known)}")
+    return true_minus(f"{number(figure.mean, _DIGITS)}<br><small>{'<br>'.join(below)}</small>")

@@ -10,12 +10,12 @@ from ir_measures import Measure
 
 from evenrank.groups import GroupTable
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias
+from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias, resolve
 from evenrank.measures.wins import tied_pair_share
 
 from .comparison import common, depth_decides
 from .figures import SHOWN_DEPTH, Measured
-from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
+from .findings import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
 
 
 def make_warnings(background: Evaluation, judged: bool, measures: list[Measure], results: list[RunAudit]) -> list[str]:
@@ -23,6 +23,7 @@ def make_warnings(background: Evaluation, judged: bool, measures: list[Measure],
     warnings = []
     if not judged:
         warnings.append("Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair.")
+    warnings += _unknown(background.missing, results)
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
     if lacking:
         warnings.append(f"Documents without text: {'; '.join(lacking)}.")
@@ -38,6 +39,55 @@ def make_warnings(background: Evaluation, judged: bool, measures: list[Measure],
     elif any(map(is_bias, measures)) and not _counts(background):
         warnings.append(f"Bias is meaningless here: {_why_neutral(background)}.")
     return warnings
+
+
+def _unknown(missing: str, results: list[RunAudit]) -> list[str]:
+    """What part of the labels is unknown, and what becomes of it."""
+    found = [(run.name, run.labels) for run in results if run.labels is not None and not run.reference]
+    runs = [run for run in results if run.labels is not None and not run.reference]
+    above = any(labels.unknown for _, labels in found)
+    if not above and not any(_looks_at_unknown(figure) for run in runs for figure in run.figures.values()):
+        return []
+    done = {
+        "estimate": "figures over labels are estimates, with the unknown ones taken to be missing at random given query"
+        " and rank; bounds say what is certain",
+        "bounds": "only bounds over every way to label them are certain",
+        "skip": "they are left out, and lists close up over them",
+        "neutral": "they count as of no group",
+    }[missing]
+    place = f"in the first {found[0][1].depth} ranks"
+    shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
+    if not above:
+        return [f"Documents without a label: none {place}, some below, where measures look as well; {done}."]
+    return [f"Documents without a label: {shares} {place}; {done}."]
+
+
+def _looks_at_unknown(figure: Figure) -> bool:
+    return figure.estimated or (figure.known is not None and figure.known[0] < figure.known[1])
+
+
+def label_notes(results: list[RunAudit], missing: str) -> list[str]:
+    """How many documents of each group stand in the first ranks of each run, and what cannot be estimated."""
+    notes = []
+    for run in results:
+        if run.labels is None or run.reference:
+            continue
+        groups = ", ".join(f"{weight:,.6g} {group}" for group, weight in run.labels.groups.items())
+        notes.append(
+            f"{run.name}: {run.labels.known:,} of {counted(run.labels.rows, 'document')} in the first"
+            f" {run.labels.depth} ranks are labelled ({groups}, {run.labels.neutral:,.6g} of no group)."
+        )
+    figures = [
+        figure for run in results if run.labels is not None and not run.reference for figure in run.figures.values()
+    ]
+    lacking = [f for f in figures if f.known is not None and f.known[0] < f.known[1]]
+    joint = list(dict.fromkeys(str(figure.measure) for figure in lacking if resolve(figure.measure).joint))
+    if joint and missing == "estimate":
+        notes.append(
+            f"{', '.join(joint)}: no estimate, since a query's value depends on how its own labels fall together"
+            " (`unknown='skip'` leaves documents without a label out)."
+        )
+    return notes
 
 
 def _most(run: RunAudit) -> int:
@@ -80,6 +130,8 @@ def _why_neutral(background: Evaluation) -> str:
     rows = background.document[background.run.table["rank"].to_numpy() <= background.background.depth]
     counts = sum(scores.table[f"count_{group}"].to_numpy() for group in scores.groups)
     most = float(np.max(np.asarray(counts)[rows[rows >= 0]], initial=0))
+    if scores.labelled and most == 0:
+        return f"every labelled document of the background ({background.background.name}) is of no group"
     name, threshold = background.background.name, scores.settings.get("threshold", 1)
     if most == 0:
         return f"no document of the background ({name}) contains a word of the lexicon {scores.settings.get('lexicon')}"
@@ -97,6 +149,14 @@ def poles_notes(scores: GroupTable | None) -> list[str]:
         return []
     first, second = scores.poles
     return [f"Bias is {first} minus {second}: no poles were named, so the file's order decided (set `poles`)."]
+
+
+def neutral_notes(labels: GroupTable | None) -> list[str]:
+    """A note that a value which should mean "no group" is nobody's label, as a misspelt one is."""
+    absent = labels.settings.get("neutral_absent") if labels is not None else None
+    if labels is None or not absent:
+        return []
+    return [f"`neutral`: no document has the label {', '.join(absent)}; the groups are {', '.join(labels.groups)}."]
 
 
 def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:

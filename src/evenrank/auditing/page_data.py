@@ -9,12 +9,13 @@ from ir_measures import Measure
 from evenrank.groups import Lexicon, gendered_spans
 from evenrank.io.convert import PathLike
 from evenrank.io.types import Array
-from evenrank.measures import AbsARaB, ARaB, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
+from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
 
 from .findings import NEUTRAL_FIRST, RANDOM, Figure, Findings
 from .inputs import select_texts
-from .phrases import direction, group_label, passages, pick, poles
+from .phrases import direction, group_label, labelled, passages, pick, poles
 from .phrases import groups as group_names
+from .unknown_labels import shows_queries
 
 QUERY_CAP = 500
 """The most queries whose rankings and passages the page contains."""
@@ -36,6 +37,7 @@ def figures(result: Findings) -> dict[str, object]:
         ],
         "measures": [_measure(result, measure) for measure in result.measures],
         "figures": [[_figure(figure) for figure in run.figures.values()] for run in result.runs],
+        "shares": share_fields(result),
         "depth": [
             {"run": run.name, **{name: rounded(value) for name, value in row.items()}}
             for run in result.runs
@@ -44,20 +46,35 @@ def figures(result: Findings) -> dict[str, object]:
     }
 
 
+def share_fields(result: Findings) -> list[dict[str, str]]:
+    """The groups whose shares are known by rank: their labels, and the names of their columns."""
+    groups = group_names(result)
+    fields = [(group, f"weight_{group}") for group in groups]
+    found = result.runs[0].by_depth.columns
+    return [{"label": group_label(group, groups), "field": field} for group, field in fields if field in found]
+
+
 def _measure(result: Findings, measure: Measure) -> dict[str, object]:
-    whole = next(iter(result.runs)).figures[str(measure)].whole_run
     return {
         "name": str(measure),
         "bias": is_bias(measure),
         "better": direction(measure),
         "nearerZero": resolve(measure).better == "nearer zero",
         "signs": _signs(result, measure),
-        "perQuery": not whole,
+        "perQuery": _per_query(result, measure),
     }
+
+
+def _per_query(result: Findings, measure: Measure) -> bool:
+    """Whether a measure has values of single queries in some audited run."""
+    return any(shows_queries(result, run.figures[str(measure)]) for run in result.given)
 
 
 def _signs(result: Findings, measure: Measure) -> tuple[str, str]:
     """What a positive and a negative difference mean for the first of two runs."""
+    if measure.NAME in (Share.NAME, Exposure.NAME):
+        group = group_label(measure["group"], group_names(result))
+        return f"has more of group {group}", f"has less of group {group}"
     pair, how = poles(result, measure), resolve(measure)
     if how.signed and not how.whole_run and pair is not None:
         return f"leans more towards {passages(pair[0], pair)}", f"leans more towards {passages(pair[1], pair)}"
@@ -71,12 +88,16 @@ def _signs(result: Findings, measure: Measure) -> tuple[str, str]:
 def compared(result: Findings) -> tuple[int, int]:
     """The numbers of the two runs whose difference is shown at first: a run and the baseline.
 
-    Without a baseline, the second run and the first; a single run is compared with the random order.
+    Without a baseline, the second run and the first; a single run is compared with the random order, or where that has
+    no values of single queries, with another reference that has.
     """
     given = [place for place, run in enumerate(result.runs) if not run.reference]
     if len(given) == 1:
-        random = next((place for place, run in enumerate(result.runs) if run.name == RANDOM), given[0])
-        return given[0], random
+        measure = focus(result)
+        others = [place for place, run in enumerate(result.runs) if run.reference]
+        shown = [p for p in others if measure and shows_queries(result, result.runs[p].figures[str(measure)])] or others
+        random = next((place for place in shown if result.runs[place].name == RANDOM), None)
+        return given[0], random if random is not None else (shown or given)[0]
     base = next((place for place in given if result.runs[place].name == result.baseline), given[0])
     return next(place for place in given if place != base), base
 
@@ -84,10 +105,13 @@ def compared(result: Findings) -> tuple[int, int]:
 def _figure(figure: Figure) -> dict[str, object]:
     low, high = figure.ci95 or (None, None)
     tie_low, tie_high = figure.tie_range or (None, None)
+    least, most = figure.bounds or (None, None)
     return {
         "mean": rounded(figure.mean),
         "low": rounded(low),
         "high": rounded(high),
+        "least": rounded(least),
+        "most": rounded(most),
         "tieMean": rounded(figure.tie_mean),
         "tieLow": rounded(tie_low),
         "tieHigh": rounded(tie_high),
@@ -120,7 +144,7 @@ def values(result: Findings, shown: Array) -> dict[str, object]:
         "values": [
             [
                 [rounded(value) for value in run.figures[str(measure)].values[places].tolist()]
-                if not run.figures[str(measure)].whole_run
+                if shows_queries(result, run.figures[str(measure)])
                 else None
                 for run in result.runs
             ]
@@ -131,7 +155,7 @@ def values(result: Findings, shown: Array) -> dict[str, object]:
 
 def focus(result: Findings) -> Measure | None:
     """The measure by which queries are selected: the lean of the first ranks if the audit has one."""
-    per_query = [m for m in result.measures if not result.runs[0].figures[str(m)].whole_run]
+    per_query = [measure for measure in result.measures if _per_query(result, measure)]
     lean = pick(result, ARaB, RaB, AbsARaB, NFaiRR, FaiRR)
     return lean if lean in per_query else next(iter(per_query), None)
 
@@ -141,7 +165,8 @@ def most_telling(result: Findings, cap: int) -> Array:
     measure = focus(result)
     if measure is None:
         return np.arange(min(cap, len(result.queries)))
-    by_run = np.stack([run.figures[str(measure)].values for run in result.given])
+    shown = [run.figures[str(measure)] for run in result.given if shows_queries(result, run.figures[str(measure)])]
+    by_run = np.stack([figure.values for figure in shown])
     if result.baseline is not None and len(result.given) > 1:
         by_run = by_run - result[result.baseline].figures[str(measure)].values
     strength = np.where(np.isnan(by_run), -1.0, np.abs(by_run)).max(axis=0)
@@ -177,6 +202,7 @@ def browser(result: Findings, shown: Array) -> dict[str, object]:
     return {
         "runs": runs,
         "groups": _group_labels(groups),
+        "labelled": labelled(result),
         "total": len(result.queries),
         "texts": available,
         "queryTexts": query_texts is not None,
@@ -206,12 +232,15 @@ def _group_labels(groups: list[str]) -> list[dict[str, str]]:
 
 
 def _passages(result: Findings, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, object]], bool]:
-    """Each document's id, neutrality, counts and marked text, and whether there is a collection at all."""
+    """Each document's id, neutrality, counts (of labels: weights) and marked text, and whether there is a collection.
+
+    A document that is not known has neither neutrality nor counts.
+    """
     texts = None if result.collection is None else _texts(result.collection, documents["doc_id"])
     most = int(np.clip(TEXT_BUDGET / max(1, documents.height), TEXT_LEAST, TEXT_MOST))
     passages = []
     for row in documents.iter_rows(named=True):
-        counts = [row.get(f"count_{group}") for group in groups]
+        counts = [rounded(row.get(f"count_{group}")) for group in groups]
         passage: dict[str, object] = {"id": row["doc_id"], "neutrality": rounded(row["neutrality"]), "counts": counts}
         text = (texts or {}).get(row["doc_id"])
         if text is not None:

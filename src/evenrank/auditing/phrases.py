@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ir_measures import Measure
 
 from evenrank.io.wording import counted
@@ -11,8 +13,23 @@ from evenrank.reports.format import number
 from .findings import Figure, Findings
 
 
+class Poles(NamedTuple):
+    """The groups of a signed measure, the positive one first; ``labelled``: from labels rather than words."""
+
+    first: str
+    second: str
+    labelled: bool = False
+
+    @property
+    def worded(self) -> bool:
+        """Whether they are the words of men and women."""
+        return {self.first, self.second} <= {"m", "f"} and not self.labelled
+
+
 def direction(measure: Measure) -> str:
     """Which values of a measure are better."""
+    if resolve(measure).undirected:
+        return "no value is better by itself"
     return "nearer 0 is better" if resolve(measure).better == "nearer zero" else "higher is better"
 
 
@@ -26,19 +43,24 @@ def groups(result: Findings) -> list[str]:
     return [name.removeprefix("count_") for name in result.rankings.columns if name.startswith("count_")]
 
 
-def poles(result: Findings, measure: Measure | None = None) -> tuple[str, str] | None:
+def labelled(result: Findings) -> bool:
+    """Whether groups are from labels, of which some may be unknown."""
+    return "labels" in result.settings
+
+
+def poles(result: Findings, measure: Measure | None = None) -> Poles | None:
     """The groups of a signed measure, the positive one first."""
     own = measure.params.get("poles") if measure is not None else None
     named = [part.strip() for part in own.split(",")] if own else result.settings.get("poles")
     if not named and {"m", "f"} <= set(groups(result)):
         # The default of a group table without settings.
         named = ["m", "f"]
-    return (named[0], named[1]) if named else None
+    return Poles(named[0], named[1], labelled(result)) if named else None
 
 
-def passages(group: str, pair: tuple[str, str]) -> str:
+def passages(group: str, pair: Poles) -> str:
     """A phrase for a group's passages, such as ``male-worded passages``."""
-    if set(pair) <= {"m", "f"}:
+    if pair.worded:
         return {"m": "male-worded", "f": "female-worded"}[group] + " passages"
     return "passages of the other groups" if group == "rest" else f"passages of group {group}"
 
@@ -48,14 +70,14 @@ def group_label(group: str, names: list[str]) -> str:
     return {"m": "male", "f": "female"}[group] if set(names) <= {"m", "f"} else group
 
 
-def both(pair: tuple[str, str]) -> str:
+def both(pair: Poles) -> str:
     """A phrase for the passages of both poles."""
-    if set(pair) <= {"m", "f"}:
+    if pair.worded:
         return "male-worded and female-worded passages" if pair[0] == "m" else "female-worded and male-worded passages"
-    return " and ".join(passages(group, pair) for group in pair)
+    return " and ".join(passages(group, pair) for group in pair[:2])
 
 
-def positive(pair: tuple[str, str] | None) -> str:
+def positive(pair: Poles | None) -> str:
     """What the sign of a lean means."""
     if pair is None:
         return ""
@@ -80,8 +102,8 @@ def common_queries(result: Findings, figure: Figure) -> str:
     of_both = counted(compared.n or 0, "common query")
     if compared.n_poles is None:
         return of_both
-    pair = poles(result, figure.measure) or ("the first pole", "the second")
-    return f"{of_both} ({', '.join(f'{n:,} of {pole}' for n, pole in zip(compared.n_poles, pair, strict=True))})"
+    pair = poles(result, figure.measure) or Poles("the first pole", "the second")
+    return f"{of_both} ({', '.join(f'{n:,} of {pole}' for n, pole in zip(compared.n_poles, pair[:2], strict=True))})"
 
 
 def pick(result: Findings, *wanted: Measure) -> Measure | None:

@@ -17,7 +17,8 @@ from evenrank.measures import is_bias
 from evenrank.reports.format import interval, number
 
 from .findings import Figure, Findings
-from .phrases import direction, lean_measure
+from .phrases import direction
+from .unknown_labels import plane_bias
 
 WIDTH, HEIGHT = 640, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 20, 16, 52
@@ -63,12 +64,15 @@ class Axis:
 def plane_measures(result: Findings) -> tuple[Measure, Measure] | None:
     """The measures of effectiveness and of bias that the plane sets against each other; None without both."""
     utility = next((measure for measure in result.measures if not is_bias(measure)), None)
-    bias = lean_measure(result)
+    bias = plane_bias(result)
     return None if utility is None or bias is None else (utility, bias)
 
 
 def plane_svg(result: Findings) -> str:
-    """A point for each run with its 95% intervals; "" if no run has a value of both measures."""
+    """A point for each run with its 95% intervals and, behind them, the bounds of bias where labels are unknown.
+
+    A run that has bounds alone is their line, without a point. "" if no run has a value of both measures.
+    """
     measures = plane_measures(result)
     if measures is None:
         return ""
@@ -76,14 +80,14 @@ def plane_svg(result: Findings) -> str:
     points = [
         (run.name, run.reference, run.figures[utility], run.figures[bias])
         for run in result.runs
-        if run.figures[utility].mean is not None and run.figures[bias].mean is not None
+        if run.figures[utility].mean is not None and _middle(run.figures[bias]) is not None
     ]
     if not points:
         return ""
     zero = [0.0] if getattr(measures[1], "better", "higher") == "nearer zero" else []
     x = Axis.over([value for point in points for value in _extent(point[2])], _LEFT, WIDTH - _RIGHT)
     y = Axis.over([value for point in points for value in _extent(point[3])] + zero, HEIGHT - _BOTTOM, _TOP)
-    places = [(x.place(point[2].mean or 0.0), y.place(point[3].mean or 0.0)) for point in points]
+    places = [(x.place(point[2].mean or 0.0), y.place(_middle(point[3]) or 0.0)) for point in points]
     bars = [bar for point, place in zip(points, places, strict=True) for bar in _bars(point[2:], place, x, y)]
     if zero:
         bars.append((_LEFT, y.place(0.0) - 1, WIDTH - _RIGHT, y.place(0.0) + 1))
@@ -102,8 +106,15 @@ def plane_svg(result: Findings) -> str:
     )
 
 
+def _middle(figure: Figure) -> float | None:
+    """The mean, or what is shown at the middle of the bounds if these are all that is known."""
+    if figure.mean is not None or figure.bounds is None:
+        return figure.mean
+    return (figure.bounds[0] + figure.bounds[1]) / 2
+
+
 def _extent(figure: Figure) -> tuple[float, ...]:
-    return (figure.mean or 0.0, *(figure.ci95 or ()))
+    return (_middle(figure) or 0.0, *(figure.ci95 or ()), *(figure.bounds or ()))
 
 
 def _text(text: str) -> str:
@@ -146,24 +157,34 @@ class _Label:
 
 
 def _mark(point: tuple[str, bool, Figure, Figure], x: Axis, y: Axis, colour: str, label: _Label) -> str:
-    """A point with its intervals, its name, and its figures as a tooltip; a reference is a hollow diamond."""
+    """A point with its intervals, its name, and its figures as a tooltip; a reference is a hollow diamond.
+
+    Bounds are a thin, light line behind; without a mean they are all there is.
+    """
     name, reference, utility, bias = point
-    at_x, at_y = x.place(utility.mean or 0.0), y.place(bias.mean or 0.0)
+    at_x, at_y = x.place(utility.mean or 0.0), y.place(_middle(bias) or 0.0)
     parts = []
     for figure in (utility, bias):
-        value = f"{number(figure.mean, 4)} {interval(figure.ci95, 4)}" if figure.ci95 else number(figure.mean, 4)
-        parts.append(f"{figure.measure} {value}")
+        values = [number(figure.mean, 4)] if figure.mean is not None else []
+        values += [interval(figure.ci95, 4)] if figure.ci95 else []
+        values += [f"bounds {interval(figure.bounds, 4)}"] if figure.bounds is not None else []
+        parts.append(f"{figure.measure} {' '.join(values)}")
     kind = " (reference ranking)" if reference else ""
     marks = [f"<title>{_text(f'{name}{kind}: {parts[0]}, {parts[1]}')}</title>"]
-    if utility.ci95 is not None:
+    if bias.bounds is not None:
+        low, high = map(y.place, bias.bounds)
+        marks.append(
+            f'<path d="M{at_x:.1f},{low:.1f}V{high:.1f}" class="bounds" stroke-width="1" stroke-opacity="0.6"/>'
+        )
+    if utility.ci95 is not None and bias.mean is not None:
         low, high = map(x.place, utility.ci95)
         marks.append(f'<path d="M{low:.1f},{at_y:.1f}H{high:.1f}"/>')
     if bias.ci95 is not None:
         low, high = map(y.place, bias.ci95)
         marks.append(f'<path d="M{at_x:.1f},{low:.1f}V{high:.1f}"/>')
-    if reference:
+    if bias.mean is not None and reference:
         marks.append(f'<path d="M{at_x:.1f},{at_y - 6:.1f}l6,6l-6,6l-6,-6Z" fill="none"/>')
-    else:
+    elif bias.mean is not None:
         marks.append(f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="5" fill="{colour}"/>')
     text = (
         f'<text x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}" stroke="none" fill="currentColor">'
@@ -181,11 +202,13 @@ def _bars(figures: tuple[Figure, Figure], place: tuple[float, float], x: Axis, y
     """The boxes of a point's intervals."""
     (at_x, at_y), (utility, bias) = place, figures
     boxes = []
-    if utility.ci95 is not None:
+    if utility.ci95 is not None and bias.mean is not None:
         low, high = map(x.place, utility.ci95)
         boxes.append((low, at_y - 1, high, at_y + 1))
-    if bias.ci95 is not None:
-        low, high = map(y.place, bias.ci95)
+    for ends in (bias.ci95, bias.bounds):
+        if ends is None:
+            continue
+        low, high = map(y.place, ends)
         boxes.append((at_x - 1, high, at_x + 1, low))
     return boxes
 

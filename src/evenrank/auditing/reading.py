@@ -6,10 +6,13 @@ import re
 from typing import TypedDict
 
 from evenrank.measures import describe, is_bias, resolve
+from evenrank.measures.imputation import IMPUTATIONS
 from evenrank.reports.citations import CITATIONS
+from evenrank.reports.format import NONE
 
 from .findings import Findings
-from .phrases import direction, poles, positive, signed_measures
+from .phrases import direction, labelled, poles, positive, signed_measures
+from .unknown_labels import estimated, only_bounds
 
 
 class MeasureExplanation(TypedDict):
@@ -43,25 +46,23 @@ def literature(result: Findings) -> list[tuple[str, str]]:
 
 def glossary(result: Findings) -> list[tuple[str, str]]:
     """The terms of the page that are not measures."""
-    sign = positive(poles(result))
+    sign, drawn = positive(poles(result)), estimated(result)
     entries = [
         (
             "random, neutral-first",
             "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
             " by neutrality. A fair ranking that is no more effective than random is useless.",
         ),
-        (
-            "Neutrality",
-            "1 for a passage that has no group words (or too few to count) or mentions the groups in their target"
-            " shares, 0 for one that mentions only the group with the smallest target share.",
-        ),
+        ("Neutrality", _NEUTRALITY_OF_LABELS if labelled(result) else _NEUTRALITY),
+        *_of_labels(result),
     ]
     if sign:
         entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
     entries.append(
         (
             "95% interval",
-            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries.",
+            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries."
+            + (" That of an estimate is wider by what the unknown labels add (see Estimate)." if drawn else ""),
         )
     )
     if result.baseline is not None:
@@ -73,7 +74,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
             )
         )
         signed = signed_measures(result)
-        if signed:
+        if signed and not drawn and not only_bounds(result):
             entries.append(
                 (
                     "b/e/w and p of signed measures",
@@ -86,9 +87,62 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
         (
             "Ties",
             "Documents with the same score have no natural order. The tie mean is the mean over all their orders, the"
-            " tie range the smallest and largest value.",
+            " tie range the smallest and largest value."
+            + (
+                " Those of an estimate are the estimate plus what ties add to it in a few of the draws."
+                if drawn
+                else ""
+            ),
         )
     )
+    return entries
+
+
+_NEUTRALITY = (
+    "1 for a passage that has no group words (or too few to count) or mentions the groups in their target shares, 0 for"
+    " one that mentions only the group with the smallest target share."
+)
+_NEUTRALITY_OF_LABELS = (
+    "1 for a document whose label is of no group, or whose weights are the same for all groups; 0 for one of a single"
+    " group."
+)
+
+
+def _of_labels(result: Findings) -> list[tuple[str, str]]:
+    """The terms of an audit whose groups are from labels, and the target of measures that compare with one."""
+    entries = []
+    if labelled(result):
+        entries.append(
+            (
+                "Known",
+                "The share of the documents that a figure looks at which have a label. A document without one is"
+                " unknown: neither of a group nor of none.",
+            )
+        )
+    if estimated(result) or only_bounds(result):
+        entries.append(
+            (
+                "Bounds",
+                "The smallest and largest value that the figure could have, over every way to label the unknown"
+                f" documents. They hold for whatever reason labels are missing. “{NONE}” where they are not known"
+                " exactly.",
+            )
+        )
+    if estimated(result):
+        entries.append(
+            (
+                "Estimate",
+                "Labels are taken to be missing at random given the query and the rank (1–5, 6–10, 11–20, 21–50, 51"
+                f" and below). Each unknown one is drawn {IMPUTATIONS} times from known documents at like ranks, of"
+                " the same query where it has enough of them. The figure is the mean over the draws; its interval"
+                " joins the variance between queries and that between draws (Rubin's rules). If labels are missing for"
+                " another reason, such as the group itself, the estimate is wrong and only the bounds hold.",
+            )
+        )
+    if "target" in result.settings:
+        target = str(result.settings["target"])
+        described = "equal shares for all groups" if target == "uniform" else target
+        entries.append(("Target", f"The shares of exposure that the groups should have: {described}."))
     return entries
 
 

@@ -115,7 +115,7 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     """Towards which group's passages the first ranks lean."""
     figure, pair = run.figures[str(measure)], poles(result, measure)
     if figure.mean is None or pair is None:
-        return [f"{measure} of {run.name} is undefined for every query."]
+        return [_without_mean(run, figure)]
     ranks = f"The first {measure.params['cutoff']} ranks of {run.name}"
     numbers = _numbers(figure)
     clear = figure.ci95 is not None and not figure.ci95[0] <= 0 <= figure.ci95[1]
@@ -134,6 +134,15 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     if not clear or nearer:
         sentences += _unsigned(result, run, measure)
     return sentences
+
+
+def _without_mean(run: RunAudit, figure: Figure) -> str:
+    if figure.bounds is not None:
+        low, high = map(number, figure.bounds)
+        return f"{figure.measure} of {run.name} is between {low} and {high}, whatever the unknown labels are."
+    if figure.known is not None and not figure.undefined:
+        return f"{figure.measure} of {run.name} is not known: it has no exact bounds over unknown labels."
+    return f"{figure.measure} of {run.name} is undefined for every query."
 
 
 def _numbers(figure: Figure) -> str:
@@ -195,7 +204,12 @@ def _more_or_less_neutral(measure: Measure, difference: float) -> str:
 
 
 def _unsigned(result: Findings, run: RunAudit, lean: Measure) -> list[str]:
-    """The mean size of the lean, since a mean near 0 can hide queries that lean in opposite directions."""
+    """The mean size of the lean, since a mean near 0 can hide queries that lean in opposite directions.
+
+    Not of an estimate: how far single queries lean is not known where many of their labels are drawn.
+    """
+    if run.figures[str(lean)].estimated:
+        return []
     known = [name for name in (run.name, result.baseline) if name and result[name].figures[str(lean)].mean is not None]
     names = list(dict.fromkeys(known))
     sizes = np.abs(np.stack([result[name].figures[str(lean)].values for name in names]))
@@ -216,18 +230,23 @@ def _unsigned(result: Findings, run: RunAudit, lean: Measure) -> list[str]:
 def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     figure = run.figures[str(measure)]
     if figure.mean is None:
-        return [f"{measure} of {run.name} is undefined for every query."]
+        return [_without_mean(run, figure)]
     if result.all_neutral:
         return [f"{measure} tells nothing about {run.name}: every document of the background counts as neutral."]
     random, ideal = (result[name].figures[str(measure)].mean for name in (RANDOM, NEUTRAL_FIRST))
     sentences = [
         f"Neutrality of the first {measure.params['cutoff']} ranks of {run.name}: {number(figure.mean)}"
         f" {_numbers_of(figure)};"
-        f" a random order of the candidates has {number(random)}, the most neutral order {number(ideal)}."
+        f" a random order of the candidates has {number(random)}, the {_ideal_order(result)} {number(ideal)}."
     ]
     if figure.vs_baseline is not None:
         sentences += _difference(result, run, measure, figure.vs_baseline)
     return sentences
+
+
+def _ideal_order(result: Findings) -> str:
+    estimated = any(figure.estimated for figure in result[NEUTRAL_FIRST].figures.values())
+    return "order by what is known of their neutrality" if estimated else "most neutral order"
 
 
 def _numbers_of(figure: Figure) -> str:
@@ -239,9 +258,11 @@ def _numbers_of(figure: Figure) -> str:
 def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     """Which group's relevant passages are ranked above non-relevant ones more often."""
     figure, pair = run.figures[str(measure)], poles(result, measure)
+    if figure.mean is None and figure.known is not None and not figure.undefined:
+        return [_without_mean(run, figure)]
     if figure.mean is None or pair is None:
         return [f"{measure} of {run.name} is undefined: a group has no relevant passage."]
-    first, second = (passages(group, pair) for group in pair)
+    first, second = passages(pair[0], pair), passages(pair[1], pair)
     if figure.ci95 is None or figure.ci95[0] <= 0 <= figure.ci95[1]:
         text = f"no clear difference between {both(pair)}"
     elif figure.mean > 0:

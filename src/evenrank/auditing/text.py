@@ -13,7 +13,17 @@ from evenrank.measures import is_bias
 from evenrank.reports.format import NONE, interval, number, p_value
 
 from .findings import Figure, Findings, RunAudit
-from .phrases import direction, group_label, groups, has_scores, on_common, poles, positive, signed_measures
+from .phrases import (
+    direction,
+    group_label,
+    groups,
+    has_scores,
+    labelled,
+    on_common,
+    poles,
+    positive,
+    signed_measures,
+)
 from .summary import summarise
 from .words import Words
 
@@ -57,6 +67,10 @@ class _Columns:
 
 _FIGURES = ("mean", "95% interval", "tie mean", "tie range ")
 _AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
+# With labels: what is certain whatever the unknown ones are, and the share of the rows that is known. What an estimate
+# has no value for is left out: counts of queries, and the means over ties, which are near the estimate.
+_OF_LABELS = ("mean", "95% interval", "bounds", "known", "tie range ")
+_AGAINST_OF_LABELS = ("differ.", "95% interval", "Holm p ")
 
 
 def render_text(result: Findings, width: int = 120) -> str:
@@ -83,7 +97,9 @@ def _head(result: Findings, width: int) -> str:
     )
     settings = result.settings
     words = f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, "
-    if settings.get("threshold", 1) != 1:
+    if labelled(result):
+        words = f"labels {settings['labels']}, "
+    elif settings.get("threshold", 1) != 1:
         words += f"threshold {settings['threshold']:g}, "
     lines.append(
         plain(
@@ -104,8 +120,8 @@ def _tables(result: Findings, width: int) -> str:
     ]
     rows = [row for _, found in groups for row in found]
     name_width = min(max(cell_len(row.name) for row in rows), _MOST_NAME)
-    figures = _Columns(_FIGURES, [row.figures for row in rows])
-    against = _Columns(_AGAINST, [row.against for row in rows])
+    figures = _Columns(_OF_LABELS if labelled(result) else _FIGURES, [row.figures for row in rows])
+    against = _Columns(_AGAINST_OF_LABELS if labelled(result) else _AGAINST, [row.against for row in rows])
     together = figures.beside(against)
     parts = [figures] if result.baseline is None else [figures, against]
     if result.baseline is not None and _INDENT + _LEAST_NAME + together.width <= width:
@@ -148,24 +164,34 @@ def _title(result: Findings, key: str) -> str:
 
 def _row(result: Findings, run: RunAudit, figure: Figure) -> _Row:
     name = f"({run.name})" if run.reference else plain(run.name)
-    figures = (
-        number(figure.mean, _DIGITS),
-        interval(figure.ci95, _DIGITS),
-        number(figure.tie_mean, _DIGITS),
-        interval(figure.tie_range, _DIGITS) + ("~" if figure.tie_sensitive else " "),
-    )
+    ties = interval(figure.tie_range, _DIGITS) + ("~" if figure.tie_sensitive else " ")
+    figures: tuple[str, ...]
+    if labelled(result):
+        known = NONE if figure.known is None else known_share(*figure.known)
+        figures = (interval(figure.ci95, _DIGITS), interval(figure.bounds, _DIGITS), known, ties)
+    else:
+        figures = (interval(figure.ci95, _DIGITS), number(figure.tie_mean, _DIGITS), ties)
+    figures = (number(figure.mean, _DIGITS), *figures)
     compared = figure.vs_baseline
     if compared is None:
-        return _Row(name, figures, ("baseline", "", "", ""))
+        return _Row(name, figures, ("baseline", *[""] * (2 if labelled(result) else 3)))
     counts = NONE
     if compared.better is not None:
         counts = f"{compared.better}/{compared.equal}/{compared.worse}"
     p = compared.p if figure.whole_run else compared.t_p
     holm = p_value(compared.holm_p) + ("*" if compared.significant else " ")
     below = on_common(result, figure)
-    against = (number(compared.difference, _DIGITS), counts, p_value(p), holm)
+    against: tuple[str, ...] = (number(compared.difference, _DIGITS), counts, p_value(p), holm)
+    if labelled(result):
+        against = (number(compared.difference, _DIGITS), interval(compared.ci95, _DIGITS), holm)
     on = "on the " if below and compared.mean is not None else ""
     return _Row(name, figures, against, on + below)
+
+
+def known_share(known: int, rows: int) -> str:
+    """The share of rows that is known; of all but some, never 100%."""
+    share = known / rows if rows else 1.0
+    return percent(share, 0 if share in (0.0, 1.0) or 0.01 <= share < 0.995 else 2)
 
 
 def _words(result: Findings, words: Words, width: int) -> str:
@@ -211,12 +237,27 @@ def _legend(result: Findings) -> str:
         signed = signed_measures(result)
         nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
         of = " of the signed difference" if signed else ""
+        if labelled(result):
+            return (
+                f"{text} differ.: run minus baseline, on the same draws of unknown labels, with its interval. Holm p:"
+                f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
+            )
         text += (
             f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. t p: paired"
             f" t-test{of}{test}, uncorrected. Holm p: corrected over the runs compared, references excluded."
         )
+    return text + (f" {_KEY_OF_LABELS}" if labelled(result) else "") + _sign(result)
+
+
+_KEY_OF_LABELS = (
+    "bounds: the smallest and largest figure over every way to label the unknown. known: share of the rows looked at"
+    " whose document has a label."
+)
+
+
+def _sign(result: Findings) -> str:
     sign = positive(poles(result))
-    return text + (f" Sign of a lean: {sign}." if sign else "")
+    return f" Sign of a lean: {sign}." if sign else ""
 
 
 def _wrapped(text: str, width: int, first: str = "") -> str:

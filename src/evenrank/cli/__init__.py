@@ -26,6 +26,7 @@ from . import (
     expand,
     experiment,
     fuse,
+    lexicon,
     negatives,
     position,
     rerank,
@@ -65,6 +66,7 @@ app.command("negatives")(negatives.command)
 app.add_typer(position.app, name="position")
 app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(data.app, name="data")
+app.add_typer(lexicon.app, name="lexicon")
 app.command("experiment")(experiment.command)
 app.command("demo")(demo.command)
 

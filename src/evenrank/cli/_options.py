@@ -41,7 +41,7 @@ def _print_version(wanted: bool) -> None:
 
 
 _TEXTS = "TSV, JSONL, Parquet or irds:NAME."
-_LEXICON = "A built-in lexicon (gender-en), or a file of word,group lines or TOML."
+LEXICON = "A built-in lexicon (evenrank lexicon list), or a file of word,group lines or TOML."
 _TOKENS = "word, or whitespace (as the reference implementations)."
 _THRESHOLD = "A document with at most this many group words is neutral."
 STOP_WORDS = (
@@ -53,6 +53,7 @@ VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's f
 Version = Annotated[
     bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
 ]
+MaybeCollectionArgument = Annotated[str | None, typer.Argument(metavar="COLLECTION", help=_TEXTS)]
 CollectionArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help=_TEXTS)]
 QueriesArgument = Annotated[str, typer.Argument(metavar="QUERIES", help=_TEXTS)]
 Collection = Annotated[str, typer.Option("--collection", help=_TEXTS)]
@@ -78,7 +79,7 @@ Kind = Annotated[
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Texts per batch.")]
 
 TokensName = Literal["word", "whitespace"]
-Lexicon = Annotated[str, typer.Option("--lexicon", help=_LEXICON)]
+Lexicon = Annotated[str, typer.Option("--lexicon", help=LEXICON)]
 Poles = Annotated[
     str | None, typer.Option("--poles", help="The two groups to compare, A,B: bias is A minus B; B may be rest.")
 ]
@@ -87,9 +88,22 @@ Threshold = Annotated[float, typer.Option("--threshold", help=_THRESHOLD)]
 
 # With --scores, these default to the settings that the table was made with.
 GroupTable = Annotated[str | None, typer.Option("--scores", help="A group table made by evenrank score.")]
-OwnLexicon = Annotated[str | None, typer.Option("--lexicon", help=f"{_LEXICON} Default: gender-en.")]
+OwnLexicon = Annotated[str | None, typer.Option("--lexicon", help=f"{LEXICON} Default: gender-en.")]
 OwnTokens = Annotated[TokensName | None, typer.Option("--tokens", parser=text, help=f"{_TOKENS} Default: word.")]
 OwnThreshold = Annotated[float | None, typer.Option("--threshold", help=f"{_THRESHOLD} Default: 1.")]
+
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="Groups of documents instead of words: doc_id,group or doc_id and each group's weight (CSV, TSV, JSONL or"
+        " Parquet).",
+    ),
+]
+Neutral = Annotated[
+    list[str] | None, typer.Option("--neutral", help="A value of the labels that means no group; repeatable.")
+]
+GroupColumn = Annotated[str | None, typer.Option("--group-column", help="The column of groups, if there are several.")]
 
 Json = Annotated[
     str | None, typer.Option("--json", help="Also write the figures as JSON; -: print them instead of the table.")

@@ -31,6 +31,31 @@ Missing = Annotated[
 MissingLimit = Annotated[
     float, typer.Option("--missing-limit", help="Stop if a larger share of documents has no text (0 to 1).")
 ]
+Unknown = Annotated[
+    Literal["estimate", "bounds", "skip", "neutral"] | None,
+    typer.Option(
+        "--unknown",
+        parser=_options.text,
+        help="What to do about documents without a label (default: estimate, with bounds beside it).",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="The groups' shares of exposure that AWRF, NDKL, EER and EEL compare with: uniform (default), candidates,"
+        " relevant, or a file of group,share or query_id,group,share.",
+    ),
+]
+MoreRankings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rankings",
+        metavar="NAME=RUN",
+        help="Another ranking of the run NAME, for EED, EER and EEL of a system that answers in several orders;"
+        " repeatable.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the intervals and permutation tests.")]
 Order = Annotated[
     Literal["score", "file"],
@@ -42,17 +67,38 @@ Measures = Annotated[
     str | None,
     typer.Option(
         "--measures",
-        help="Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10; with --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF.",
+        help="Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 (of labels Share of each group for the last); with"
+        " --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF.",
     ),
 ]
 PerQuery = Annotated[str | None, typer.Option("--per-query", help="Also write the values for each query (CSV).")]
 
 
+def _by_name(rankings: list[str]) -> dict[str, list[str]]:
+    """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
+    from evenrank import EvenrankError
+
+    found: dict[str, list[str]] = {}
+    for argument in rankings:
+        name, equals, path = argument.partition("=")
+        if not (name and equals and path):
+            raise EvenrankError(f"`rankings`: expected NAME=RUN, found {argument!r}")
+        found.setdefault(name, []).append(path)
+    return found
+
+
 @_options.in_range
+# long: a line for each option
 def command(  # parameters: the options
     runs: Runs,
     collection: _options.MaybeCollection = None,
     scores: _options.GroupTable = None,
+    labels: _options.Labels = None,
+    neutral: _options.Neutral = None,
+    group_column: _options.GroupColumn = None,
+    unknown: Unknown = None,
+    target: Target = None,
+    rankings: MoreRankings = None,
     qrels: Qrels = None,
     queries: Queries = None,
     only_queries: OnlyQueries = False,
@@ -76,13 +122,31 @@ def command(  # parameters: the options
     from evenrank import audit, named_runs
 
     named = named_runs(runs)
-    read = (*named.values(), collection, scores, qrels, queries, background, lexicon)
+    more = _by_name(rankings or [])
+    read = (
+        *named.values(),
+        *(path for paths in more.values() for path in paths),
+        collection,
+        scores,
+        labels,
+        target,
+        qrels,
+        queries,
+        background,
+        lexicon,
+    )
     _output.check(report, streams=(json, per_query), inputs=read)
     _output.will_write(json, report)
     result = audit(
         named,
         collection=collection,
         scores=scores,
+        labels=labels,
+        neutral=neutral or (),
+        group_column=group_column,
+        unknown=unknown,
+        target=target,
+        rankings=more,
         qrels=qrels,
         queries=queries,
         baseline=baseline,

@@ -29,7 +29,7 @@ Format = Annotated[
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(  # parameters, long: the options
     run: RunArgument,
     qrels: Annotated[str, typer.Option("--qrels", help="TREC qrels or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help="The file to write: .parquet or .jsonl.")],
@@ -47,6 +47,9 @@ def command(  # parameters: the options
     poles: _options.Poles = None,
     tokens: _options.OwnTokens = None,
     threshold: _options.OwnThreshold = None,
+    labels: _options.Labels = None,
+    neutral: _options.Neutral = None,
+    group_column: _options.GroupColumn = None,
     quiet: _options.Quiet = False,
 ) -> None:
     """Sample negatives by their bias and at random; OUT.manifest.json and .parquet count them."""
@@ -72,6 +75,9 @@ def command(  # parameters: the options
         poles=poles,
         tokens=tokens,
         threshold=threshold,
+        labels=labels,
+        neutral=neutral,
+        group_column=group_column,
         quiet=quiet,
     )
     written = f"{done['biased']} biased and {done['random']} random negatives: {out}"
@@ -87,3 +93,8 @@ def command(  # parameters: the options
     for what, count in notes.items():
         if count:
             _output.say(f"queries {what}: {count}", err=True)
+    unknown = done.get("unknown", {"candidates": 0})
+    if unknown["candidates"]:
+        of = f"{unknown['candidates']:,} of {done['candidates']:,} ({counted(unknown['queries'], 'query')})"
+        drawn = f"never chosen for their bias, {unknown['negatives']:,} drawn at random"
+        _output.say(f"candidates without a label: {of}; {drawn}", err=True)

@@ -1,6 +1,8 @@
 """Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
+from .label_files import check_labels, score_labels
+from .labels import as_labels, read_labels
 from .lexicon import Lexicon, builtin_lexicons, load_lexicon, note_lexicon
 from .score import (
     DEFAULT_MAGNITUDES,
@@ -29,15 +31,19 @@ __all__ = [
     "Tokens",
     "WordCounts",
     "as_group_table",
+    "as_labels",
     "builtin_lexicons",
+    "check_labels",
     "gendered_spans",
     "load_lexicon",
     "neutrality",
     "note_lexicon",
     "read_group_table",
+    "read_labels",
     "score_batches",
     "score_collection",
     "score_in_memory",
+    "score_labels",
     "score_texts",
     "score_with_words",
     "scores_as_asked",

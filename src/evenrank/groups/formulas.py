@@ -10,6 +10,7 @@ import numpy as np
 from evenrank.io.types import Array
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
+_ROUNDING = 1e-12
 MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
 
 
@@ -44,7 +45,9 @@ def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> A
     """
     total = count.sum(axis=1)
     target = np.asarray(shares, dtype=np.float64)
-    share = count / np.maximum(total, 1)[:, None]
+    # Weights of labels may sum to less than 1.
+    share = count / np.where(total > 0, total, 1)[:, None]
     distance = np.abs(share - target).sum(axis=1) / (2 * (1 - target.min()))
-    # Rounding must not make a document of one group alone slightly worse than 0.
-    return np.where(total <= threshold, 1.0, np.clip(1 - distance, 0.0, 1.0))
+    # Rounding must not make a document of one group alone anything but 0: a ratio to 1e-16 would be beyond all bounds.
+    value = np.where(1 - distance < _ROUNDING, 0.0, np.minimum(1 - distance, 1.0))
+    return np.where(total <= threshold, 1.0, value)

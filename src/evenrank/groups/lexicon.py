@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,8 +13,11 @@ from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
 from evenrank.io.tables import lines_of
 
-from .table import REST, check_groups
+from .table import REST, check_groups, named_poles, parse_poles
 from .tokens import Tokens, tokenize
+
+_KEYS = ("name", "groups", "poles", "shares", "words")
+_NOTES = ("language", "about", "misses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,9 @@ class Lexicon:
     ``groups`` in a fixed order; ``words`` as (entry, group); ``shares`` the target share of each group, summing to 1;
     ``poles`` the two groups whose difference is the signed magnitude, the positive one first, or None. The second
     pole may be ``"rest"``: the mean of all other groups (our reading). ``poles_assumed``: nobody named the poles, so
-    they are the two groups in the file's order. Raises EvenrankError for two groups whose score columns would have one
-    name.
+    they are the two groups in the file's order. ``language``, ``about`` (what the words are and who chose them) and
+    ``misses`` (what they cannot see): texts for readers. Raises EvenrankError for two groups whose score columns would
+    have one name.
     """
 
     name: str
@@ -34,6 +38,9 @@ class Lexicon:
     shares: tuple[float, ...]
     poles: tuple[str, str] | None
     poles_assumed: bool = False
+    language: str = ""
+    about: str = ""
+    misses: str = ""
 
     def __post_init__(self) -> None:
         check_groups(self.groups)
@@ -63,11 +70,7 @@ class Lexicon:
         """The lexicon with the poles written ``A,B`` (positive first; B may be ``rest``), or as it is for None."""
         if poles is None:
             return self
-        parts = tuple(part.strip() for part in poles.split(","))
-        allowed = [*self.groups, REST]
-        if len(parts) != 2 or parts[0] not in self.groups or parts[1] not in allowed or parts[0] == parts[1]:
-            raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {quoted(poles)}")
-        return Lexicon(self.name, self.groups, self.words, self.shares, (parts[0], parts[1]))
+        return replace(self, poles=parse_poles(poles, self.groups), poles_assumed=False)
 
 
 def builtin_lexicons() -> list[str]:
@@ -132,9 +135,9 @@ def _from_toml(path: Path) -> Lexicon:
         data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid TOML: {error}") from None
-    unknown = data.keys() - {"name", "groups", "poles", "shares", "words"}
+    unknown = data.keys() - {*_KEYS, *_NOTES}
     if unknown:
-        raise InputError(path, f"unknown key {quoted(min(unknown))} (allowed: name, groups, poles, shares, words)")
+        raise InputError(path, f"unknown key {quoted(min(unknown))} (allowed: {', '.join((*_KEYS, *_NOTES))})")
     table = data.get("words")
     if not isinstance(table, dict) or not all(
         isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
@@ -144,15 +147,17 @@ def _from_toml(path: Path) -> Lexicon:
     groups, poles = (
         _texts(path, key, data.get(key, default)) for key, default in (("groups", sorted(table)), ("poles", []))
     )
-    if not isinstance(name, str):
-        raise InputError(path, f"expected a text as name, found {quoted(name)}")
+    notes = {key: data.get(key, "") for key in _NOTES}
+    for key, text in {"name": name, **notes}.items():
+        if not isinstance(text, str):
+            raise InputError(path, f"expected a text as {key}, found {quoted(text)}")
     if shares is not None and not (isinstance(shares, dict) and all(type(s) in (int, float) for s in shares.values())):
         raise InputError(path, "expected a table [shares] with a number for each group")
     if sorted(groups) != sorted(table):
         raise InputError(path, f"groups names {', '.join(groups)}, [words] has {', '.join(table)}")
     words = [(word, group) for group in groups for word in table[group]]
     appearing = groups if "groups" in data else tuple(table)
-    return _checked(path, name, groups, words, shares, poles or None, appearing)
+    return replace(_checked(path, name, groups, words, shares, poles or None, appearing), **notes)
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:
@@ -185,11 +190,9 @@ def _checked(
         raise InputError(path, "the target shares must sum to 1, one of them is too large for a number") from None
     if not (min(amounts) >= 0 and abs(sum(amounts) - 1) <= 1e-9):
         raise InputError(path, f"the target shares must sum to 1, they sum to {sum(amounts):g}")
-    usual = ("m", "f") if {"m", "f"} <= set(groups) else None
-    assumed = len(groups) == 2 and not usual and not poles
+    between, assumed = named_poles(appearing)
     try:
-        between = appearing if assumed else usual
-        lexicon = Lexicon(name, groups, tuple(words), amounts, between, assumed)  # type: ignore[arg-type]
+        lexicon = Lexicon(name, groups, tuple(words), amounts, between, assumed and not poles)
         lexicon.entries("word")
         return lexicon.with_poles(",".join(poles) if poles else None)
     except EvenrankError as error:

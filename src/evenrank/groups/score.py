@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -209,18 +209,16 @@ def scores_as_asked(
     """An existing group table, with the ``poles`` asked for.
 
     ``lexicon`` (its name), ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
-    Raises EvenrankError if it has others, and for poles that are not among its groups.
+    Raises EvenrankError if it has others, or was made from labels, and for poles that are not among its groups.
     """
     for name, value in {"lexicon": lexicon, "tokens": tokens, "threshold": threshold}.items():
+        if value is not None and scores.labelled:
+            made = f"the scores were made from the labels {scores.settings['labels']}"
+            raise EvenrankError(f"`{name}`: {value} was asked for, but {made}, which have no words")
         if value is not None and scores.settings.get(name, value) != value:
             found = scores.settings[name]
             raise EvenrankError(f"`{name}`: {value} was asked for, but the scores were made with {name} {found}")
-    if poles is None:
-        return scores
-    pair = Lexicon("scores", scores.groups, (), (), None).with_poles(poles).poles
-    assert pair is not None
-    settings = {name: value for name, value in scores.settings.items() if name != "poles_assumed"}
-    return replace(scores, poles=pair, settings={**settings, "poles": list(pair)})
+    return scores.with_poles(poles)
 
 
 # --- the kernel's inputs -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,13 +52,22 @@ class GroupTable:
         _check_values(table)
         settings = settings or {"lexicon": "unknown"}
         shares = settings.get("shares") or [1 / len(groups)] * len(groups)
-        poles = settings.get("poles") or (["m", "f"] if {"m", "f"} <= set(groups) else None)
-        if poles is None and len(groups) == 2:
-            poles = groups
+        poles, assumed = settings.get("poles"), False
+        if not poles:
+            poles, assumed = named_poles(groups)
+        if assumed:
             settings = {**settings, "poles_assumed": True}
         settings = {**settings, "shares": list(shares), "poles": list(poles) if poles else None}
         # In one piece, so that a column is an array without a copy.
         return cls(table.rechunk(), groups, tuple(shares), (poles[0], poles[1]) if poles else None, settings, source)
+
+    def with_poles(self, poles: str | None) -> GroupTable:
+        """The table with the poles written ``A,B``, or as it is for None; see :func:`parse_poles`."""
+        if poles is None:
+            return self
+        pair = parse_poles(poles, self.groups)
+        settings = {name: value for name, value in self.settings.items() if name != "poles_assumed"}
+        return replace(self, poles=pair, settings={**settings, "poles": list(pair)})
 
     def signed_magnitude(
         self, kind: Magnitude, poles: tuple[str, str] | None = None, rows: Array | slice = slice(None)
@@ -68,25 +77,85 @@ class GroupTable:
         With ``rest`` as second pole, the mean over all other groups is subtracted. Raises EvenrankError if no poles
         are known or the table lacks a column that the kind needs.
         """
+        first, others = self.sides_of(poles)
+        second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
+        difference: Array = self.magnitude(kind, first, rows) - second
+        return difference
+
+    def sides_of(self, poles: tuple[str, str] | None = None) -> tuple[str, list[str]]:
+        """The first pole, and the groups that the second stands for: itself, or with ``rest`` all others.
+
+        Raises EvenrankError if no poles are known, and for one that is no group.
+        """
         poles = poles or self.poles
         if poles is None:
             raise EvenrankError(f"which groups to compare? the groups are {', '.join(self.groups)}; `poles='A,B'` says")
         unknown = [pole for pole in poles if pole not in (*self.groups, REST)]
         if unknown:
             raise EvenrankError(f"no group {quoted(unknown[0])} in the group table, which has {', '.join(self.groups)}")
-        others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
-        second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
-        difference: Array = self.magnitude(kind, poles[0], rows) - second
-        return difference
+        return poles[0], [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the groups are from labels, weights from 0 to 1, rather than counts of words."""
+        return "labels" in self.settings
+
+    @property
+    def usual_kind(self) -> Magnitude:
+        """The magnitude of a measure that asks for none: ``tf`` of words, the weight (``count``) of labels."""
+        return "count" if self.labelled else "tf"
+
+    def weight(self, group: str, rows: Array | slice = slice(None)) -> Array:
+        """The weight, from 0 to 1, of one group in each document of ``rows``; all groups' sum to 1 at most.
+
+        A label's weight as it is; of counted words, the group's share of the document's group words, 0 in a document
+        with no more of them than the threshold, which is neutral.
+        """
+        count = self.table[f"count_{group}"].to_numpy()[rows].astype(np.float64)
+        if self.labelled:
+            return count
+        total = sum(self.table[f"count_{other}"].to_numpy()[rows].astype(np.float64) for other in self.groups)
+        threshold = float(self.settings.get("threshold", 1))
+        return np.divide(count, total, out=np.zeros(count.shape), where=np.asarray(total) > threshold)
 
     def magnitude(self, kind: Magnitude, group: str, rows: Array | slice = slice(None)) -> Array:
         """The magnitude of one group in each document of ``rows``."""
+        if self.labelled and kind not in ("count", "bool"):
+            raise EvenrankError(
+                f"magnitude {kind}: labels have no words to take the logarithm of; `count` is their weight, `bool`"
+                " whether it is above 0"
+            )
         column = f"magnitude_{kind}_{group}"
         if column in self.table.columns:
             return self.table[column].to_numpy()[rows]
         if kind in ("count", "bool", "tf"):
             return magnitude_of_count(self.table[f"count_{group}"].to_numpy()[rows], kind)
         raise EvenrankError(f"the group table has no column {column}: score the collection with the magnitude {kind}")
+
+
+_USUAL_POLES = (("m", "f"), ("male", "female"))
+
+
+def named_poles(groups: Sequence[str]) -> tuple[tuple[str, str] | None, bool]:
+    """The poles of groups for which none were named, and whether they are assumed.
+
+    m and f (male and female, in any case) where the groups have these names, or else two groups in the order given,
+    which is an assumption; None for more.
+    """
+    known = {group.casefold(): group for group in reversed(groups)}
+    for first, second in _USUAL_POLES:
+        if first in known and second in known:
+            return (known[first], known[second]), False
+    return ((groups[0], groups[1]), True) if len(groups) == 2 else (None, False)
+
+
+def parse_poles(poles: str, groups: Sequence[str]) -> tuple[str, str]:
+    """The poles written ``A,B``, positive first; B may be ``rest``. Raises EvenrankError for what is no two groups."""
+    parts = [part.strip() for part in poles.split(",")]
+    allowed = [*groups, REST]
+    if len(parts) != 2 or parts[0] not in groups or parts[1] not in allowed or parts[0] == parts[1]:
+        raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {quoted(poles)}")
+    return parts[0], parts[1]
 
 
 def check_groups(groups: Sequence[str]) -> None:

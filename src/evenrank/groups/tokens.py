@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from typing import Literal, NamedTuple
 
@@ -86,26 +87,26 @@ def tokenize(text: str, tokens: Tokens = "word") -> list[str]:
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Start and end of each ``word`` token of a text, clitics left out, in characters."""
+    kinds = text.translate(_KINDS)
     spans: list[tuple[int, int]] = []
-    start = last_apostrophe = -1
-    kinds = [_kind(character) for character in text]
-    for place, kind in enumerate([*kinds, SEPARATOR]):
-        joins = kind == APOSTROPHE and start >= 0 and place + 1 < len(kinds) and kinds[place + 1] == WORD
-        if kind == WORD or joins:
-            start = place if start < 0 else start
-            last_apostrophe = place if joins else last_apostrophe
-        elif start >= 0:
-            end = place
-            if last_apostrophe >= 0 and text[last_apostrophe + 1 : place].casefold() in CLITICS:
-                end = last_apostrophe
-            spans.append((start, end))
-            start = last_apostrophe = -1
+    for match in _TOKEN.finditer(kinds):
+        start, end = match.span()
+        last_apostrophe = kinds.rfind("'", start, end)
+        if last_apostrophe >= 0 and text[last_apostrophe + 1 : end].casefold() in CLITICS:
+            end = last_apostrophe
+        spans.append((start, end))
     return spans
 
 
-def _kind(character: str) -> int:
-    if character in APOSTROPHES:
-        return APOSTROPHE
-    code = ord(character)
-    inside = code < _TABLE_SIZE and unicodedata.category(character)[0] in "LMN"
-    return WORD if inside or code in _SELECTORS else SEPARATOR
+class _Kinds(dict[int, str]):
+    """For each code point w (word), ' (apostrophe) or a space (separator), found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        inside = code < _TABLE_SIZE and unicodedata.category(chr(code))[0] in "LMN"
+        kind = "'" if chr(code) in APOSTROPHES else "w" if inside or code in _SELECTORS else " "
+        self[code] = kind
+        return kind
+
+
+_KINDS = _Kinds()
+_TOKEN = re.compile("w+(?:'w+)*")

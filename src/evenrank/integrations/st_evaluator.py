@@ -15,11 +15,20 @@ from ir_measures import Measure
 from numpy.typing import NDArray
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from evenrank.groups import MAGNITUDES, GroupTable, Lexicon, Scoring, load_lexicon, score_in_memory
+from evenrank.groups import (
+    MAGNITUDES,
+    GroupTable,
+    Lexicon,
+    Scoring,
+    as_labels,
+    check_labels,
+    load_lexicon,
+    score_in_memory,
+)
 from evenrank.io import EvenrankError, Run, write_text
 from evenrank.io.errors import quoted
 from evenrank.io.tables import IdIndex
-from evenrank.measures import BACKGROUND_DEPTH, Evaluation, is_bias, parse_measure, parse_measures, spelled
+from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing, is_bias, parse_measure, parse_measures, spelled
 from evenrank.mitigation.attributes import OneLexicon
 from evenrank.rankers.load import load_ranker
 from evenrank.rankers.pairs import TextPairs
@@ -39,7 +48,9 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     ``doc_id``, ``text``, ``relevance``) work too. Rows of other queries are ignored; a judged query without candidates
     counts 0 in effectiveness.
 
-    The group table of the documents is made once, with ``lexicon`` (or given as ``scores``). NFaiRR's background is the
+    The group table of the documents is made once, with ``lexicon`` (or given as ``scores``), or is that of ``labels``
+    by document, as :func:`evenrank.as_labels` takes them. Documents without a label are unknown: measures of bias leave
+    them out, and ``known`` (and the model card) says how many of the candidates have one. NFaiRR's background is the
     first ``background_depth`` candidates. The figures equal those of :func:`evenrank.audit` with the candidates as
     baseline; those of the candidates themselves are in ``first_stage``.
 
@@ -48,11 +59,11 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
     is nDCG@10, or the first measure of effectiveness.
 
-    Raises EvenrankError for measures without one of effectiveness (a model that ranks at random is fair), and for
-    queries or documents without a text.
+    Raises EvenrankError for measures without one of effectiveness (a model that ranks at random is fair), for queries
+    or documents without a text, and for labels beside a lexicon or scores, or that know none of the candidates.
     """
 
-    # parameters: the texts, judgements and settings of an audit, as evaluators of sentence-transformers take theirs
+    # parameters, long: the texts, judgements and settings of an audit, as sentence-transformers' evaluators take theirs
     def __init__(
         self,
         queries: Texts,
@@ -60,8 +71,9 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         relevant: Mapping[str, Mapping[str, int] | AbstractSet[str] | Sequence[str]] | pl.DataFrame,
         candidates: Mapping[str, Sequence[str]] | Run | pl.DataFrame,
         *,
-        lexicon: OneLexicon = "gender-en",
+        lexicon: OneLexicon | None = None,
         scores: GroupTable | None = None,
+        labels: object = None,
         measures: str | Sequence[str | Measure] = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|",
         depth: int = 100,
         background_depth: int = BACKGROUND_DEPTH,
@@ -94,14 +106,17 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         candidate_run = Run(everything.name, asked)
         documents = _text_table(corpus, "doc_id", asked["doc_id"].unique(maintain_order=True))
         self._qrels = _judgements(relevant).filter(pl.col("query_id").is_in(texts["query_id"].implode()))
-        if scores is None:
-            one = lexicon
-            if not isinstance(one, Scoring):
-                one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
-            kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
-            scores = score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
+        check_labels(labels, None, None, scores=scores, lexicon=lexicon)
+        if labels is not None:
+            scores = as_labels(labels, [documents["doc_id"]])
+        elif scores is None:
+            scores = _by_words(documents, "gender-en" if lexicon is None else lexicon)
         self._scores = scores
-        first = Evaluation(candidate_run, scores, self._qrels)
+        self._missing: Missing = "skip" if scores.labelled else "error"
+        among = documents["doc_id"].is_in(scores.table["doc_id"].implode())
+        self.known = int(among.sum()), len(among)
+        first = Evaluation(candidate_run, scores, self._qrels, missing=self._missing)
+        first.check_missing(1.0)
         self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
 
@@ -120,7 +135,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         scores = self._scored(model)
         model.train(training)
         run = Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
-        evaluation = Evaluation(run, self._scores, self._qrels, background=self._background)
+        evaluation = Evaluation(run, self._scores, self._qrels, missing=self._missing, background=self._background)
         figures = {key: evaluation.figure(measure) for key, measure in self.measures.items()}
         if output_path is not None and self.write_csv:
             self._add_line(Path(output_path) / self.csv_file, [epoch, steps, *figures.values()])
@@ -153,14 +168,24 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
 
     def get_config_dict(self) -> dict[str, object]:
         """The settings, for the model card."""
-        settings = {key: self._scores.settings.get(key) for key in ("lexicon", "poles", "tokens", "threshold")}
+        by_label = self._scores.labelled
+        keys = ("labels", "poles", "neutral") if by_label else ("lexicon", "poles", "tokens", "threshold")
+        known, candidates = self.known
         return {
-            **settings,
+            **{key: self._scores.settings.get(key) for key in keys},
+            **({"candidates with a label": f"{known:,} of {candidates:,}, others are left out"} if by_label else {}),
             "queries": len(self._queries),
             "depth": self.depth,
             "background": f"the candidates, {self._background.depth} a query",
             "first stage": {key: round(value, 4) for key, value in self.first_stage.items()},
         }
+
+
+def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
+    if not isinstance(one, Scoring):
+        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
+    kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
+    return score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
 
 
 def _text_table(texts: Texts, name: str, ids: pl.Series | None = None) -> pl.DataFrame:

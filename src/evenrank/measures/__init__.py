@@ -6,6 +6,10 @@ Importing this package makes our measures known to ir_measures' parser.
 from .background import BACKGROUND_DEPTH, Background
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
 from .evaluate import Evaluation
+from .expected_exposure import EED, EEL, EER
+from .exposure import Exposure, ExposureGap, Share
+from .exposure_base import ExposureMeasure
+from .exposure_targets import AWRF, NDKL
 from .ir_provider import provider
 from .joined import JoinedRun
 from .missing import MISSING_LIMIT, Lacking, Missing
@@ -23,13 +27,20 @@ from .registry import (
     resolve,
     spelled,
 )
+from .target_files import as_target
+from .targets import Target
 from .wins import pairwise_wins
 
 __all__ = [
     "APRF",
+    "AWRF",
     "BACKGROUND_DEPTH",
     "CUTOFF",
+    "EED",
+    "EEL",
+    "EER",
     "MISSING_LIMIT",
+    "NDKL",
     "ARaB",
     "AbsARaB",
     "AbsoluteDeltaAPRF",
@@ -38,6 +49,9 @@ __all__ = [
     "BiasMeasure",
     "DeltaAPRF",
     "Evaluation",
+    "Exposure",
+    "ExposureGap",
+    "ExposureMeasure",
     "FaiRR",
     "JoinedRun",
     "Lacking",
@@ -50,8 +64,11 @@ __all__ = [
     "RankBiasMeasure",
     "RankedLists",
     "RunMeasure",
+    "Share",
+    "Target",
     "TieFigures",
     "add_measure",
+    "as_target",
     "bias_measures",
     "delta_aprf",
     "describe",

@@ -18,6 +18,7 @@ from evenrank.io.types import Array
 
 from .joined import JoinedRun
 from .lazy import Column
+from .ranked_lists import expand
 
 Better = Literal["higher", "nearer zero"]
 
@@ -33,11 +34,13 @@ class TieFigures:
 
     ``expected`` [Q]: each query's expectation over the orders of tied documents (None for a figure without one);
     ``mean``: the figure's expectation; ``range``: its smallest and largest value. None if undefined or unknown.
+    ``drawn``: the range is that of 200 random orders, and all orders may have a wider one.
     """
 
     expected: Array | None
     mean: float | None
     range: tuple[float, float] | None
+    drawn: bool = False
 
 
 class RunMeasure:
@@ -47,7 +50,11 @@ class RunMeasure:
     :meth:`combine` takes the parts' means to the figure, and so does it with their bootstrap means.
 
     ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
-    queries; ``signed``: the sign of a value says towards which pole; ``meaning``: one sentence for readers of a report.
+    queries; ``signed``: the sign of a value says towards which pole; ``drawn``: what ties do to it is drawn rather than
+    computed; ``joint``: a query's value depends on how its own labels fall together, so that labels drawn from other
+    queries would move it; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and
+    ``most``: no value is beyond; ``of_rankings``: it looks at all rankings of a system; ``meaning``: one sentence for
+    readers of a report.
     """
 
     better: Better = "higher"
@@ -57,6 +64,11 @@ class RunMeasure:
     needs_qrels = False
     needs_background = False
     part_count = 1
+    drawn = False
+    joint = False
+    undirected = False
+    of_rankings = False
+    least, most = -np.inf, np.inf
     meaning = ""
 
     def queries(self, run: JoinedRun) -> pl.Series:
@@ -77,6 +89,26 @@ class RunMeasure:
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """The smallest and the largest value [Q] of each query over the orders of its tied documents."""
         raise NotImplementedError
+
+    def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
+        """The least and the largest value [Q], all at once, over every way to label the unknown; None if not known."""
+        return None
+
+    def bounds_of_figure(self, ends: tuple[float, float]) -> tuple[float, float]:
+        """The figure's bounds from those of the mean of the values."""
+        return ends
+
+    def limits(self, table: GroupTable) -> tuple[float, float]:
+        """What no value over the table's labels is beyond."""
+        return self.least, self.most
+
+    def looked_at(self, run: JoinedRun) -> Array | None:
+        """The places of the documents that the values depend on; None: all of them."""
+        cutoff = self.params.get("cutoff") if isinstance(self, Measure) else None
+        if cutoff is None:
+            return None
+        places, _ = expand(run.lists.offsets[:-1], np.minimum(run.lists.lengths, cutoff))
+        return places
 
     def parts(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, ...]:
         """The arrays [Q] that the figure is made of; ``random``: their expectation over random orders."""
@@ -234,6 +266,24 @@ class LinearMeasure(BiasMeasure):
         )
         return low, high
 
+    def label_range(self, table: GroupTable) -> tuple[float, float] | None:
+        """The smallest and the largest value of a document over all labels; None if the bounds are not known."""
+        return None
+
+    def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
+        """Bounds [Q] with all unknown documents at one end, and at the other."""
+        ends = self.label_range(run.required_table)
+        if ends is None:
+            return None
+        weights, scale, _ = self._terms(run)
+        known, table = run.scored_documents, run.required_table
+        low, high = (Column(lambda rows: self.documents(table, rows), known, end) for end in ends)
+        if random:
+            total, lists = weights.sum(axis=1) * scale, run.scored_lists
+            return total * low.means(lists), total * high.means(lists)
+        first, last = (column.first(run.scored_lists, weights.shape[1]) for column in (low, high))
+        return _sums(weights, first) * scale, _sums(weights, last) * scale
+
     def draws(self, run: JoinedRun, *, random: bool = False) -> list[Array]:
         """Weighted sums [Q] in each of 200 random orders of tied documents (``random``: of all candidates)."""
         weights, scale, column = self._terms(run)
@@ -263,6 +313,7 @@ class AbsoluteFigure(BiasMeasure):
 
     whole_run = True
     signed = False
+    drawn = True
 
     def combine(self, means: Sequence[Array]) -> Array:
         """The absolute value of the signed figure."""
@@ -273,10 +324,13 @@ class AbsoluteFigure(BiasMeasure):
         signed = super().ties(run)
         if signed.range is None:
             return signed
-        least, most = sorted(map(abs, signed.range))
-        if signed.range[0] <= 0 <= signed.range[1]:
-            least = 0.0
-        return TieFigures(signed.expected, float(np.mean(np.abs(self.figure_draws(run)))), (least, most))
+        mean = float(np.mean(np.abs(self.figure_draws(run))))
+        return TieFigures(signed.expected, mean, self.bounds_of_figure(signed.range))
+
+    def bounds_of_figure(self, ends: tuple[float, float]) -> tuple[float, float]:
+        """From 0, if the signed figure can have either sign, to the larger absolute value."""
+        least, most = sorted(map(abs, ends))
+        return (0.0 if ends[0] <= 0 <= ends[1] else least), most
 
     def random_figure(self, run: JoinedRun) -> float:
         """The mean absolute value over 200 random orders of the candidates."""

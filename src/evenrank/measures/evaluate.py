@@ -11,7 +11,7 @@ from evenrank.io.types import Array
 
 from .base import BiasMeasure
 from .joined import JoinedRun
-from .missing import MISSING_LIMIT, Lacking, find_lacking, refuse_share
+from .missing import MISSING_LIMIT, Lacking, find_lacking, refuse_share, refuse_unlabelled
 from .registry import resolve
 
 
@@ -66,8 +66,15 @@ class Evaluation(JoinedRun):
     def check_missing(
         self, limit: float = MISSING_LIMIT, measures: Sequence[Measure] = (), depths: Sequence[int] = ()
     ) -> Lacking | None:
-        """:meth:`lacking`; raises EvenrankError if their share is above ``limit``."""
+        """:meth:`lacking`; raises EvenrankError if their share is above ``limit``.
+
+        Labels are seldom complete: for them there is no limit, but one document at least must have one.
+        """
         self.check_known()
+        if self.group_table is not None and self.group_table.labelled:
+            if (self.document < 0).all():
+                raise refuse_unlabelled(self.run, self.group_table)
+            return None
         lacking = self.lacking(measures, depths)
         if lacking is not None and lacking.share > limit:
             raise refuse_share(self.run, lacking, self.required_table.source, self.missing, limit)

@@ -13,6 +13,7 @@ from ir_measures.providers import Evaluator, Provider
 
 from evenrank.groups.table import GroupTable
 from evenrank.groups.table_files import as_group_table
+from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.qrels import as_qrels
 from evenrank.io.runs import Run, as_run
 
@@ -20,6 +21,8 @@ from .background import BACKGROUND_DEPTH
 from .base import BiasMeasure, PartValue
 from .evaluate import Evaluation
 from .missing import MISSING_LIMIT, Missing
+from .target_files import as_target
+from .targets import Target
 
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 
@@ -29,21 +32,33 @@ def provider(
     *,
     background: object = None,
     background_depth: int = BACKGROUND_DEPTH,
-    missing: Missing = "error",
+    missing: Missing | None = None,
     missing_limit: float = MISSING_LIMIT,
+    target: object = None,
 ) -> GroupTableProvider:
     """An ir_measures provider that computes our measures from a group table, and leaves all others to ir_measures.
 
     ``table``: a :class:`GroupTable`, a file that ``evenrank score`` wrote, or a frame. ``background``: the run that
     NFaiRR is normalised by, as a path, a :class:`Run`, a dict or a frame (default: each run is its own background), of
     which the first ``background_depth`` documents of each query count. ``missing``: what to do with documents that the
-    table lacks; "skip" and "neutral" tolerate a share of up to ``missing_limit``.
+    table lacks: "error" (the default), or "skip" and "neutral", which tolerate a share of up to ``missing_limit``.
+    ``target``: the shares of exposure that groups should have, for measures that do not say: ``uniform`` (the default),
+    ``candidates`` (the background's), ``relevant``, a file, ``{group: share}``, ``{query: {group: share}}`` or a frame.
+
+    Labels (``table=as_labels("labels.csv")``) are seldom complete: documents without one are skipped by default,
+    however many they are, and ``missing_limit`` does not apply; one document of a run at least must have a label. An
+    estimate of what they would change, and its bounds, are what :func:`evenrank.audit` adds.
 
     ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
     :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.
     """
+    if missing not in (None, "error", "skip", "neutral"):
+        raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(missing)}")
+    scores = as_group_table(table, what="`table`")
     run = None if background is None else as_run(background, what="`background`")
-    return GroupTableProvider(as_group_table(table, what="`table`"), run, background_depth, missing, missing_limit)
+    wanted = None if target is None else as_target(target, scores.groups)
+    how: Missing = missing or ("skip" if scores.labelled else "error")
+    return GroupTableProvider(scores, run, background_depth, how, missing_limit, wanted)
 
 
 class GroupTableProvider(Provider):  # type: ignore[misc]
@@ -52,7 +67,13 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
     NAME = "evenrank"
 
     def __init__(
-        self, table: GroupTable, background: Run | None, background_depth: int, missing: Missing, missing_limit: float
+        self,
+        table: GroupTable,
+        background: Run | None,
+        background_depth: int,
+        missing: Missing,
+        missing_limit: float,
+        target: Target | None = None,
     ) -> None:
         super().__init__()
         self.table = table
@@ -60,6 +81,7 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
         self.background_depth = background_depth
         self.missing: Missing = missing
         self.missing_limit = missing_limit
+        self.target = target
 
     def supports(self, measure: Measure) -> bool:
         """Whether it is one of ours, or ir_measures has it."""
@@ -67,9 +89,10 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
 
     def joined(self, run: Run, qrels: pl.DataFrame, measures: list[BiasMeasure]) -> Evaluation:
         """The run with the table, the qrels, and the background if a measure needs one."""
-        found = Evaluation(run, self.table, qrels, missing=self.missing)
+        found = Evaluation(run, self.table, qrels, missing=self.missing, target=self.target)
         found.check_missing(self.missing_limit, measures)
-        if any(measure.needs_background for measure in measures):
+        of_candidates = self.target is not None and self.target.kind == "candidates"
+        if of_candidates or any(measure.needs_background for measure in measures):
             of = Evaluation(self.background, self.table, missing=self.missing) if self.background else found
             of.check_missing(self.missing_limit, (), [self.background_depth])
             found.background = of.as_background(of.run.name, self.background_depth)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -19,9 +20,11 @@ from evenrank.io.types import Array
 
 from .background import BACKGROUND_DEPTH, Background
 from .hits import Hits, find_hits
+from .imputation import Completion, Imputation
 from .lazy import Column
 from .missing import Missing, refuse_all
 from .ranked_lists import RankedLists, expand
+from .targets import Target, TargetKind, chosen_target
 from .wins import Wins, pairwise_wins
 
 _PIECE = 1 << 20
@@ -31,7 +34,9 @@ class JoinedRun:
     """A run with the group table of its documents, its judgements and a background; shared work is cached.
 
     Q queries (``queries``), N documents in all; J judged queries (``judged``). With ``missing="skip"`` bias measures
-    see only the N' documents that the group table knows (``scored_lists``).
+    see only the N' documents that the group table knows (``scored_lists``). ``target``: the shares of exposure that the
+    groups should have, if not equal ones. ``rankings``: other runs of the same system, whose exposure EED, EER and EEL
+    average with this one's.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class JoinedRun:
         *,
         missing: Missing = "error",
         background: Background | None = None,
+        target: Target | None = None,
         seed: int = 0,
     ) -> None:
         self.run = run
@@ -49,7 +55,11 @@ class JoinedRun:
         self.qrels = qrels
         self.missing = missing
         self.background = background
+        self.target = target
+        self.rankings: Sequence[JoinedRun] = ()
         self.seed = seed
+        self.completion: Completion | None = None
+        self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
         self._wins: dict[int, tuple[Wins, Array]] = {}
         self.queries = run.queries
@@ -57,29 +67,60 @@ class JoinedRun:
         self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
         # The row of the run's table at each place of the lists; None if they are the same.
         self.rows: Array | None = None
+        self._imputation: Imputation | None = None
         # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
         self.undecided: Array | None = None
 
     def neutral_first(self) -> Self:
         """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
         lists = self.lists
-        # Neutralities as their rank among all, computed once per document rather than per row. The last code is
-        # that of an unknown document: neutral, or behind all others if it is skipped.
+        # As ranks among all: once per document rather than per row. An unknown one is neutral, skipped, or as expected.
         known = self.required_table.table["neutrality"].to_numpy()
-        _, code = np.unique(np.append(known, -1.0 if self._kept is not None else 1.0), return_inverse=True)
-        order = lists.falling(code.astype(np.int32)[self.document])
-        other = type(self)(
-            self.run, self.group_table, self.qrels, missing=self.missing, background=self.background, seed=self.seed
+        unknown = -1.0 if self._kept is not None else 1.0
+        _, code = np.unique(np.append(np.round(known, 12), unknown), return_inverse=True)
+        order = lists.falling(
+            self.imputation.neutral_codes() if self.imputation else code.astype(np.int32)[self.document]
         )
+        other = type(self)(self.run, self.group_table, self.qrels, missing=self.missing, seed=self.seed)
+        other.background, other.target = self.background, self.target
         other.rows = order
         other.lists = RankedLists(lists.offsets, -lists.places().astype(np.float64))
         other.document = self.document[order]
         other.undecided = self.scored_lists.lengths == 0
+        other._imputation = self.imputation
         if self.qrels is not None:
             place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
             place_of_row[other.rows] = np.arange(len(order), dtype=np.int32)
             graded = self._graded_rows.with_columns(pl.Series("row", place_of_row[self._graded_rows["row"].to_numpy()]))
             other._graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
+        return other
+
+    @property
+    def imputation(self) -> Imputation | None:
+        """Where the labels of unknown documents are drawn from; None if they are not drawn, or none is unknown."""
+        wanted = self._imputation is None and self.missing == "estimate" and self.group_table is not None
+        if wanted and (self.document < 0).any():
+            ids = self.run.table["doc_id"]
+            self._imputation = Imputation(self.lists, self.document, ids, self.required_table, self.seed)
+        return self._imputation
+
+    @property
+    def imputations(self) -> list[Imputation]:
+        """Where labels are drawn from: those of the run, of its background and of further rankings."""
+        found = [self.imputation, None if self.background is None else self.background.imputation]
+        found += [ranking.imputation for ranking in self.rankings]
+        return [imputation for imputation in found if imputation is not None]
+
+    def completed(self, draw: int | None) -> Self:
+        """The run with labels for its unknown documents: of one draw, or, for None, their expectation."""
+        if not self.imputations:
+            return self
+        self.check_known()
+        other = copy.copy(self)
+        other._columns = {}
+        other.completion = None if self.imputation is None else self.imputation.completion(draw)
+        other.rankings = [ranking.completed(draw) for ranking in self.rankings]
+        other.background = self.background and self.background.completed(draw)
         return other
 
     def own_ranks(self, depth: int) -> Array:
@@ -111,7 +152,11 @@ class JoinedRun:
     @functools.cached_property
     def document(self) -> Array:
         """The row [N] of each document in the group table, −1 if it has none."""
-        return IdIndex([self.required_table.table["doc_id"]]).places(self.run.table["doc_id"])
+        return self.rows_of(self.run.table["doc_id"])
+
+    def rows_of(self, documents: pl.Series) -> Array:
+        """The row in the group table of each of ``documents``, −1 if it has none."""
+        return IdIndex([self.required_table.table["doc_id"]]).places(documents)
 
     @functools.cached_property
     def _kept(self) -> Array | None:
@@ -152,8 +197,15 @@ class JoinedRun:
         ``values``: from rows of the group table to their values; ``missing``: the value of an unknown document.
         """
         if key not in self._columns:
-            self._columns[key] = Column(values, self.scored_documents, missing)
+            self._columns[key] = self._column(values, self.scored_documents, missing, key)
         return self._columns[key]
+
+    def _column(
+        self, values: Callable[[Array], Array], documents: Array, missing: float, key: Hashable | None = None
+    ) -> Column:
+        if self.completion is not None:
+            return self.completion.column(values, self.rows, key)
+        return Column(values, documents, missing)
 
     @property
     def neutrality(self) -> Column:
@@ -166,17 +218,36 @@ class JoinedRun:
         table = self.required_table
         return self.column((kind, poles), lambda rows: table.signed_magnitude(kind, poles, rows), 0.0)
 
+    def weight(self, group: str) -> Column:
+        """Weight [N'] of a group in the documents, from 0 to 1; 0 for an unknown one."""
+        table = self.required_table
+        return self.column(("weight", group), lambda rows: table.weight(group, rows), 0.0)
+
     def sides(self, rows: Array, kind: Magnitude, poles: tuple[str, str] | None) -> Array:
         """Sides (+1, −1, 0) of documents given by their places [H] in the lists; 0 for an unknown one."""
         table = self.required_table
-        return sides(Column(lambda known: table.signed_magnitude(kind, poles, known), self.document, 0.0)[rows])
+        column = self._column(lambda known: table.signed_magnitude(kind, poles, known), self.document, 0.0)
+        return sides(column[rows])
 
     def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
         """The background of this run's first ``depth`` documents for each query."""
         lists = self.scored_lists
         deepest = min(depth, int(lists.lengths.max(initial=1)))
         top = self.neutrality.first(lists, deepest)
-        return Background(name, self.queries, top, np.minimum(lists.lengths, deepest), self.run, depth)
+        documents = lists.top(self.scored_documents + 1, deepest).astype(np.int64) - 1
+        lengths = np.minimum(lists.lengths, deepest)
+        return Background(name, self.queries, top, documents, lengths, self.run, depth, self.imputation)
+
+    def target_shares(self, kind: TargetKind | None = None) -> Array:
+        """The share [Q, G] of exposure that each group should have in each query; NaN where it is undefined.
+
+        ``kind``: of which target; by default :attr:`target`, or uniform without one.
+        """
+        target = chosen_target(self.target, kind)
+        found = self._target_shares.get(target.kind)
+        if found is None or found[0] is not target or found[1] is not self.background:
+            found = self._target_shares[target.kind] = target, self.background, target.shares_for(self)
+        return found[2]
 
     def appearances(self, cutoff: int, *, random: bool = False) -> Array:
         """How often each document [D] of the group table is in the first ``cutoff`` ranks of the scored lists."""
@@ -257,6 +328,13 @@ class JoinedRun:
         rows = self.run.table.select("query_id", "doc_id").filter(perhaps)
         rows = rows.with_columns(perhaps.arg_true().alias("row"))
         return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
+
+    @functools.cached_property
+    def relevant(self) -> Array:
+        """Which of the documents [N'] that bias measures look at are relevant (grade 1 or more)."""
+        relevant = np.zeros(len(self.lists.scores), dtype=bool)
+        relevant[self._graded_rows["row"].to_numpy()] = True
+        return relevant if self._kept is None else relevant[self._kept]
 
     def wins(self, relevance: int = 1) -> tuple[Wins, Array]:
         """The wins of the clicked documents, those graded ``relevance`` or more, and their places [H] in the lists."""

@@ -17,16 +17,18 @@ class Column:
     """A value of each document of ranked lists [N], computed only for the rows asked for.
 
     ``document`` [N]: the documents' rows in the group table, which ``values`` maps to their values; −1 for a document
-    without a row, whose value is ``missing``.
+    without a row, whose value is ``missing``. ``complete``: whether all have one, if that is known.
     """
 
-    def __init__(self, values: Callable[[Array], Array], document: Array, missing: float) -> None:
+    def __init__(
+        self, values: Callable[[Array], Array], document: Array, missing: float, *, complete: bool | None = None
+    ) -> None:
         self._values = values
         self._document = document
         self._missing = missing
         self._first: Array | None = None
         self._means: Array | None = None
-        self._complete = not len(document) or int(document.min()) >= 0
+        self._complete = not len(document) or int(document.min()) >= 0 if complete is None else complete
 
     def __len__(self) -> int:
         return len(self._document)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.runs import Run
 from evenrank.io.types import Array
@@ -16,7 +17,8 @@ from evenrank.io.wording import are, counted
 
 from .ranked_lists import RankedLists, expand
 
-Missing = Literal["error", "skip", "neutral"]
+Missing = Literal["error", "skip", "neutral", "estimate", "bounds"]
+"""What to do about documents that the group table lacks. Of labels only: "estimate", "bounds" (see imputation.py)."""
 MISSING_LIMIT = 0.1
 """The largest share of documents without text that an audit tolerates by default."""
 
@@ -78,6 +80,15 @@ def refuse_all(run: Run, lost: Array, source: str) -> EvenrankError:
         lost_of = f"none of its {total} documents is in" if total > 1 else "its only document is not in"
     return EvenrankError(
         f"{run.described}: {lost_of} {source}: {_first_of(absent)} (`missing='skip'` or `missing='neutral'` continues)"
+    )
+
+
+def refuse_unlabelled(run: Run, labels: GroupTable) -> EvenrankError:
+    """The error for labels that know none of a run's documents, with the first ids of each side."""
+    own, theirs = run.table["doc_id"].unique(maintain_order=True), labels.table["doc_id"]
+    return EvenrankError(
+        f"{run.described}: none of its {counted(len(own), 'document')} is in {labels.source}: the run has"
+        f" {_first_of(own)}; the labels have {_first_of(theirs)}"
     )
 
 

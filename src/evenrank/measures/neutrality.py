@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError
 from evenrank.io.types import Array
 
@@ -74,6 +75,7 @@ class NeutralityMeasure(LinearMeasure):
     """A measure of the neutrality of the first documents."""
 
     better: Better = "higher"
+    least = 0.0
 
     def weights(self, lengths: Array, depth: int) -> Array:
         """The weight [Q, depth] of each rank."""
@@ -82,6 +84,15 @@ class NeutralityMeasure(LinearMeasure):
     def column(self, run: JoinedRun) -> Column:
         """The documents' neutralities."""
         return run.neutrality
+
+    def documents(self, table: GroupTable, rows: Array) -> Array:
+        """The neutrality [N] of each of the rows."""
+        found: Array = table.table["neutrality"].to_numpy()[rows]
+        return found
+
+    def label_range(self, table: GroupTable) -> tuple[float, float] | None:
+        """From 0, a document of the group with the smallest target alone, to 1, a neutral one."""
+        return 0.0, 1.0
 
 
 class _FaiRR(NeutralityMeasure):
@@ -137,6 +148,9 @@ class _NFaiRR(NeutralityMeasure):
         if run.background is None:
             raise EvenrankError("NFaiRR needs a background run")
         return nfairr(super().scale(run), self._ideal(run.background)[run.background.rows(run.queries)])
+
+    def label_range(self, table: GroupTable) -> None:
+        """None: the unknown documents are in its normaliser as well."""
 
     def _ideal(self, background: Background) -> Array:
         """IFaiRR of each of the background's queries."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.groups.formulas import MAGNITUDES
-from evenrank.groups.table import REST
+from evenrank.groups.formulas import MAGNITUDES, Magnitude
+from evenrank.groups.table import REST, GroupTable
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.types import Array
 
@@ -59,11 +59,14 @@ class PairwiseMeasure(BiasMeasure):
 
     needs_qrels = True
 
-    def _prf(self, run: JoinedRun, poles: Poles | None, side: int, tie_weight: float = 1.0) -> Array:
-        """PRF [Q] of the clicked documents of one side."""
-        wins, rows = run.wins(self["rel"])
-        chosen = run.sides(rows, self["magnitude"], poles) == side
-        return prf(wins, chosen, len(run.queries), tie_weight=tie_weight)
+    def kind(self, table: GroupTable) -> Magnitude:
+        """The magnitude whose sign is a document's side: the one asked for, or the usual one of the table."""
+        asked: Magnitude | None = self.params.get("magnitude")
+        return asked or ("count" if table.labelled else "tf_words")
+
+    def looked_at(self, run: JoinedRun) -> Array:
+        """The places of the clicked documents, whose sides count."""
+        return run.wins(self["rel"])[1]
 
 
 class _APRF(PairwiseMeasure):
@@ -87,6 +90,7 @@ class _APRF(PairwiseMeasure):
     """
 
     __name__ = NAME = "APRF"
+    least, most = 0.0, 1.0
     PRETTY_NAME = "Average Pairwise Ranking Fairness"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
         "group": ParamInfo(dtype=str, required=True, desc="group of the clicked documents"),
@@ -114,7 +118,9 @@ class _APRF(PairwiseMeasure):
         if group not in groups:
             raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(groups)}")
         other = groups[1 - groups.index(group)] if len(groups) == 2 else REST
-        return self._prf(run, (group, other), 1, tie_weight)
+        wins, rows = run.wins(self["rel"])
+        chosen = run.sides(rows, self.kind(run.required_table), (group, other)) == 1
+        return prf(wins, chosen, len(run.queries), tie_weight=tie_weight)
 
 
 class _DeltaAPRF(PairwiseMeasure):
@@ -136,6 +142,7 @@ class _DeltaAPRF(PairwiseMeasure):
     """
 
     __name__ = NAME = "DeltaAPRF"
+    least, most = -1.0, 1.0
     PRETTY_NAME = "Difference of Average Pairwise Ranking Fairness"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"magnitude": _SIDE, "rel": _REL, "poles": POLES}
     whole_run = True
@@ -178,7 +185,7 @@ class _DeltaAPRF(PairwiseMeasure):
         lists = run.lists.all_tied() if random else run.lists
         if random:
             wins = pairwise_wins(lists, rows)
-        sides = run.sides(rows, self["magnitude"], self.poles)
+        sides = run.sides(rows, self.kind(run.required_table), self.poles)
         rng = np.random.default_rng(run.seed)
         drawn = (break_ties(wins, lists.tie_of(rows)[0], rng) for _ in range(TIE_DRAWS if wins.tied.any() else 1))
         queries = len(run.queries)
@@ -195,7 +202,13 @@ class _DeltaAPRF(PairwiseMeasure):
 
     def _of_poles(self, run: JoinedRun, tie_weights: tuple[float, float] = (1.0, 1.0)) -> tuple[Array, Array]:
         """PRF [Q] of the first and of the second pole, with the weight of a tie in each."""
-        return self._prf(run, self.poles, 1, tie_weights[0]), self._prf(run, self.poles, -1, tie_weights[1])
+        wins, rows = run.wins(self["rel"])
+        side = run.sides(rows, self.kind(run.required_table), self.poles)
+        first, second = (
+            prf(wins, side == pole, len(run.queries), tie_weight=weight)
+            for pole, weight in zip((1, -1), tie_weights, strict=True)
+        )
+        return first, second
 
 
 class _AbsoluteDeltaAPRF(AbsoluteFigure, _DeltaAPRF):

@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
+from evenrank.groups.formulas import Magnitude
+from evenrank.groups.table import REST, GroupTable
 from evenrank.io.types import Array
 
 from . import statistics
@@ -63,9 +65,32 @@ class RankBiasMeasure(LinearMeasure):
 
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"cutoff": CUTOFF, "magnitude": MAGNITUDE, "poles": POLES}
 
+    def kind(self, table: GroupTable) -> Magnitude:
+        """The magnitude that is asked for, or the usual one of the table."""
+        asked: Magnitude | None = self.params.get("magnitude")
+        return asked or table.usual_kind
+
     def column(self, run: JoinedRun) -> Column:
         """The documents' signed magnitudes."""
-        return run.magnitude(self["magnitude"], self.poles)
+        return run.magnitude(self.kind(run.required_table), self.poles)
+
+    def documents(self, table: GroupTable, rows: Array) -> Array:
+        """The signed magnitude [N] of each of the rows."""
+        return table.signed_magnitude(self.kind(table), self.poles, rows)
+
+    def limits(self, table: GroupTable) -> tuple[float, float]:
+        """What no value over the table's labels is beyond: means of what a document can be."""
+        return RankBiasMeasure.label_range(self, table) or (-np.inf, np.inf)
+
+    def label_range(self, table: GroupTable) -> tuple[float, float] | None:
+        """From −1, a document of the second pole alone, to 1, one of the first alone."""
+        poles = self.poles or table.poles
+        if poles is None:
+            return None
+        others = len(table.groups) - 1
+        # Of the mean over all others, one whole label is a part; only `bool` can count several at once.
+        several = poles[1] == REST and self.kind(table) != "bool"
+        return (-1 / others if several else -1.0), 1.0
 
 
 class _RaB(RankBiasMeasure):
@@ -144,6 +169,8 @@ class _AbsARaB(_ARaB):
     __name__ = NAME = "AbsARaB"
     PRETTY_NAME = "Mean of Absolute Average Rank Bias"
     signed = False
+    drawn = True
+    joint = True
     meaning = "How far the first ranks of a query lean, to either group."
 
     def values(self, run: JoinedRun) -> Array:
@@ -154,6 +181,9 @@ class _AbsARaB(_ARaB):
         """The mean [Q] of |ARaB| over 200 random orders of tied documents (``random``: of all candidates)."""
         expected: Array = np.mean([np.abs(draw) for draw in self.draws(run, random=random)], axis=0)
         return expected
+
+    def label_range(self, table: GroupTable) -> None:
+        """None: which documents queries share decides whether each of them can reach its own end."""
 
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """Bounds [Q] of |ARaB| over the orders of tied documents: 0 below, if ARaB can have either sign."""

@@ -64,8 +64,11 @@ class RankedLists:
 
     def means(self, values: Values) -> Array:
         """Mean of the values [N] of each list [Q]; 0 for an empty one."""
-        totals = np.add.reduceat(np.append(values[:], 0.0), self.offsets[:-1])
-        return np.where(self.lengths > 0, totals / np.maximum(self.lengths, 1), 0.0)
+        return self.totals(values) / np.maximum(self.lengths, 1)
+
+    def totals(self, values: Values) -> Array:
+        """Sum of the values [N] of each list [Q]; 0 for an empty one."""
+        return np.where(self.lengths > 0, np.add.reduceat(np.append(values[:], 0.0), self.offsets[:-1]), 0.0)
 
     def places(self) -> Array:
         """The place [N] (int32, from 0) of each document in its list."""
@@ -103,7 +106,7 @@ class RankedLists:
 
     def tie_share(self, depth: int) -> float:
         """Share of the documents in the first ``depth`` ranks that are tied with another one there."""
-        _, _, reach, _ = self._ties_within(depth)
+        _, _, reach, _ = self.ties_within(depth)
         total = np.minimum(self.lengths, depth).sum()
         return float(reach[reach > 1].sum() / total) if total else 0.0
 
@@ -113,7 +116,7 @@ class RankedLists:
 
     # --- expectation and extremes of a measure that adds up value × non-increasing weight of the rank ---------------
 
-    def _ties_within(self, depth: int) -> tuple[Array, Array, Array, Array]:
+    def ties_within(self, depth: int) -> tuple[Array, Array, Array, Array]:
         """Start, size, documents within the first ``depth`` ranks, and list of the tie blocks that reach into them."""
         starts, sizes = self.ties
         query = self.query_of(starts)
@@ -127,7 +130,7 @@ class RankedLists:
 
         A measure that is linear in the values has, on these, its exact expectation over all orders of tied documents.
         """
-        starts, sizes, reach, _ = self._ties_within(depth)
+        starts, sizes, reach, _ = self.ties_within(depth)
         rows, block = expand(starts, sizes)
         means = np.bincount(block, weights=values[rows], minlength=len(starts)) / sizes
         return self._with_ties(values, depth, np.repeat(means, reach))
@@ -138,7 +141,7 @@ class RankedLists:
         With weights that never grow with the rank, falling order gives a linear measure's largest value over all
         orders of tied documents, and rising order its smallest.
         """
-        starts, sizes, reach, _ = self._ties_within(depth)
+        starts, sizes, reach, _ = self.ties_within(depth)
         rows, block = expand(starts, sizes)
         keys = -values[rows] if largest_first else values[rows]
         ordered = rows[np.lexsort((keys, block))]
@@ -147,14 +150,14 @@ class RankedLists:
 
     def tie_draw(self, values: Values, depth: int, rng: np.random.Generator) -> Array:
         """:meth:`top` in one random order of the tied documents."""
-        starts, sizes, reach, _ = self._ties_within(depth)
+        starts, sizes, reach, _ = self.ties_within(depth)
         picks = sample_places(sizes, int(reach.max(initial=0)), rng)
         lane, column = np.nonzero(np.arange(picks.shape[1]) < reach[:, None])
         return self._with_ties(values, depth, values[starts[lane] + picks[lane, column]])
 
     def _with_ties(self, values: Values, depth: int, of_ties: Array) -> Array:
         """:meth:`top` with the tie blocks' places filled from ``of_ties``, block by block."""
-        starts, _, reach, query = self._ties_within(depth)
+        starts, _, reach, query = self.ties_within(depth)
         places, block = expand(starts - self.offsets[query], reach)
         top = self.top(values, depth)
         top[query[block], places] = of_ties

@@ -11,7 +11,7 @@ from ir_measures import Measure
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.ranges import LARGEST
 
-from . import neutrality, pairwise, rank_bias
+from . import expected_exposure, exposure, exposure_targets, neutrality, pairwise, rank_bias
 from .base import CUTOFF, BiasMeasure, RunMeasure
 from .delegated import DelegatedMeasure
 from .utility import computed_here
@@ -38,7 +38,8 @@ def bias_measures() -> tuple[BiasMeasure, ...]:
     return tuple(dict.fromkeys(m for m in ir_measures.measures.registry.values() if isinstance(m, BiasMeasure)))
 
 
-for _measure in (*rank_bias.MEASURES, *neutrality.MEASURES, *pairwise.MEASURES):
+_FAMILIES = (rank_bias, neutrality, pairwise, exposure, exposure_targets, expected_exposure)
+for _measure in (measure for family in _FAMILIES for measure in family.MEASURES):
     add_measure(_measure)
 
 
@@ -81,7 +82,8 @@ def parse_measure(text: str | Measure) -> Measure:
         if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
             raise EvenrankError(f"`measures`: {quoted(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
-            raise EvenrankError(f"`measures`: {quoted(text)} needs a group, such as {text}(group='m')")
+            name, at, cutoff = text.strip().partition("@")
+            raise EvenrankError(f"`measures`: {quoted(text)} needs a group, such as {name}(group='m'){at}{cutoff}")
         measure.validate_params()
     except NameError:
         ours = ", ".join(measure.NAME for measure in bias_measures())

@@ -40,7 +40,7 @@ def draw(starts, beta, keys, n, quota, gendered_only):
     """The rows drawn [T], query by query, and which of them are in the biased part [T].
 
     The biased part: up to ``quota`` rows of largest ``beta`` [M], ties by position; with ``gendered_only`` only those
-    above 0. Then, up to ``n`` in all, the other rows of smallest ``keys`` [M].
+    above 0, never a NaN. Then, up to ``n`` in all, the other rows of smallest ``keys`` [M].
     """
     total = 0
     for query in range(len(starts) - 1):
@@ -57,7 +57,7 @@ def draw(starts, beta, keys, n, quota, gendered_only):
         if limit > 0:
             for row in range(start, end):
                 value = beta[row]
-                if gendered_only and not value > 0:
+                if np.isnan(value) or (gendered_only and not value > 0):
                     continue
                 # The rows so far, by decreasing β: a later row passes only those of smaller β.
                 if chosen < limit:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -33,13 +33,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evenrank.groups import Scoring, score_texts
+from evenrank.groups import GroupTable, Scoring, score_texts
 from evenrank.io import EvenrankError
 from evenrank.io.types import Array
 from evenrank.rankers.cat import CatRanker
 from evenrank.rankers.dot import DotRanker
 from evenrank.rankers.encoders import seeded
 from evenrank.rankers.protocol import CandidateLists, Inputs, Ranker
+
+from .attributes import rows_of
 
 Label = Literal["neutrality", "any"]
 _DRAWS = 1000
@@ -54,6 +56,18 @@ def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") ->
         counts = scores.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in scoring.lexicon.groups))
         return counts.to_series().to_numpy() > 0
     return scores["neutrality"].to_numpy() < 1
+
+
+def gendered_by_label(ids: pl.Series, labels: GroupTable, label: Label = "neutrality") -> Array:
+    """Whether each document [N] int8 is gendered by its label: 1 if it is not neutral (``any``: has a weight), 0, or −1
+    if it has no label. Raises EvenrankError if none has one."""
+    rows = rows_of(labels, ids)
+    if label == "any":
+        found = labels.table.select(pl.sum_horizontal(pl.col(f"count_{group}") for group in labels.groups) > 0)
+        known = found.to_series().to_numpy()
+    else:
+        known = labels.table["neutrality"].to_numpy() < 1
+    return np.where(rows >= 0, known[rows], -1).astype(np.int8)
 
 
 class _Context(Protocol):
@@ -118,10 +132,19 @@ class AdversarialRanker(Ranker):
 
     While training, :meth:`forward` also returns the adversary's loss (cross-entropy over the batch's pairs), whose
     gradient is reversed before it reaches the encoder: one backward pass of the sum trains both.
+
+    ``scoring``: which texts are gendered; None if the lists say it of each passage (``CandidateLists.gendered``), of
+    which the loss leaves out those that are unknown; queries have no label.
     """
 
     def __init__(
-        self, ranker: Ranker, scoring: Scoring, *, label: Label = "neutrality", factor: float = 1.0, seed: int = 0
+        self,
+        ranker: Ranker,
+        scoring: Scoring | None,
+        *,
+        label: Label = "neutrality",
+        factor: float = 1.0,
+        seed: int = 0,
     ) -> None:
         """Raises EvenrankError for a ranker without an encoder."""
         super().__init__()
@@ -134,7 +157,14 @@ class AdversarialRanker(Ranker):
         self.eval()
 
     def encode(self, groups: CandidateLists) -> Inputs:
-        """The ranker's own tensors, and ``gendered`` [pairs] bool."""
+        """The ranker's own tensors, and ``gendered`` [pairs]: bool, or by label int8, −1 for an unknown passage.
+
+        Raises EvenrankError if neither the texts nor the lists say it.
+        """
+        if self.scoring is None:
+            if groups.gendered is None:
+                raise EvenrankError("an adversary by labels needs lists that say which passages are gendered")
+            return {**self.ranker.encode(groups), "gendered": groups.gendered[groups.mask]}
         query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
         texts = pl.Series([text for row in groups.passages for text in row], dtype=pl.String)
         passage = gendered(texts, self.scoring, self.label)
@@ -198,6 +228,8 @@ class Leakage:
     ci95: tuple[float, float]
     pairs: int
     queries: int
+    unknown: int = 0
+    """Pairs left out, of whose passage nothing is known."""
 
     def as_json(self) -> dict[str, object]:
         """The figures as JSON values."""
@@ -206,6 +238,7 @@ class Leakage:
             "ci95": list(self.ci95),
             "pairs": self.pairs,
             "queries": self.queries,
+            **({"unknown": self.unknown} if self.unknown else {}),
         }
 
 
@@ -228,7 +261,7 @@ def attack(
     ranker: Ranker,
     queries: Sequence[str],
     passages: Sequence[str],
-    scoring: Scoring,
+    scoring: Scoring | Array,
     *,
     label: Label = "neutrality",
     epochs: int = 100,
@@ -236,15 +269,23 @@ def attack(
 ) -> Leakage:
     """Trains a fresh adversary on the vectors of a frozen ranker, and tests it on pairs of other queries.
 
-    ``queries`` and ``passages`` [pairs]. Half of the distinct queries train, half test; both classes weigh the same;
-    Adam, learning rate 1e-3, on standardised vectors. The interval is a percentile bootstrap over test queries.
+    ``queries`` and ``passages`` [pairs]; ``scoring``: which of them are gendered by their words, or 1, 0 or −1 for each
+    pair [pairs], −1 where nothing is known, which is left out. Half of the distinct queries train, half test; both
+    classes weigh the same; Adam, learning rate 1e-3, on standardised vectors. The interval is a percentile bootstrap
+    over test queries.
     Raises EvenrankError if a half contains pairs of one class only.
     """
+    unknown = 0
+    if isinstance(scoring, Scoring):
+        found = gendered(pl.Series(queries, dtype=pl.String), scoring, label)
+        found |= gendered(pl.Series(passages, dtype=pl.String), scoring, label)
+    else:
+        kept = np.flatnonzero(scoring >= 0).tolist()
+        unknown, found = len(scoring) - len(kept), scoring[kept] > 0
+        queries, passages = ([texts[row] for row in kept] for texts in (queries, passages))
     names, query = np.unique(np.asarray(queries, dtype=object), return_inverse=True)
     rng = np.random.default_rng(seed)
     in_train = np.isin(query, rng.permutation(len(names))[: len(names) // 2])
-    found = gendered(pl.Series(queries, dtype=pl.String), scoring, label)
-    found |= gendered(pl.Series(passages, dtype=pl.String), scoring, label)
     for half in (in_train, ~in_train):
         if len(np.unique(found[half])) < 2:
             raise EvenrankError("attack: one half of the queries has only gendered pairs, or none")
@@ -265,7 +306,7 @@ def attack(
             optimizer.step()
     with torch.no_grad():
         predicted = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
-    return _leakage(predicted, found[~in_train], query[~in_train], rng)
+    return replace(_leakage(predicted, found[~in_train], query[~in_train], rng), unknown=unknown)
 
 
 def _leakage(predicted: Array, found: Array, query: Array, rng: np.random.Generator) -> Leakage:

@@ -1,35 +1,97 @@
-"""The attributes that a fairness term balances: for each, a lexicon whose two poles are the sides of a passage."""
+"""The attributes that a fairness term balances: for each, the two poles of a lexicon, or of labels, as sides."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from evenrank.groups import Lexicon, Scoring, load_lexicon
+import numpy as np
+import polars as pl
+
+from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, sides, sides_of_texts
 from evenrank.io import EvenrankError
+from evenrank.io.errors import quoted
+from evenrank.io.tables import IdIndex
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
 
 OneLexicon = str | os.PathLike[str] | Lexicon | Scoring
-Attributes = OneLexicon | Mapping[str, OneLexicon]
-"""One lexicon (a built-in name, a file, a Lexicon or a Scoring), or one for each of several named attributes."""
+OneAttribute = OneLexicon | GroupTable
+Attributes = OneAttribute | Mapping[str, OneAttribute]
+"""One lexicon (a built-in name, a file, a Lexicon or a Scoring) or labels (:func:`evenrank.as_labels`), or one of these
+for each of several named attributes."""
+Attribute = Scoring | GroupTable
+"""How passages get their sides: from their words, or from labels by document."""
 
 
-def scorings_of(lexicon: Attributes) -> dict[str, Scoring]:
-    """How the texts of each attribute are labelled, by its name; a single lexicon has the empty name.
+def attributes_of(given: Attributes) -> dict[str, Attribute]:
+    """How the passages of each attribute get their sides, by its name; a single attribute has the empty name.
 
-    Raises EvenrankError for a lexicon that cannot be read or has no poles, and for no attribute at all.
+    Raises EvenrankError for a lexicon that cannot be read, for one, or labels, without poles, and for no attribute.
     """
-    named = lexicon if isinstance(lexicon, Mapping) else {"": lexicon}
-    found = {}
-    for name, one in named.items():
-        if not isinstance(one, Scoring):
-            one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one), magnitudes=("tf_words",))
-        if one.lexicon.poles is None:
-            groups = ", ".join(one.lexicon.groups)
-            raise EvenrankError(
-                f"the lexicon {one.lexicon.name} has the groups {groups}: load_lexicon(…, poles='a,b') chooses the two"
-                " to balance"
-            )
-        found[name] = Scoring(one.lexicon, one.tokens, ("tf_words",), one.threshold)
+    named = given if isinstance(given, Mapping) else {"": given}
+    found = {name: _attribute(one) for name, one in named.items()}
     if not found:
         raise EvenrankError("lexicon: expected at least one attribute")
     return found
+
+
+def scorings_of(given: Attributes) -> dict[str, Scoring]:
+    """As :func:`attributes_of`, where passages are known by their texts alone. Raises EvenrankError for labels."""
+    found = {}
+    for name, one in attributes_of(given).items():
+        if isinstance(one, GroupTable):
+            labels = f"the labels {one.settings['labels']} are by document"
+            raise EvenrankError(f"{labels}, and these passages have no ids: give their sides (+1, -1 or 0) instead")
+        found[name] = one
+    return found
+
+
+def described(attribute: Attribute) -> str:
+    """An attribute without a name of its own in words: its lexicon's name, or that of its labels."""
+    return str(attribute.settings["labels"]) if isinstance(attribute, GroupTable) else attribute.lexicon.name
+
+
+def _attribute(one: OneAttribute) -> Attribute:
+    if isinstance(one, GroupTable):
+        if not one.labelled:
+            raise EvenrankError("lexicon: expected a lexicon or labels, found a group table of counted words")
+        if one.poles is None:
+            groups, which = ", ".join(one.groups), "as_labels(…, poles='a,b') chooses the two to balance"
+            raise EvenrankError(f"the labels {one.settings['labels']} have the groups {groups}: {which}")
+        return one
+    if not isinstance(one, Scoring):
+        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one), magnitudes=("tf_words",))
+    if one.lexicon.poles is None:
+        groups = ", ".join(one.lexicon.groups)
+        raise EvenrankError(
+            f"the lexicon {one.lexicon.name} has the groups {groups}: load_lexicon(…, poles='a,b') chooses the two"
+            " to balance"
+        )
+    return Scoring(one.lexicon, one.tokens, ("tf_words",), one.threshold)
+
+
+def sides_by(attribute: Attribute, passages: pl.DataFrame, *, partly: bool = False) -> Array:
+    """The side [N] of passages (``doc_id``, ``text``): +1, −1 or 0 [IBBR §2.2]; by labels, the sign of w_a − w_b.
+
+    A passage without a label has side 0, as one of neither group: it enters the loss as any other passage of its list.
+    Raises EvenrankError for labels that know none of the passages, unless they are a part of all (``partly``).
+    """
+    if isinstance(attribute, Scoring):
+        return sides_of_texts(passages["text"], attribute)
+    rows = rows_of(attribute, passages["doc_id"], needed=not partly)
+    return np.where(rows >= 0, sides(attribute.signed_magnitude(attribute.usual_kind))[rows], 0).astype(np.int8)
+
+
+def rows_of(labels: GroupTable, ids: pl.Series, what: str = "passage", *, needed: bool = True) -> Array:
+    """The row [N] of each document in labels, −1 without a label.
+
+    Raises EvenrankError if they know none of them and that is ``needed``.
+    """
+    rows = IdIndex([labels.table["doc_id"]]).places(ids)
+    if needed and not (rows >= 0).any():
+        known, asked = (", ".join(map(quoted, some[:3])) for some in (labels.table["doc_id"], ids))
+        raise EvenrankError(
+            f"{labels.source} know none of {counted(len(ids), what)} ({asked}, …): they have {known}, …"
+        )
+    return rows

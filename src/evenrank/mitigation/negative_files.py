@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.engines.progress import progress
 from evenrank.engines.streams import Form, TableWriter
-from evenrank.groups import Lexicon, Tokens, note_lexicon
+from evenrank.groups import Lexicon, Tokens, check_labels, note_lexicon
 from evenrank.io import (
     EvenrankError,
     Provenance,
@@ -29,7 +29,7 @@ from evenrank.io.errors import quoted
 from evenrank.io.run_chunks import run_chunks
 from evenrank.io.runs import described
 
-from .negative_documents import Asked, PathLike, documents_of
+from .negative_documents import Asked, Labels, PathLike, documents_of
 from .negative_formats import id_table, write_texts
 from .negative_lists import SampledLists, Sampler
 from .negative_manifest import manifest_of
@@ -59,6 +59,9 @@ def write_negatives(
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
+    labels: object = None,
+    neutral: Sequence[str] | None = None,
+    group_column: str | None = None,
     quiet: bool = True,
 ) -> dict[str, Any]:
     """Samples negatives for every query of a run, and writes training lists with the judged relevant documents.
@@ -66,7 +69,8 @@ def write_negatives(
     ``out`` ends in ``.parquet`` or ``.jsonl``. ``format``:
 
     - ``groups``: ``query_id``, ``doc_id`` (list), ``label`` (list), which ``evenrank train`` takes as ``data.groups``;
-      and ``group`` (list), the side of each document (+1, −1, 0) by ``tf_words``, if poles and ``tf_words`` are known;
+      and ``group`` (list), the side of each document (+1, −1, 0) by ``tf_words``, if poles and ``tf_words`` are known,
+      or by its label (null without one);
     - ``labeled-list``: ``query``, ``docs`` (list), ``labels`` (list): :func:`evenrank.train`, LambdaLoss and the other
       list losses of sentence-transformers' CrossEncoderTrainer;
     - ``labeled-pair``: ``query``, ``passage``, ``label`` (1 or 0): its BinaryCrossEntropyLoss;
@@ -75,26 +79,33 @@ def write_negatives(
 
     Positives come first, labelled by their grade, then the biased part, then the random part (see :func:`sample`).
     ``scores``: a group table, used instead of scoring the collection; only the last three formats then need its texts.
-    These need ``queries`` too. Writes ``.manifest.json``, which is returned, and ``.manifest.parquet``, a row for each
-    query, beside ``out``: all files or none. A run file is streamed, so memory depends on the size of the collection
-    and of the sample, not of the run; the lines of a query must be together.
+    These need ``queries`` too. ``labels``, with ``neutral`` and ``group_column``: the groups of documents instead of
+    their words (see :func:`as_labels`); ``abs_tf`` is then the difference of their weights. A document without a label
+    is unknown: it is never chosen for its bias, may be drawn at random, and the manifest counts it.
+
+    Writes ``.manifest.json``, which is returned, and ``.manifest.parquet``, a row for each query, beside ``out``: all
+    files or none. A run file is streamed, so memory depends on the size of the collection and of the sample, not of the
+    run; the lines of a query must be together.
 
     Raises InputError for bad files; EvenrankError for a setting out of range, documents that are not in the collection,
-    queries without a text, and if no query is left.
+    queries without a text, labels beside ``scores`` or what counts words, labels that know no candidate, and if no
+    query is left.
     """
     settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
     for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
         if value not in allowed:
             raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {quoted(value)}")
+    check_labels(labels, neutral, group_column, scores=scores, lexicon=lexicon, tokens=tokens, threshold=threshold)
     given = {"run": run, "collection": collection, "queries": queries, "qrels": qrels, "scores": scores}
+    given["labels"] = labels
     _check_given(given, format)
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
     check_outputs(outputs, (*given.values(), lexicon))
     made = Provenance("evenrank.mitigation.negatives.write_negatives")
     for role, source in given.items():
         made.add(role, source)
-    note_lexicon(made, lexicon or (None if scores is not None else "gender-en"))
+    note_lexicon(made, lexicon or (None if scores is not None or labels is not None else "gender-en"))
     made.ahead(True)
     judged = as_qrels(qrels)
     texts = None if queries is None else as_queries(queries)
@@ -102,7 +113,10 @@ def write_negatives(
     first_stage = run if isinstance(run, str | os.PathLike) else as_run(run)
     chunks, name = run_chunks(first_stage)
     asked: Asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
-    documents = documents_of(documents_in, scores, beta, asked, quiet)
+    by_label: Labels | None = None
+    if labels is not None:
+        by_label = {"labels": labels, "neutral": neutral or (), "group_column": group_column}
+    documents = documents_of(documents_in, scores, beta, asked, quiet, by_label)
     source = first_stage.source if isinstance(first_stage, Run) else os.fspath(first_stage)
     sampler = Sampler(judged, documents, settings, texts, described(name, source))
     # Each file's errors in its own context; no file gets its name before all are written.
@@ -111,7 +125,7 @@ def write_negatives(
             lists = _counted(map(sampler.lists, chunks), advance)
             if format == "groups":
                 for chunk in lists:
-                    writer.write(id_table(chunk, documents.sides))
+                    writer.write(id_table(chunk, documents))
                 sampler.check()
             else:
                 assert texts is not None
@@ -134,11 +148,13 @@ def write_negatives(
 
 
 def _check_given(given: Mapping[str, object], format: str) -> None:
-    """Raises EvenrankError if the texts or scores that a format needs are missing."""
+    """Raises EvenrankError if the texts, scores or labels that a format needs are missing."""
     if given["collection"] is None and format != "groups":
         raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
-    if given["collection"] is None and given["scores"] is None:
-        raise EvenrankError("the documents' texts or scores are needed: give `collection` or `scores`")
+    if all(given[name] is None for name in ("collection", "scores", "labels")):
+        raise EvenrankError(
+            "the documents' texts, scores or labels are needed: give `collection`, `scores` or `labels`"
+        )
     if given["queries"] is None and format != "groups":
         raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
 

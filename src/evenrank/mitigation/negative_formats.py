@@ -12,6 +12,7 @@ from evenrank.engines.streams import TableWriter
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 
+from .negative_documents import Documents
 from .negative_lists import SampledLists
 from .negative_texts import TextFile
 
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 _TEXTS = 1 << 15
 
 
-def id_table(lists: SampledLists, sides: Array | None) -> pa.Table:
-    """The format ``groups``; ``sides``: those of the collection's documents [D]."""
+def id_table(lists: SampledLists, documents: Documents) -> pa.Table:
+    """The format ``groups``; the group of a document without a label is null."""
     import pyarrow as pa
 
     values = {"doc_id": _arrow(lists.doc_id), "label": pa.array(lists.relevance, pa.int32())}
-    if sides is not None:
-        values["group"] = pa.array(sides[lists.place], pa.int8())
+    if documents.sides is not None:
+        unknown = np.isnan(documents.bias(lists.place)) if documents.labelled else None
+        values["group"] = pa.array(documents.sides[lists.place], pa.int8(), mask=unknown)
     starts = pa.array(lists.starts, pa.int32())
     columns = {name: pa.ListArray.from_arrays(starts, column) for name, column in values.items()}
     return pa.table({"query_id": _arrow(lists.query_id), **columns})

@@ -28,7 +28,7 @@ class SampledLists:
     positives: Array
     """[Q]: how many of them are positives."""
     place: Array
-    """[T]: the number of each document in the collection."""
+    """[T]: the number of each document in the collection, −1 for one that labels alone do not know."""
     relevance: Array
     """[T]: the grade, 0 for a negative."""
     doc_id: pl.Series
@@ -81,9 +81,10 @@ class Sampler:
 
         index = self.documents.index
         places, of_relevant = index.places(rest["doc_id"]), index.places(relevant["doc_id"])
-        self.not_found.note(rest["doc_id"], places)
-        self.relevant_not_found.note(relevant["doc_id"], of_relevant)
-        values = self.documents.beta[places]
+        if self.documents.whole:
+            self.not_found.note(rest["doc_id"], places)
+            self.relevant_not_found.note(relevant["doc_id"], of_relevant)
+        values = self.documents.bias(places)
         starts = np.append(0, np.cumsum(found))
         rows, biased = draw(rest["query_id"], rest["doc_id"], starts, values, self.settings)
         taken = np.minimum(found, self.settings.n)
@@ -115,14 +116,16 @@ class Sampler:
         def count(query: Array) -> Array:
             return np.bincount(query, minlength=len(names))
 
-        def mean(query: Array, value: Array, number: Array) -> Array:
+        def mean(query: Array, value: Array) -> Array:
+            """Over the documents whose β is known."""
+            known = ~np.isnan(value)
             with np.errstate(invalid="ignore"):
-                result: Array = np.bincount(query, value, minlength=len(names)) / number
+                result: Array = np.bincount(query[known], value[known], minlength=len(names)) / count(query[known])
             return result
 
         parts = {"biased": biased, "random": ~biased}
         counts = {part: count(of_row[mask]) for part, mask in parts.items()}
-        means = {part: mean(of_row[mask], values[rows[mask]], counts[part]) for part, mask in parts.items()}
+        means = {part: mean(of_row[mask], values[rows[mask]]) for part, mask in parts.items()}
         columns = {
             "query_id": names,
             "candidates": found,
@@ -130,12 +133,15 @@ class Sampler:
             "short": self.settings.n - np.minimum(found, self.settings.n),
             "gendered": count(of_candidate[values > 0]),
         }
+        if self.documents.labelled:
+            columns["unknown"] = count(of_candidate[np.isnan(values)])
+            columns["unknown_random"] = count(of_row[np.isnan(values[rows])])
         table = pl.DataFrame(columns).with_columns(pl.exclude("query_id").cast(pl.Int32))
         self.parts.append(
             table.with_columns(
                 pl.Series("beta_biased", means["biased"], dtype=pl.Float64),
                 pl.Series("beta_random", means["random"], dtype=pl.Float64),
-                pl.Series("beta_candidates", mean(of_candidate, values, found), dtype=pl.Float64),
+                pl.Series("beta_candidates", mean(of_candidate, values), dtype=pl.Float64),
             )
         )
 
@@ -147,7 +153,10 @@ class Sampler:
         """Raises EvenrankError for what the chunks lacked, and if every query was left out."""
         for absent in (self.without_text, self.not_found, self.relevant_not_found):
             absent.refuse()
-        if not any(part.height for part in self.parts):
+        table = self.per_query()
+        if self.documents.labelled and table.height and bool((table["unknown"] == table["candidates"]).all()):
+            raise EvenrankError(f"{self.run}: the labels know none of its {table['candidates'].sum():,} candidates")
+        if not table.height:
             message = (
                 f"no query has both a judged relevant document and an unjudged one in its first {self.settings.depth}"
             )

@@ -24,11 +24,12 @@ def beta(scores: GroupTable, measure: Beta = "abs_tf") -> Array:
     """The bias β ≥ 0 of each document [D] of a group table [BAS].
 
     ``abs_tf``: |mag_a − mag_b| under ``tf``, a and b the poles; ``count``: the number of words of any group;
-    ``one_minus_neutrality``: 1 − neutrality. Rounded to nine digits, so that ln 6 − ln 3 and ln 2 are the same bias.
+    ``one_minus_neutrality``: 1 − neutrality. Of labels, whose magnitude is their weight, ``abs_tf`` is |w_a − w_b| and
+    ``count`` the sum of all weights. Rounded to nine digits, so that ln 6 − ln 3 and ln 2 are the same bias.
     Raises EvenrankError for an unknown measure, and for ``abs_tf`` without poles.
     """
     if measure == "abs_tf":
-        value = np.abs(scores.signed_magnitude("tf"))
+        value = np.abs(scores.signed_magnitude(scores.usual_kind))
     elif measure == "count":
         value = np.sum([scores.magnitude("count", group) for group in scores.groups], axis=0)
     elif measure == "one_minus_neutrality":
@@ -53,10 +54,11 @@ def sample(
 ) -> pl.DataFrame:
     """Draws up to ``n`` negatives for each query from its candidates [BAS].
 
-    ``table``: ``query_id``, ``doc_id`` (each document once a query) and ``beta`` (≥ 0), the rows of a query together
-    and in first-stage order. Returns the rows drawn, with ``biased``: a query's biased part first, the ⌊share · n⌋ rows
-    of largest β, ties by position; then its random part, uniform without replacement from all others. Of at most ``n``
-    rows, all are drawn. With ``gendered_only`` rows with β = 0 are left to the random part.
+    ``table``: ``query_id``, ``doc_id`` (each document once a query) and ``beta`` (≥ 0; null: unknown), the rows of a
+    query together and in first-stage order. Returns the rows drawn, with ``biased``: a query's biased part first, the
+    ⌊share · n⌋ rows of largest β, ties by position; then its random part, uniform without replacement from all others.
+    Of at most ``n`` rows, all are drawn. With ``gendered_only`` rows with β = 0 are left to the random part; those of
+    unknown β always are.
 
     Rows are drawn by a random key of the seed, the query's id and the document's id alone: the negatives of a query do
     not depend on other queries, and what ``share`` 0.6 draws at random, 0.4 draws too.
@@ -65,8 +67,8 @@ def sample(
     together.
     """
     settings = Settings(n, share, gendered_only, seed)
-    values = np.array(table["beta"].cast(pl.Float64))
-    if not (np.isfinite(values) & (values >= 0)).all():
+    values = table["beta"].cast(pl.Float64).to_numpy()
+    if not (np.isfinite(values) & (values >= 0) | table["beta"].is_null().to_numpy()).all():
         raise EvenrankError("expected finite numbers from 0 as beta")
     query = table["query_id"].cast(pl.String)
     starts = spell_starts(query)
@@ -96,7 +98,10 @@ class Settings:
 
 
 def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, settings: Settings) -> tuple[Array, Array]:
-    """The rows drawn [T], and whether each is in the biased part [T]; query q has the rows from ``starts[q]``."""
+    """The rows drawn [T], and whether each is in the biased part [T]; query q has the rows from ``starts[q]``.
+
+    ``values``: β of each row, NaN if it is unknown.
+    """
     # The compiler takes half a second to import.
     from . import _drawing as _kernel
 

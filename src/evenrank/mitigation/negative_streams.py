@@ -56,7 +56,7 @@ def stream_negatives(
             open_.append((out, Sampler(qrels, documents, settings, None, name), writer))
         for chunk in chunks:
             for _, sampler, writer in open_:
-                writer.write(id_table(sampler.lists(chunk), documents.sides))
+                writer.write(id_table(sampler.lists(chunk), documents))
         for out, sampler, writer in open_:
             sampler.check()
             used = {"run": name, "format": "groups", "beta": "abs_tf", **asdict(sampler.settings), **documents.settings}

@@ -20,13 +20,15 @@ class CandidateLists:
     """B queries, each with its list of candidate passages, of different lengths; K is the longest.
 
     ``queries`` [B] and ``passages`` [B][K_b] are texts; ``relevance`` [B, K] float: grades (or a teacher's scores), 0
-    for padding; ``sides`` [A, B, K] int8: +1, −1 or 0 for each of A attributes (gender, …).
+    for padding; ``sides`` [A, B, K] int8: +1, −1 or 0 for each of A attributes (gender, …); ``gendered`` [B, K] int8:
+    1, 0 or −1 (unknown, padding) for an adversary whose target is by label.
     """
 
     queries: Sequence[str]
     passages: Sequence[Sequence[str]]
     relevance: Tensor | None = None
     sides: Tensor | None = None
+    gendered: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:

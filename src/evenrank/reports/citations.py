@@ -38,6 +38,32 @@ CITATIONS = {
         "Hofstätter et al.: Mitigating the position bias of transformer models in passage re-ranking. ECIR 2021",
         "https://doi.org/10.1007/978-3-030-72113-8_16",
     ),
+    "SJ18": Citation(
+        "Singh and Joachims: Fairness of exposure in rankings. KDD 2018",
+        "https://doi.org/10.1145/3219819.3220088",
+    ),
+    "SAP19": Citation(
+        "Sapiezynski et al.: Quantifying the impact of user attention on fair group representation in ranked lists. "
+        "WWW companion 2019",
+        "https://arxiv.org/abs/1901.10437",
+    ),
+    "GEY19": Citation(
+        "Geyik, Ambler and Kenthapadi: Fairness-aware ranking in search & recommendation systems with application to "
+        "LinkedIn talent search. KDD 2019",
+        "https://arxiv.org/abs/1905.01989",
+    ),
+    "DIA20": Citation(
+        "Diaz et al.: Evaluating stochastic rankings with expected exposure. CIKM 2020",
+        "https://doi.org/10.1145/3340531.3411962",
+    ),
+    "RE22": Citation(
+        "Raj and Ekstrand: Measuring fairness in ranked results: an analytical and empirical comparison. SIGIR 2022",
+        "https://doi.org/10.1145/3477495.3532018",
+    ),
+    "TREC22": Citation(
+        "Ekstrand et al.: Overview of the TREC 2022 fair ranking track. TREC 2022",
+        "https://arxiv.org/abs/2302.05558",
+    ),
     "Bolukbasi et al. 2016": Citation(
         "Bolukbasi et al.: Man is to computer programmer as woman is to homemaker? Debiasing word embeddings. "
         "NeurIPS 2016",

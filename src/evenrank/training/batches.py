@@ -18,7 +18,8 @@ _OURS = ("relevance", "sides", "index", "counted")
 class Collator:
     """Items → the ranker's tensors, with ``relevance`` [B, K], ``sides`` [A, B, K] and the ``index`` of each item [B].
 
-    ``counted`` [B, K] bool: the passages that enter the loss; those of items that only pad a batch do not.
+    ``counted`` [B, K] bool: the passages that enter the loss; those of items that only pad a batch do not. With an
+    adversary ``gendered`` [pairs], −1 for what its loss leaves out.
     """
 
     def __init__(self, ranker: Ranker) -> None:

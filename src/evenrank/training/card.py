@@ -13,6 +13,7 @@ from evenrank.auditing.compute import audit
 from evenrank.io import Provenance, Run, write_text
 from evenrank.io.errors import plain
 
+from .passage_groups import label_lines
 from .recipes import Recipe, to_toml
 from .validation import Validation
 from .verdicts import tested, warning
@@ -23,13 +24,19 @@ _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer"}
 def write_card(
     recipe: Recipe, folder: Path, result: dict[str, Any], validation: Validation, run: Run, made: Provenance
 ) -> None:
-    """Writes ``model/README.md`` and ``audit.json``: the validation run against its first stage."""
+    """Writes ``model/README.md`` and ``audit.json``: the validation run against its first stage.
+
+    By labels if the recipe has any (the first of several), else by ``gender-en``.
+    """
     runs = {"first stage": validation.run, recipe.name: run}
+    labels = next((one for one in (*validation.attributes.values(), validation.target) if one and one.labelled), None)
     found = audit(
         runs,
-        collection=recipe.validated_collection,
+        collection=None if labels else recipe.validated_collection,
+        scores=labels,
         qrels=validation.qrels.join(validation.run.queries.to_frame(), on="query_id", how="semi"),
         baseline="first stage",
+        unknown="skip" if labels else None,
         provenance=made,
     )
     found.to_json(folder / "audit.json")
@@ -62,6 +69,7 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
     for name, bias in result.get("delta_aprf", {}).items():
         first = result["delta_aprf_first_stage"][name]
         lines.append(f"DeltaAPRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
+    lines += label_lines(result.get("labels", {}))
     leakage = result.get("leakage", {})
     if "after" in leakage:
         first, last = (leakage[when]["balanced_accuracy"] for when in ("before", "after"))
@@ -88,6 +96,9 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if warning(result) else ""
     figures = "\n".join(f"- {line}" for line in lines)
+    by_labels = (
+        ", by their labels; those without one are left out of the measures of bias" if "labels" in result else ""
+    )
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
@@ -108,8 +119,8 @@ tags: [evenrank, ranking, {recipe.ranker.kind}]
 
 ## Audit of the validation run
 
-Over all passages of the run, including those that were not re-ranked. `evenrank audit` computes the same figures from
-the first stage and `validation.run`, with the validation queries and `--only-queries`.
+Over all passages of the run, including those that were not re-ranked{by_labels}. `evenrank audit` computes the same
+figures from the first stage and `validation.run`, with the validation queries and `--only-queries`.
 
 ```
 {table}

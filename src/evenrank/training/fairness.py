@@ -7,26 +7,45 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from evenrank.groups import Scoring, load_lexicon
+from evenrank.groups import GroupTable, Scoring, load_lexicon, read_labels
 from evenrank.io import EvenrankError
+from evenrank.mitigation.attributes import Attribute
 from evenrank.mitigation.effective_batch import BatchTerm, EffectiveBatch, Summary
 from evenrank.mitigation.ibbr import AutoWeight, DualWeight, FixedWeight
 from evenrank.mitigation.terms import term_named
 from evenrank.rankers.protocol import Inputs
 
-from .recipes import AttributeRecipe, FairnessRecipe, named_as
+from .recipe_parts import AttributeRecipe, FairnessRecipe, GroupsRecipe
+from .recipes import named_as
 
 
-def scoring(attribute: AttributeRecipe) -> Scoring:
-    """How an attribute's passages get their sides. Raises EvenrankError for a lexicon without poles."""
+def attribute_of(attribute: AttributeRecipe) -> Attribute:
+    """How an attribute's passages get their sides. Raises EvenrankError for a lexicon or labels without poles."""
+    if attribute.labels is not None:
+        labels = read_recipe_labels(attribute, "fairness.attributes", attribute.poles)
+        if labels.poles is None:
+            raise _poles_wanted(f"the labels {labels.settings['labels']} have", labels.groups)
+        return labels
     with named_as(lexicon="fairness.attributes.lexicon", poles="fairness.attributes.poles"):
-        lexicon = load_lexicon(attribute.lexicon, poles=attribute.poles)
+        lexicon = load_lexicon(attribute.lexicon or "gender-en", poles=attribute.poles)
     if lexicon.poles is None:
-        raise EvenrankError(
-            f"fairness.attributes: the lexicon {lexicon.name} has the groups {', '.join(lexicon.groups)}: poles chooses"
-            ' the two to balance, as in poles = "a,b"'
-        )
+        raise _poles_wanted(f"the lexicon {lexicon.name} has", lexicon.groups)
     return Scoring(lexicon, tokens=attribute.tokens, magnitudes=("tf_words",))
+
+
+def read_recipe_labels(wanted: GroupsRecipe, section: str, poles: str | None = None) -> GroupTable:
+    """The labels of a recipe's section. Raises EvenrankError, which names the key, if they cannot be used."""
+    assert wanted.labels is not None
+    keys = {name: f"{section}.{name}" for name in ("labels", "neutral", "group_column", "poles")}
+    with named_as(**keys):
+        return read_labels(wanted.labels, neutral=wanted.neutral, group_column=wanted.group_column, poles=poles)
+
+
+def _poles_wanted(found: str, groups: Sequence[str]) -> EvenrankError:
+    return EvenrankError(
+        f"fairness.attributes: {found} the groups {', '.join(groups)}: poles chooses the two to balance, as in"
+        ' poles = "a,b"'
+    )
 
 
 def _weight(recipe: FairnessRecipe) -> FixedWeight:

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 
-from evenrank.groups import Scoring, sides_of_texts
+from evenrank.groups import Scoring, as_labels, check_labels, sides_of_texts
 from evenrank.io import EvenrankError, InputError, as_collection, as_qrels, as_queries, as_run
 from evenrank.io.convert import frame_of
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
 from evenrank.io.tables import lines_of
 from evenrank.io.wording import counted
-from evenrank.mitigation.attributes import Attributes, scorings_of
+from evenrank.mitigation.attributes import Attribute, Attributes, attributes_of, scorings_of
 
 from .lists import ListDataset, TrainingList, TrainingLists, build_lists
+from .passage_groups import PassageGroups
 
 _EXPECTED = "expected query (a text), passages (texts) and relevance (numbers)"
 
@@ -43,7 +44,7 @@ class MemoryLists(ListDataset):
         return quoted(self.lists[index].query)
 
 
-def training_lists(
+def training_lists(  # parameters: what the lists are made from
     run: object,
     qrels: object,
     *,
@@ -53,35 +54,46 @@ def training_lists(
     depth: int = 1000,
     negatives: int = 20,
     lexicon: Attributes | None = None,
+    labels: object = None,
 ) -> TrainingLists:
     """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
 
     ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them. The lists
     are written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
     ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
-    a fairness term needs.
+    a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
+    attributes, ``lexicon`` may name group tables of labels). A passage without a label has side 0; ``counts.json`` in
+    the folder says how many have one.
 
-    Raises EvenrankError for a passage or a query without a text, and if no query has both kinds of passages.
+    Raises EvenrankError for a passage or a query without a text, for labels that know no passage, and if no query has
+    both kinds of passages.
     """
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
     assert place is not None
-    attributes = [] if lexicon is None else list(scorings_of(lexicon).values())
+    chosen = chosen_attributes(lexicon, labels)
+    groups = None if chosen is None else PassageGroups(attributes_of(chosen))
     build_lists(
-        as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries), place,
-        depth=depth, attributes=attributes,
-    )  # fmt: skip
+        as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries), place, depth=depth, groups=groups
+    )
     lists = TrainingLists(place, negatives=negatives)
     lists.temporary = kept
     return lists
 
 
-def as_lists(given: object, scorings: Sequence[Scoring] = ()) -> ListDataset:
-    """Training lists from a :class:`ListDataset`, a file, a frame or records, with sides for each of ``scorings``.
+def chosen_attributes(lexicon: Attributes | None, labels: object) -> Attributes | None:
+    """The attributes that were given, as lexicons or as labels. Raises EvenrankError for both."""
+    check_labels(labels, None, None, lexicon=lexicon)
+    return lexicon if labels is None else as_labels(labels)
+
+
+def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset:
+    """Training lists from a :class:`ListDataset`, a file, a frame or records, with sides for each of ``attributes``.
 
     A file (JSONL or Parquet), frame (polars, pandas, Arrow) or record has ``query``, ``passages`` (or ``docs``) and
     ``relevance`` (or ``labels``), as ``evenrank negatives --format labeled-list`` writes them, and perhaps ``sides``:
-    +1, −1 or 0 for each passage, a list of them for several attributes. Missing sides come from the texts.
+    +1, −1 or 0 for each passage, a list of them for several attributes. Missing sides come from the texts: labels are
+    by document, so with them the lists have to have sides.
 
     Raises InputError, with the line, for a file that cannot be used; EvenrankError for other input that cannot.
     """
@@ -92,13 +104,16 @@ def as_lists(given: object, scorings: Sequence[Scoring] = ()) -> ListDataset:
         if not found:
             raise EvenrankError("`lists`: expected at least one list, found none")
         _check_sides(found)
-        lists = MemoryLists(found if found[0].sides is not None or not scorings else _with_sides(found, scorings))
-    if scorings and lists.attributes != len(scorings):
+        if found[0].sides is None and attributes:
+            by_words = scorings_of({str(number): one for number, one in enumerate(attributes)})
+            found = _with_sides(found, list(by_words.values()))
+        lists = MemoryLists(found)
+    if attributes and lists.attributes != len(attributes):
         if not lists.attributes:
-            hint = ": pass `lexicon` to training_lists" if isinstance(lists, TrainingLists) else ""
+            hint = ": pass `lexicon` or `labels` to training_lists" if isinstance(lists, TrainingLists) else ""
             raise EvenrankError(f"`lists`: no passage has a side{hint}")
-        attributes = counted(lists.attributes, "attribute")
-        raise EvenrankError(f"`lists`: the passages have sides for {attributes}, expected {len(scorings)}")
+        there = counted(lists.attributes, "attribute")
+        raise EvenrankError(f"`lists`: the passages have sides for {there}, expected {len(attributes)}")
     return lists
 
 

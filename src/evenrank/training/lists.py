@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import torch
 
-from evenrank.groups import Scoring, sides_of_texts
+from evenrank.groups import Scoring
 from evenrank.io import EvenrankError, Run, atomic_path, make_folder, read_texts, write_text
 from evenrank.io.errors import quoted
 from evenrank.io.types import Array
@@ -30,6 +30,7 @@ from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
 from evenrank.rankers.protocol import CandidateLists
 
 from .list_files import read_list_file
+from .passage_groups import PassageGroups
 
 Sampling = Literal["random", "first"]
 _ROWS = 1 << 14
@@ -43,15 +44,16 @@ def build_lists(
     folder: str | os.PathLike[str],
     *,
     depth: int = 1000,
-    attributes: Sequence[Scoring] = (),
+    groups: PassageGroups | None = None,
     masked: Scoring | None = None,
 ) -> dict[str, int]:
     """Writes the training lists of a run: a query's judged relevant passages against the rest of its first ``depth``.
 
-    Relevant passages need not be in the run. ``attributes``: passages get a side for each (the lexicons need poles);
-    ``masked``: its words are masked in queries and passages. :class:`TrainingLists` reads the folder. Returns counts:
-    ``queries`` written, ``without_positive`` and ``without_negative`` left out. Raises EvenrankError for a query or a
-    passage without a text, and if no list is left.
+    Relevant passages need not be in the run. ``groups``: what is kept of the passages' groups; ``masked``: its words
+    are masked in queries and passages. :class:`TrainingLists` reads the folder. Returns counts: ``queries`` written,
+    ``without_positive`` and ``without_negative`` left out; with labels ``passages``, ``relevant``, and how many of both
+    are known (``known_NAME``, ``known_relevant_NAME``). Raises EvenrankError for a query or a passage without a text,
+    for labels that know no passage, and if no list is left.
     """
     candidates = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
     graded = qrels.join(run.queries.to_frame(), on="query_id", how="semi")
@@ -70,7 +72,7 @@ def build_lists(
     if not table.height:
         raise EvenrankError(f"run {run.name}: no query has both a relevant passage and another one")
     counts["queries"] = table.height
-    _write(table, collection, queries, Path(folder), counts, attributes, masked)
+    _write(table, collection, queries, Path(folder), counts, groups, masked)
     return counts
 
 
@@ -80,7 +82,7 @@ def build_from_file(
     queries: pl.DataFrame,
     folder: str | os.PathLike[str],
     *,
-    attributes: Sequence[Scoring] = (),
+    groups: PassageGroups | None = None,
     masked: Scoring | None = None,
 ) -> dict[str, int]:
     """Writes the training lists of a file (see :func:`read_list_file`); the rest as in :func:`build_lists`."""
@@ -93,7 +95,7 @@ def build_from_file(
         pl.col("doc_id").filter(~positive).alias("negatives"),
     )
     counts = {"queries": table.height, "without_positive": 0, "without_negative": 0}
-    _write(table.drop("list"), collection, queries, Path(folder), counts, attributes, masked)
+    _write(table.drop("list"), collection, queries, Path(folder), counts, groups, masked)
     return counts
 
 
@@ -103,7 +105,7 @@ def _write(
     queries: pl.DataFrame,
     folder: Path,
     counts: dict[str, int],
-    attributes: Sequence[Scoring],
+    groups: PassageGroups | None,
     masked: Scoring | None,
 ) -> None:
     wanted = pl.concat([table["positives"].explode(), table["negatives"].explode()]).unique(maintain_order=True)
@@ -121,6 +123,7 @@ def _write(
     if len(lacking):
         listed = ", ".join(map(quoted, lacking[:5])) + (", …" if len(lacking) > 5 else "")
         raise EvenrankError(f"{counted(len(lacking), 'training query')} without a text: {listed}")
+    relevant = table["positives"].explode()
     row = texts.select("doc_id").with_row_index("row")
     for name in ("positives", "negatives"):
         rows = (
@@ -134,23 +137,17 @@ def _write(
         table = table.with_columns(rows["row"].alias(name))
     make_folder(folder)
     columns = ["query_id", "query", "positives", "grades", "negatives"]
-    sides = _sides(texts, attributes)
+    groups = groups or PassageGroups()
+    kept = groups.columns(texts)
+    counts |= groups.counts(texts["doc_id"], relevant)
     if masked is not None:
         texts = blind(texts, masked)
         table = table.with_columns(mask_texts(table["query"], masked))
-    _write_arrow(texts.select("doc_id", "text", *sides), folder / "texts.arrow")
+    _write_arrow(texts.select("doc_id", "text", *kept), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
     )
     write_text(folder / "counts.json", json.dumps(counts))
-
-
-def _sides(texts: pl.DataFrame, attributes: Sequence[Scoring]) -> list[pl.Series]:
-    """The column ``signs``: the sides of each text, one for each attribute [IBBR §2.2]."""
-    if not attributes:
-        return []
-    sides = [sides_of_texts(texts["text"], scoring) for scoring in attributes]
-    return [pl.Series("signs", np.stack(sides, axis=1)).cast(pl.List(pl.Int8))]
 
 
 def _write_arrow(table: pl.DataFrame, path: Path) -> None:
@@ -162,13 +159,17 @@ def _write_arrow(table: pl.DataFrame, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingList:
-    """One query with its K passages, as training reads it: relevance [K], and sides [K][A] for A attributes."""
+    """One query with its K passages, as training reads it: relevance [K], and sides [K][A] for A attributes.
+
+    ``gendered`` [K]: 1, 0 or −1 (unknown), for an adversary, if that is by label.
+    """
 
     index: int
     query: str
     passages: list[str]
     relevance: list[float]
     sides: list[list[int]] | None = None
+    gendered: list[int] | None = None
 
 
 class ListDataset(torch.utils.data.Dataset[TrainingList]):
@@ -237,8 +238,9 @@ class TrainingLists(ListDataset):
     def _open(self) -> None:
         self._lists = _batches(self.folder / "groups.arrow")
         self._texts = _batches(self.folder / "texts.arrow")
-        has_sides = "signs" in self._texts[0].schema.names
-        self.attributes = len(self._texts[0].column("signs")[0]) if has_sides else 0
+        names = self._texts[0].schema.names
+        self.attributes = len(self._texts[0].column("signs")[0]) if "signs" in names else 0
+        self.targeted = "gendered" in names
 
     def __getstate__(self) -> dict[str, object]:
         # A data-loading process opens the maps itself.
@@ -271,7 +273,9 @@ class TrainingLists(ListDataset):
         rows = [int(row) for row in (positives[place], *chosen)]
         texts = [self._text(row) for row in rows]
         sides = [self._value("signs", row) for row in rows] if self.attributes else None
-        return TrainingList(number, batch.column("query")[row].as_py(), texts, [grade] + [0.0] * len(chosen), sides)
+        target = [self._value("gendered", row) for row in rows] if self.targeted else None
+        relevance = [grade] + [0.0] * len(chosen)
+        return TrainingList(number, batch.column("query")[row].as_py(), texts, relevance, sides, target)
 
     def query_id(self, index: int) -> str:
         """The query of an item, for messages."""
@@ -309,11 +313,15 @@ def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
 
 
 def collate(lists: Sequence[TrainingList]) -> CandidateLists:
-    """Items as one batch; relevance and sides are padded with 0."""
+    """Items as one batch; relevance and sides are padded with 0, what is known for an adversary with −1."""
     longest = max(len(one.passages) for one in lists)
     relevance = torch.tensor([one.relevance + [0.0] * (longest - len(one.relevance)) for one in lists])
     sides = None
     if lists[0].sides is not None:
         rows = [torch.tensor(one.sides, dtype=torch.int8) for one in lists]
         sides = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).permute(2, 0, 1)
-    return CandidateLists([one.query for one in lists], [one.passages for one in lists], relevance, sides)
+    target = None
+    if lists[0].gendered is not None:
+        rows = [torch.tensor(one.gendered, dtype=torch.int8) for one in lists]
+        target = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+    return CandidateLists([one.query for one in lists], [one.passages for one in lists], relevance, sides, target)

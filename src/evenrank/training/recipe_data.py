@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from evenrank.groups import Scoring, load_lexicon, note_lexicon
+from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
 from evenrank.io import Provenance, read_qrels, read_queries, read_run
 from evenrank.io.texts import scan_texts
+from evenrank.mitigation.attributes import rows_of
 
-from .fairness import scoring
+from .fairness import attribute_of, read_recipe_labels
 from .lists import TrainingLists, build_from_file, build_lists
+from .passage_groups import PassageGroups
+from .recipe_parts import GroupsRecipe
 from .recipes import Recipe, named_as
 from .validation import Validation
 
@@ -24,15 +27,13 @@ def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
         return counts
     data = recipe.data
     queries = read_queries(data.queries)
-    attributes, masked = list(_attributes(recipe).values()), _masked(recipe)
+    groups, masked = _groups(recipe), _masked(recipe)
     if data.groups is not None:
-        return build_from_file(data.groups, data.collection, queries, folder, attributes=attributes, masked=masked)
+        return build_from_file(data.groups, data.collection, queries, folder, groups=groups, masked=masked)
     assert data.run is not None
     assert data.qrels is not None
     run, qrels = read_run(data.run), read_qrels(data.qrels)
-    return build_lists(
-        run, qrels, data.collection, queries, folder, depth=data.depth, attributes=attributes, masked=masked
-    )
+    return build_lists(run, qrels, data.collection, queries, folder, depth=data.depth, groups=groups, masked=masked)
 
 
 def open_lists(recipe: Recipe, folder: Path) -> TrainingLists:
@@ -54,10 +55,10 @@ def load_validation(recipe: Recipe) -> Validation:
         scan_texts(recipe.validated_collection, [run.table["doc_id"]]),
         measure=wanted.measure,
         depth=max((wanted.depth, *wanted.depths)),
-        attributes=_attributes(recipe),
+        attributes=_groups(recipe).attributes,
         sources=(f"the queries {wanted.queries}", f"the collection {recipe.validated_collection}"),
     )
-    return replace(validation, masked=_masked(recipe))
+    return replace(validation, masked=_masked(recipe), target=_target(recipe, validation))
 
 
 def note_sources(recipe: Recipe) -> Provenance:
@@ -70,9 +71,10 @@ def note_sources(recipe: Recipe) -> Provenance:
         made.add(f"validation {role}", getattr(validation, role))
     if recipe.ranker.vectors != "train":
         made.add("vectors", recipe.ranker.vectors, tree=True)
-    lexicons = [attribute.lexicon for attribute in recipe.fairness.attributes] if recipe.fairness else []
-    lexicons += [recipe.adversary.lexicon] if recipe.adversary else []
-    for lexicon in dict.fromkeys([*lexicons, *([data.blind] if data.blind else [])]):
+    for part in _parts(recipe):
+        made.add("labels", part.labels)
+    lexicons = [part.lexicon for part in _parts(recipe)] + [data.blind]
+    for lexicon in dict.fromkeys(lexicons):
         note_lexicon(made, lexicon)
     return made
 
@@ -84,6 +86,29 @@ def _masked(recipe: Recipe) -> Scoring | None:
         return Scoring(load_lexicon(recipe.data.blind))
 
 
-def _attributes(recipe: Recipe) -> dict[str, Scoring]:
-    fairness = recipe.fairness
-    return {attribute.name: scoring(attribute) for attribute in fairness.attributes} if fairness else {}
+def label_files(recipe: Recipe) -> list[str]:
+    """The files of labels that a recipe names."""
+    return [part.labels for part in _parts(recipe) if part.labels is not None]
+
+
+def _parts(recipe: Recipe) -> list[GroupsRecipe]:
+    """The parts of a recipe that name a lexicon or labels."""
+    attributes = recipe.fairness.attributes if recipe.fairness else ()
+    return [*attributes, *([recipe.adversary] if recipe.adversary else [])]
+
+
+def _groups(recipe: Recipe) -> PassageGroups:
+    attributes = recipe.fairness.attributes if recipe.fairness else ()
+    adversary = recipe.adversary
+    balanced = {one.name: attribute_of(one) for one in attributes}
+    if adversary is None or adversary.labels is None:
+        return PassageGroups(balanced)
+    return PassageGroups(balanced, read_recipe_labels(adversary, "adversary"), adversary.label)
+
+
+def _target(recipe: Recipe, validation: Validation) -> GroupTable | None:
+    """The labels of an adversary's target. Raises EvenrankError if they know no passage of the validation."""
+    target = _groups(recipe).target
+    if target is not None:
+        rows_of(target, validation.run.table["doc_id"].unique(maintain_order=True), "validated passage")
+    return target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,37 +12,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import quoted
 
+from .recipe_parts import AdversaryRecipe, FairnessRecipe, Part, known
+
 RANKERS = ("cat", "dot", "tk", "knrm", "conv-knrm", "match-pyramid")
 RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
-TERMS = ("ibbr-pd", "ibbr-ts")
 
 
-def _known(built_in: tuple[str, ...], module: str, registry: str) -> AfterValidator:
-    """A built-in name, or one in a module's registry; a module that is not loaded has none."""
-
-    def check(name: str) -> str:
-        names = (*built_in, *getattr(sys.modules.get(module), registry, ()))
-        if name not in names:
-            *others, last = dict.fromkeys(names)
-            raise ValueError(f"expected {', '.join(others)} or {last}")
-        return name
-
-    return AfterValidator(check)
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class RankerRecipe(_Part):
+class RankerRecipe(Part):
     """Which ranker, and what it starts from."""
 
-    kind: Annotated[str, _known(RANKERS, "evenrank.rankers.protocol", "REGISTERED")]
+    kind: Annotated[str, known(RANKERS, "evenrank.rankers.protocol", "REGISTERED")]
     model: str | None = Field(
         None, description="cat, dot: a folder or hub name; any kind: a ranker trained by evenrank, to train further"
     )
@@ -65,7 +48,7 @@ class RankerRecipe(_Part):
         return self
 
 
-class DataRecipe(_Part):
+class DataRecipe(Part):
     """Where the training lists come from."""
 
     collection: str
@@ -88,7 +71,7 @@ class DataRecipe(_Part):
         return self
 
 
-class ValidationRecipe(_Part):
+class ValidationRecipe(Part):
     """The run that is re-ranked to choose the checkpoint and the re-ranking depth."""
 
     queries: str
@@ -101,58 +84,13 @@ class ValidationRecipe(_Part):
     depths: tuple[int, ...] = Field((), description="re-ranking depths to choose from; none: depth alone")
 
 
-class LossRecipe(_Part):
+class LossRecipe(Part):
     """The ranking loss."""
 
-    name: Annotated[str, _known(RANKING_LOSSES, "evenrank.rankers.losses", "LOSSES")] = "nll"
+    name: Annotated[str, known(RANKING_LOSSES, "evenrank.rankers.losses", "LOSSES")] = "nll"
 
 
-class AttributeRecipe(_Part):
-    """What to balance: two groups of a lexicon."""
-
-    name: str = Field("gender", pattern="^[A-Za-z][A-Za-z0-9_]*$")
-    lexicon: str = "gender-en"
-    poles: str | None = Field(None, description='"a,b": the two groups; those of the lexicon if omitted')
-    tokens: Literal["word", "whitespace"] = "word"
-
-
-class FairnessRecipe(_Part):
-    """The fairness term beside the ranking loss."""
-
-    name: Annotated[str, _known(TERMS, "evenrank.mitigation.terms", "REGISTERED")] = "ibbr-ts"
-    form: Literal["squared", "printed"] = Field(
-        "squared", description="ibbr-ts: as the paper's text describes it, or as printed"
-    )
-    score: Literal["softmax", "sigmoid", "identity"] = Field("softmax", description="R in nPRF")
-    weight: float | Literal["auto", "dual"] | tuple[float, ...] = Field(
-        0.1, description="a number, auto, dual, or several numbers from which validation chooses"
-    )
-    target: float = Field(0.01, ge=0, description="dual: the |ΔA-PRF| to stay below")
-    rate: float | None = Field(None, gt=0, description="auto, dual: how fast the weight changes")
-    attributes: tuple[AttributeRecipe, ...] = Field((AttributeRecipe.model_validate({}),), min_length=1)
-
-    @model_validator(mode="after")
-    def _weights(self) -> FairnessRecipe:
-        numbers = self.weight if isinstance(self.weight, tuple) else (self.weight,)
-        if not numbers or any(isinstance(number, float) and not number >= 0 for number in numbers):
-            raise ValueError("weight: expected 0 or more, auto, dual, or a list of numbers")
-        names = [attribute.name for attribute in self.attributes]
-        if len(set(names)) < len(names):
-            raise ValueError("attributes: two have the same name")
-        return self
-
-
-class AdversaryRecipe(_Part):
-    """An adversary that AdvBert trains against (cat, dot)."""
-
-    label: Literal["neutrality", "any"] = "neutrality"
-    lexicon: str = "gender-en"
-    factor: float = Field(1.0, ge=0, description="of the reversed gradient")
-    weight: float = Field(1.0, ge=0, description="of the adversary's loss")
-    attack: bool = Field(True, description="measure what a fresh adversary finds before and after")
-
-
-class TrainingRecipe(_Part):
+class TrainingRecipe(Part):
     """How long, how fast, in which batches."""
 
     epochs: float = Field(1.0, gt=0)
@@ -182,7 +120,7 @@ class TrainingRecipe(_Part):
     workers: int = Field(0, ge=0, description="data-loading processes")
 
 
-class Recipe(_Part):
+class Recipe(Part):
     """A whole training run."""
 
     name: str

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import Provenance, write_run, write_text
 from evenrank.io.atomic import json_text
+from evenrank.io.types import Array
 from evenrank.rankers.protocol import Ranker
 
+from .passage_groups import ADVERSARY
 from .recipes import Recipe, named_as
 from .trainer import RankingTrainer
 from .validation import Validation
@@ -42,12 +45,35 @@ def finish(trainer: RankingTrainer, recipe: Recipe, known: dict[str, object], ma
     if recipe.fairness is not None:
         result["delta_aprf"] = validation.delta_aprf(run)
         result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
+    labels = known_by_labels(known["groups"], validation)  # type: ignore[arg-type]
+    if labels:
+        result["labels"] = labels
     if "leakage" in result:
         result["leakage"] = {**known["leakage"], "after": leakage(recipe, ranker, validation)}  # type: ignore[dict-item]
     result["cut"] = _cut(recipe, ranker, validation)
     write_card(recipe, folder, result, validation, run, made)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
+
+
+def known_by_labels(counts: Mapping[str, int], validation: Validation) -> dict[str, dict[str, int]]:
+    """For each attribute with labels, how many passages of the lists and documents of the validation have one."""
+    tables = dict(validation.attributes)
+    if validation.target is not None:
+        tables[ADVERSARY] = validation.target
+    documents = validation.run.table["doc_id"].unique()
+    found = {}
+    for name, labels in tables.items():
+        if labels.labelled:
+            found[name] = {
+                "passages": counts["passages"],
+                "known": counts[f"known_{name}"],
+                "relevant": counts["relevant"],
+                "known_relevant": counts[f"known_relevant_{name}"],
+                "validated": len(documents),
+                "known_validated": int(documents.is_in(labels.table["doc_id"].implode()).sum()),
+            }
+    return found
 
 
 def base_value(trainer: RankingTrainer, recipe: Recipe) -> float:
@@ -67,18 +93,24 @@ def with_adversary(
         return ranker, {}
     from evenrank.mitigation.adversarial import AdversarialRanker
 
-    with named_as(lexicon="adversary.lexicon"):
-        scoring = Scoring(load_lexicon(wanted.lexicon))
+    scoring = None
+    if wanted.lexicon is not None:
+        with named_as(lexicon="adversary.lexicon"):
+            scoring = Scoring(load_lexicon(wanted.lexicon))
     both = AdversarialRanker(ranker, scoring, label=wanted.label, factor=wanted.factor, seed=recipe.training.seed)
     return both, {"leakage": {"before": leakage(recipe, both, validation)}} if wanted.attack and main else {}
 
 
 def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, object]:
     """How well a fresh adversary tells gendered pairs of the validation run."""
-    from evenrank.mitigation.adversarial import AdversarialRanker, attack
+    from evenrank.mitigation.adversarial import AdversarialRanker, attack, gendered_by_label
 
     assert isinstance(ranker, AdversarialRanker)
-    found = attack(ranker.ranker, *validation.read, ranker.scoring, label=ranker.label, seed=recipe.training.seed)
+    known: Scoring | Array | None = ranker.scoring
+    if known is None:
+        assert validation.target is not None
+        known = gendered_by_label(validation.pairs["doc_id"], validation.target, ranker.label)
+    found = attack(ranker.ranker, *validation.read, known, label=ranker.label, seed=recipe.training.seed)
     return found.as_json()
 
 

@@ -24,9 +24,10 @@ from .build import build_ranker, continues
 from .callbacks import cut_log
 from .choice import largest_gap
 from .fairness import FairTerm
-from .recipe_data import load_validation, note_sources, open_lists, write_lists
+from .passage_groups import label_lines
+from .recipe_data import label_files, load_validation, note_sources, open_lists, write_lists
 from .recipes import Recipe, load_recipe
-from .results import base_value, finish, with_adversary
+from .results import base_value, finish, known_by_labels, with_adversary
 from .run_folder import check_folder, is_finished, last_checkpoint, run_folder
 from .trainer import Objective, RankingTrainer
 from .validation import Validation
@@ -68,7 +69,8 @@ def train_recipe(
         read = (data.collection, data.queries, data.qrels, data.run, data.groups)
         judged = (validation.collection, validation.queries, validation.qrels, validation.run, validation.answers)
         began = (recipe.ranker.model, recipe.ranker.vectors)
-        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), (*read, *judged, *began))
+        given = (*read, *judged, *began, *label_files(recipe))
+        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), given)
     if recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
         return _train_grid(recipe, recipe.fairness.weight, resume=resume, say=say)
     return _train_one(recipe, resume=resume, say=say)
@@ -177,6 +179,8 @@ def _train_in(
         left = counts["without_positive"]
         without = f" ({left} without a relevant passage left out)" if left else ""
         say(counted(counts["queries"], "training query") + without)
+        for line in label_lines(known_by_labels(counts, validation)):
+            say(line)
     lists = open_lists(recipe, folder / "groups")
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)

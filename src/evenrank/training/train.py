@@ -13,7 +13,7 @@ import torch
 from accelerate import PartialState
 
 from evenrank.io import EvenrankError, make_folder
-from evenrank.mitigation.attributes import Attributes, scorings_of
+from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, as_weight
 from evenrank.mitigation.terms import FunctionTerm, TermFunction, term_named
 from evenrank.rankers.losses import Loss
@@ -23,7 +23,7 @@ from .build import build_ranker, ranker_at
 from .callbacks import Line, read_log
 from .choice import Choice
 from .fairness import FairTerm
-from .given_lists import as_lists
+from .given_lists import as_lists, chosen_attributes
 from .recipes import RankerRecipe, parse_training
 from .trainer import Objective, RankingTrainer
 from .validation import Validation
@@ -40,13 +40,14 @@ class TrainingResult:
     choice: Choice
 
 
-def train(
+def train(  # parameters, long: what a training consists of, each described
     ranker: Ranker | RankerRecipe | str | os.PathLike[str],
     lists: object,
     *,
     loss: str | Loss = "nll",
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
-    lexicon: Attributes = "gender-en",
+    lexicon: Attributes | None = None,
+    labels: object = None,
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
     **settings: object,
@@ -61,7 +62,8 @@ def train(
 
     ``loss``: a name of :mod:`evenrank.rankers.losses`, or a function of (scores, relevance, mask), each [B, K].
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
-    over the whole batch of a step. ``lexicon``: one, or one for each named attribute, for sides that the lists lack.
+    over the whole batch of a step. ``lexicon`` (default: gender-en): one, or one for each named attribute, for sides
+    that the lists lack; or ``labels``, those that :func:`training_lists` was given.
 
     ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
     with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log and checkpoints.
@@ -76,9 +78,10 @@ def train(
     if validation is not None and not isinstance(validation, Validation):
         raise EvenrankError(f"`validation`: expected a Validation, found {type(validation).__name__}")
     training = parse_training(settings)
-    scorings = scorings_of(lexicon) if fairness is not None else {}
-    dataset = as_lists(lists, list(scorings.values()))
-    names = [name or scoring.lexicon.name for name, scoring in scorings.items()]
+    chosen = chosen_attributes(lexicon, labels) or "gender-en"
+    attributes = attributes_of(chosen) if fairness is not None else {}
+    dataset = as_lists(lists, list(attributes.values()))
+    names = [name or described(attribute) for name, attribute in attributes.items()]
     objective = Objective(loss, None if fairness is None else _fair_term(fairness, names))
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)

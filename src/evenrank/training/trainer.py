@@ -153,7 +153,7 @@ class RankingTrainer(ResumableTrainer):
             return []
         elements = [self._averaged_over(one["relevance"], one["counted"]).sum() for one in pieces]
         counts = torch.stack(
-            [torch.stack([count, one["counted"].sum()]) for count, one in zip(elements, pieces, strict=True)]
+            [torch.stack([count, _adversarys(one).sum()]) for count, one in zip(elements, pieces, strict=True)]
         ).to(self.args.device)
         total = counts.sum(0)
         if world > 1:
@@ -322,6 +322,11 @@ class RankingTrainer(ResumableTrainer):
             )
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
+
+
+def _adversarys(piece: Inputs) -> Tensor:
+    """The pairs that the adversary's loss averages: not those of which nothing is known."""
+    return piece["gendered"] >= 0 if "gendered" in piece else piece["counted"]
 
 
 def _freeze(ranker: Ranker, rates: dict[str, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -13,8 +13,9 @@ from evenrank.engines.streams import in_order
 from evenrank.groups import GroupTable, Scoring, score_texts
 from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
-from evenrank.measures import DeltaAPRF, Evaluation, parse_measure
+from evenrank.measures import DeltaAPRF, Evaluation, Missing, parse_measure
 from evenrank.measures.statistics import paired_tests
+from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker
 
@@ -32,9 +33,12 @@ class Validation:
     """``query_id``, ``doc_id``, ``rank``, ``query`` and ``text`` of each pair to score."""
     measure: str
     attributes: Mapping[str, GroupTable] = field(default_factory=dict)
-    """The group table of the run's passages, for each attribute whose ΔA-PRF is measured."""
+    """The group table of the run's passages, for each attribute whose ΔA-PRF is measured; of labels, of those that have
+    one: a clicked passage without a label is of neither group."""
     masked: Scoring | None = None
     """Its words are masked in what the ranker reads."""
+    target: GroupTable | None = None
+    """The labels of an adversary's target."""
 
     @classmethod
     def of(
@@ -46,19 +50,20 @@ class Validation:
         *,
         measure: str,
         depth: int,
-        attributes: Mapping[str, Scoring] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         sources: tuple[str, str] = ("the validation queries", "the collection"),
     ) -> Validation:
         """``texts``: a table or its batches, of which those that a ranker reads are kept. ``sources``: names of the
         queries and the texts for messages.
 
-        Raises EvenrankError if a query or a passage (those below ``depth`` included) has no text, or no query of the
-        run is judged.
+        Raises EvenrankError if a query or a passage (those below ``depth`` included) has no text, no query of the run
+        is judged, or labels know no passage of the run.
         """
         judged = run.table.join(qrels.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
         if not judged.height:
             raise EvenrankError("validation: no query of the run is judged")
-        scorings = dict(attributes or {})
+        labels = {name: one for name, one in (attributes or {}).items() if isinstance(one, GroupTable)}
+        scorings = {name: one for name, one in (attributes or {}).items() if isinstance(one, Scoring)}
         ids = judged.select("doc_id").unique(maintain_order=True)
         pairs = judged.filter(pl.col("rank") <= depth)
         kept, found, tables = _taken(texts, ids, pairs["doc_id"].unique(), list(scorings.values()))
@@ -78,7 +83,10 @@ class Validation:
             kept, on="doc_id", how="left", maintain_order="left"
         )
         scored = dict(zip(scorings, tables, strict=True))
-        return cls(Run.from_table(judged, run.name), qrels, pairs, measure, scored)
+        scored |= {name: _labelled(one, ids["doc_id"]) for name, one in labels.items()}
+        return cls(
+            Run.from_table(judged, run.name), qrels, pairs, measure, {name: scored[name] for name in attributes or {}}
+        )
 
     @property
     def depth(self) -> int:
@@ -130,7 +138,8 @@ class Validation:
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         found = {}
         for name, scores in self.attributes.items():
-            found[name] = Evaluation(run, scores, judged).figure(DeltaAPRF)
+            missing: Missing = "skip" if scores.labelled else "error"
+            found[name] = Evaluation(run, scores, judged, missing=missing).figure(DeltaAPRF)
         return found
 
     def best_depth(self, scores: NDArray[np.float64], depths: Sequence[int]) -> tuple[int, float]:
@@ -138,6 +147,12 @@ class Validation:
         values = [(self.value(self.reranked(scores, depth, "validation")), -depth) for depth in depths]
         value, depth = max(values)
         return -depth, value
+
+
+def _labelled(labels: GroupTable, ids: pl.Series) -> GroupTable:
+    """The labels of these documents. Raises EvenrankError if none has one."""
+    rows = rows_of(labels, ids, "validated passage")
+    return replace(labels, table=labels.table[rows[rows >= 0]])
 
 
 def _taken(

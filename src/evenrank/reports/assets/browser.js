@@ -89,7 +89,8 @@ function showQuery(id, scroll = false) {
 
 function explanation(query) {
   const parts = [`Query ${query.id}. The first ranks of every run; `, el("b", {}, "random"), " is a mean over orders and has no ranking. "];
-  if (!browser.texts) parts.push("Texts are not available: the audit was given scores instead of a collection.");
+  if (browser.labelled) parts.push("Each document's groups and their weights are those of its label; one without a label is unknown.");
+  if (!browser.texts) parts.push(browser.labelled ? " Texts are not available: the audit was given no collection." : "Texts are not available: the audit was given scores instead of a collection.");
   else if (browser.marked) {
     parts.push("Words of the lexicon: ");
     browser.groups.forEach((group, place) => parts.push(place ? ", " : "", marked(place, group.label)));
@@ -122,7 +123,9 @@ function card([number_, score, tied, grade], rank, wanted = null) {
   if (judged) meta.append(el("span", {}, grade === null ? "not judged" : grade > 0 ? `relevant (${grade})` : `not relevant (${grade})`));
   if (score !== null) meta.append(el("span", {}, `score ${number(score)}`));
   if (tied) meta.append(el("span", { title: "Another document has the same score." }, "≈ tied"));
-  meta.append(el("span", {}, `neutrality ${doc.neutrality === null ? "unknown" : number(doc.neutrality, 2)}`));
+  if (browser.labelled && doc.neutrality === null) meta.append(el("span", { class: "unknown" }, "unknown"));
+  else meta.append(el("span", {}, `neutrality ${doc.neutrality === null ? "unknown" : number(doc.neutrality, 2)}`));
+  if (browser.labelled && doc.neutrality !== null && !doc.counts.some(Boolean)) meta.append(el("span", {}, "no group"));
   browser.groups.forEach((group, place) => {
     if (doc.counts[place]) meta.append(el("span", {}, marked(place, `${group.label} ${doc.counts[place]}`, false)));
   });
@@ -227,7 +230,7 @@ function wordEdge(text, place, step) {
 function startBrowser() {
   const shown = browser.queries.length;
   const scope = shown < browser.total
-    ? `Showing ${count(shown)} of ${count(browser.total)} queries: those with the largest ${charts.chosenBy}.`
+    ? `Showing ${count(shown)} of ${count(browser.total)} queries: ${charts.chosenBy ? `those with the largest ${charts.chosenBy}` : "the first ones"}.`
     : `All ${plural(browser.total, "query", "queries")}.`;
   byId("browser-scope").textContent = browser.queryTexts ? scope : `${scope} The audit was given no query texts, so only ids are shown.`;
   const several = audit.runs.length > 1 && perQuery.length > 0;

@@ -74,7 +74,7 @@ function drawNothing(holder) {
   holder.replaceChildren(el("p", { class: "hint" }, text));
 }
 
-const axisTitle = (measure) => `${measure.name} (${measure.better})`;
+const axisTitle = (measure) => `${shortened(measure.name, 40)} (${measure.better})`;
 
 // --- effectiveness against bias ------------------------------------------------------------------------------------
 
@@ -95,13 +95,13 @@ function corners(points, width, height) {
     const [least, most] = [Math.min(...all), Math.max(...all)];
     return (value) => (value - least) / (most - least || 1);
   };
-  const [x, y] = [span("xLow", "xHigh"), span("yLow", "yHigh")];
+  const [x, y] = [span("xLow", "xHigh"), span("yLeast", "yMost")];
   const places = points.map((point) => [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)]);
   const taken = places.map(([left, top]) => [left - 8, top - 8, left + 8, top + 8]);
   const lines = points.flatMap((point) => {
     const [left, top] = [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)];
     const across = [20 + x(point.xLow) * (width - 40), top - 1, 20 + x(point.xHigh) * (width - 40), top + 1];
-    return [across, [left - 1, 20 + (1 - y(point.yHigh)) * (height - 40), left + 1, 20 + (1 - y(point.yLow)) * (height - 40)]];
+    return [across, [left - 1, 20 + (1 - y(point.yMost)) * (height - 40), left + 1, 20 + (1 - y(point.yLeast)) * (height - 40)]];
   });
   const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
   points.forEach((point, place) => {
@@ -124,23 +124,33 @@ function drawPlane() {
   const holder = byId("plane-chart");
   const [xPlace, yPlace] = [Number(byId("plane-x").value), Number(byId("plane-y").value)];
   const [xMeasure, yMeasure] = [audit.measures[xPlace], audit.measures[yPlace]];
+  const withBounds = byId("plane-bounds")?.checked ?? true;
   const points = audit.runs.flatMap((run, place) => {
     const [x, y] = [audit.figures[place][xPlace], audit.figures[place][yPlace]];
-    if (x.mean === null || y.mean === null) return [];
-    const ends = { xLow: x.low ?? x.mean, xHigh: x.high ?? x.mean, yLow: y.low ?? y.mean, yHigh: y.high ?? y.mean };
-    const texts = [x, y].map((figure) => `${number(figure.mean)} (${interval(figure.low, figure.high)})`);
-    return [{ run: run.name, x: x.mean, y: y.mean, ...ends, xText: texts[0], yText: texts[1] }];
+    const [known, bounded] = [y.mean !== null, withBounds && y.least !== null];
+    if (x.mean === null || !(known || bounded)) return [];
+    // The name of a run that has bounds alone stands at their middle, which is no figure and has no point.
+    const middle = y.mean ?? (y.least + y.most) / 2;
+    const ends = { xLow: x.low ?? x.mean, xHigh: x.high ?? x.mean, yLow: y.low ?? middle, yHigh: y.high ?? middle };
+    const bounds = bounded ? { least: y.least, most: y.most } : { least: middle, most: middle };
+    const reach = { yLeast: Math.min(ends.yLow, bounds.least), yMost: Math.max(ends.yHigh, bounds.most) };
+    const texts = [x, y].map((figure) => (figure.mean === null ? "" : `${number(figure.mean)} (${interval(figure.low, figure.high)})`));
+    const between = y.least === null ? "" : `bounds ${interval(y.least, y.most)}`;
+    const yText = [texts[1], between].filter(Boolean).join(", ");
+    return [{ run: run.name, x: x.mean, y: middle, known, bounded, ...ends, ...bounds, ...reach, xText: texts[0], yText }];
   });
   const sentences = points.map((point) => `${point.run}: ${xMeasure.name} ${point.xText}, ${yMeasure.name} ${point.yText}`);
   corners(points, Math.max(200, holder.clientWidth - 70), 440);
   const unused = Object.keys(CORNERS).filter((corner) => !points.some((point) => point.corner === corner));
+  if (!points.some((point) => point.bounded)) unused.push("bounds");
+  if (!points.some((point) => point.known)) unused.push("across", "interval", "point");
   draw(holder, "plane", {
     datasets: { points },
     without: yMeasure.nearerZero ? unused : [...unused, "zero"],
     places: {
       ...runScales(),
       "@x": lines(axisTitle(xMeasure), (holder.clientWidth - 70) / LETTER),
-      "@y": axisTitle(yMeasure),
+      "@y": lines(axisTitle(yMeasure), 440 / LETTER),
       "@xName": xMeasure.name,
       "@yName": yMeasure.name,
     },
@@ -155,10 +165,11 @@ const queryText = new Map(browser.queries.map((query) => [query.id, query.text])
 
 function drawQueries() {
   const [measure, first, second] = ["measure", "first", "second"].map((name) => Number(byId(`queries-${name}`).value));
-  const [of, against] = [values.values[measure][first], values.values[measure][second]];
+  // A run without values of single queries has no array.
+  const [of, against] = [values.values[measure][first] ?? [], values.values[measure][second] ?? []];
   const bars = [];
   for (let place = 0; place < values.sampled; place += 1) {
-    if (of[place] === null || against[place] === null) continue;
+    if ((of[place] ?? null) === null || (against[place] ?? null) === null) continue;
     bars.push({ id: values.ids[place], of: of[place], against: against[place], difference: of[place] - against[place] });
   }
   bars.sort((a, b) => b.difference - a.difference);
@@ -215,8 +226,7 @@ function queriesLegend(measure, first, second) {
 
 const MARKED_RANKS = [1, 2, 3, 5, 10, 20, 30, 50, 100];
 
-function drawDepth(field, title) {
-  const holder = byId(`depth-${field}`);
+function drawDepth(field, title, holder = byId(`depth-${field}`)) {
   if (!holder) return;
   const deepest = Math.max(1, ...audit.depth.map((row) => row.rank));
   const marked = new Set([...MARKED_RANKS, deepest]);
@@ -230,15 +240,25 @@ function drawDepth(field, title) {
   draw(holder, "depth", {
     datasets: { ranks },
     without: field === "magnitude" ? [] : ["zero"],
-    places: { ...runScales(), "@y": title, "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
+    places: { ...runScales(), "@y": lines(title, 300 / LETTER), "@ranks": MARKED_RANKS.filter((rank) => rank <= deepest) },
     description: `${title} by rank depth: ${ends.join("; ")}.`,
   });
 }
 
+/** The share of the chosen group by rank. */
+function drawShare() {
+  const { label, field } = audit.shares[Number(byId("depth-group").value)];
+  byId("depth-name").textContent = `group ${label}`;
+  drawDepth(field, `mean share of ${shortened(label, 24)}`, byId("depth-share"));
+}
+
+/** The measures that ties can change, by place: where only bounds are known, those of effectiveness. */
+const tied = audit.measures.flatMap((measure, place) => (charts.onlyBounds && measure.bias ? [] : [[measure, place]]));
+
 function drawTies() {
   const places = { "@runs": runNames };
   for (const [place, name] of Object.entries({ "@band": "band", "@bandEdge": "band-edge", "@ink": "ink", "@paper": "paper" })) places[place] = colour(name);
-  audit.measures.forEach((measure, place) => {
+  tied.forEach(([measure, place]) => {
     const rows = audit.runs.flatMap((run, r) => {
       const figure = audit.figures[r][place];
       if (figure.mean === null) return [];
@@ -271,7 +291,7 @@ function tieLegend() {
   const expected = svg("path", { d: "M17,2L23,8L17,14L11,8Z", "stroke-width": 1.5, style: "fill:var(--paper);stroke:var(--ink)" });
   const entries = [
     [sign(mean), "mean in the given order"],
-    [sign(line), "95% interval over queries"],
+    [sign(line), charts.estimated ? "95% interval" : "95% interval over queries"],
     [sign(expected), "mean over all orders of tied documents"],
     [sign(band), "range over all orders of tied documents"],
   ];
@@ -297,6 +317,7 @@ function startCharts() {
   if (byId("plane-chart")) {
     const utility = measureOptions((measure) => !measure.bias);
     control([["plane-x", utility, utility[0][0]], ["plane-y", measureOptions((measure) => measure.bias), charts.lean]], drawPlane);
+    byId("plane-bounds")?.addEventListener("change", drawPlane);
     // Labels are shortened to the room there is.
     onWidth(drawPlane);
   }
@@ -306,9 +327,11 @@ function startCharts() {
   }
   drawDepth("neutrality", "mean neutrality");
   drawDepth("magnitude", "mean lean");
+  if (byId("depth-group")) control([["depth-group", audit.shares.map(({ label }, place) => [place, label]), 0]], drawShare);
+  if (!byId("ties-charts")) return;
   tieLegend();
   byId("ties-charts").replaceChildren(
-    ...audit.measures.map((measure, place) =>
+    ...tied.map(([measure, place]) =>
       el("figure", {}, el("figcaption", {}, measure.name, " ", el("small", {}, measure.better)), el("div", { class: "chart", id: `ties-${place}`, role: "group", "aria-label": `${measure.name} and its ties` })),
     ),
   );

@@ -1,0 +1,160 @@
+"""What may be shown where labels are unknown, and what the page says of it."""
+
+from __future__ import annotations
+
+from ir_measures import Measure
+
+from evenrank.measures import is_bias
+
+from .findings import Figure, Findings, KnownLabels
+from .phrases import group_label, labelled, lean_measure
+from .phrases import groups as group_names
+from .text import known_share
+
+_LEAST_KNOWN = 0.5
+"""The share of labels that must be known for single queries' values: below it, most of a value is drawn."""
+_COLOURS = 4
+_SHADES = (1.0, 0.6, 0.3)
+
+
+def estimated(result: Findings) -> bool:
+    """Whether some figure is an estimate over drawn labels."""
+    return any(figure.estimated for run in result.runs for figure in run.figures.values())
+
+
+def only_bounds(result: Findings) -> bool:
+    """Whether measures of bias have bounds alone."""
+    return labelled(result) and result.settings.get("unknown") == "bounds"
+
+
+def has_bounds(result: Findings) -> bool:
+    """Whether some figure has both a value and bounds."""
+    return any(
+        figure.bounds is not None and figure.mean is not None for run in result.runs for figure in run.figures.values()
+    )
+
+
+def plane_bias(result: Findings) -> Measure | None:
+    """The measure of bias that the plane shows first: of those with a value or bounds, if any has."""
+    usual = lean_measure(result)
+    wanted = [measure for measure in (usual, *result.measures) if measure is not None and is_bias(measure)]
+    figures = {measure: [run.figures[str(measure)] for run in result.runs] for measure in wanted}
+    shown = (m for m in wanted if any(f.mean is not None or f.bounds is not None for f in figures[m]))
+    return next(shown, usual)
+
+
+def shows_queries(result: Findings, figure: Figure) -> bool:
+    """Whether a figure has values of single queries that say something of these queries.
+
+    Where most labels are drawn, a query's mean over the draws says what documents at such ranks usually are.
+    """
+    if figure.whole_run or (only_bounds(result) and is_bias(figure.measure)):
+        return False
+    if not figure.estimated or figure.known is None:
+        return True
+    return figure.known[0] >= _LEAST_KNOWN * figure.known[1]
+
+
+def about_queries(result: Findings) -> str:
+    """What the page says of single queries' values over unknown labels."""
+    if only_bounds(result):
+        return "Measures of bias have no values for single queries: only bounds were asked for."
+    lacking = [
+        key
+        for key, figure in result.given[0].figures.items()
+        if not figure.whole_run and not any(shows_queries(result, run.figures[key]) for run in result.given)
+    ]
+    parts = []
+    if lacking:
+        parts.append(
+            f"Left out: {', '.join(lacking)}. Most of the labels behind {'it' if len(lacking) == 1 else 'them'} are"
+            " drawn, and the mean over draws says what documents at such ranks usually are, not what this query's are."
+        )
+    if any(
+        shows_queries(result, figure) and figure.estimated for run in result.given for figure in run.figures.values()
+    ):
+        parts.append(
+            "Where labels are unknown, a query's value is its mean over the draws; a run has none if most of its labels"
+            " are drawn."
+        )
+    return " ".join(parts)
+
+
+def about_depth(result: Findings) -> str:
+    """What the curves by rank are of where labels are unknown."""
+    found = [(run.name, run.labels) for run in result.given if run.labels is not None]
+    unknown = result.settings.get("unknown")
+    if not any(labels.unknown for _, labels in found) and not estimated(result):
+        return ""
+    done = {
+        "estimate": "Curves are of the estimate where labels are unknown.",
+        "skip": "Documents without a label are left out, and lists close up over them.",
+        "neutral": "Documents without a label count as of no group.",
+    }.get(str(unknown), "")
+    shares = ", ".join(f"{known_share(labels.known, labels.rows)} of {name}" for name, labels in found)
+    return f"{done} Known in the first {found[0][1].depth} ranks: {shares}."
+
+
+# --- the section -----------------------------------------------------------------------------------------------------
+
+
+def labels_section(result: Findings) -> dict[str, object] | None:
+    """Each run's first ranks as parts of a bar, with their numbers; None without labels."""
+    found = [(run, run.labels) for run in result.runs if run.labels is not None]
+    if not found:
+        return None
+    groups = group_names(result)
+    names = [group_label(group, groups) for group in groups]
+    paints: list[dict[str, object]] = [
+        {"fill": f"var(--line-{g % _COLOURS})", "opacity": _shade(g), "outlined": False} for g in range(len(groups))
+    ]
+    # What is unknown is hatched, never drawn like what is known to be of no group.
+    paints += [{"fill": fill, "opacity": 1, "outlined": True} for fill in ("var(--paper)", "url(#hatched)")]
+    columns = [*names, "No group", "Unknown"]
+    runs = []
+    for run, labels in found:
+        sizes = _sizes(labels, groups)
+        texts = [_size(size, labels.rows) for size in sizes]
+        runs.append(
+            {
+                "name": run.name,
+                "reference": run.reference,
+                "cells": [*texts, f"{labels.rows:,}"],
+                "bar": _bar(columns, sizes, texts, labels.rows, paints),
+                "spoken": f"{run.name}: " + ", ".join(f"{c} {text}" for c, text in zip(columns, texts, strict=True)),
+            }
+        )
+    return {
+        "depth": found[0][1].depth,
+        "columns": [*columns, "Documents"],
+        "legend": [{"name": column, **paint} for column, paint in zip(columns, paints, strict=True)],
+        "runs": runs,
+    }
+
+
+def _shade(group: int) -> float:
+    return _SHADES[min(group // _COLOURS, len(_SHADES) - 1)]
+
+
+def _sizes(labels: KnownLabels, groups: list[str]) -> list[float]:
+    """The groups' weights, what is left of known documents, and the number of unknown ones; they sum to the rows."""
+    weights = [labels.groups.get(group, 0.0) for group in groups]
+    return [*weights, max(0.0, labels.known - sum(weights)), float(labels.unknown)]
+
+
+def _size(size: float, rows: int) -> str:
+    """A number of documents and its share: ``31 (1.4%)``; below half of the last decimal, 0."""
+    return f"{round(size, 1):,.6g} ({size / max(1, rows):.1%})"
+
+
+def _bar(
+    columns: list[str], sizes: list[float], texts: list[str], rows: int, paints: list[dict[str, object]]
+) -> list[dict[str, object]]:
+    """Its parts that are not empty, with places and widths in percent."""
+    start, parts = 0.0, []
+    for column, size, text, paint in zip(columns, sizes, texts, paints, strict=True):
+        width = 100 * size / max(1, rows)
+        if width > 0:
+            parts.append({"x": f"{start:.3f}%", "width": f"{width:.3f}%", "title": f"{column}: {text}", **paint})
+        start += width
+    return parts

@@ -1,0 +1,347 @@
+"""Groups from labels (metadata, annotation, a classifier's output) instead of words: membership files and data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from evenrank.io.columns import DOCUMENT, Columns, column_named, read_columns
+from evenrank.io.convert import frame_of, id_column
+from evenrank.io.errors import EvenrankError, quoted, readable
+from evenrank.io.files import is_utf8
+from evenrank.io.tables import IdIndex
+from evenrank.io.types import Array
+
+from .formulas import neutrality
+from .table import REST, GroupTable, named_poles
+
+_SUM = 1e-6
+_EMPTY = ("", "nan", "NaN")
+_OF_WEIGHTS = ("weight", "share", "score", "probability")
+_MOST_GROUPS = 1000
+_MANY = 1 << 20
+
+
+def read_labels(
+    path: str | os.PathLike[str],
+    ids: Sequence[pl.Series] | None = None,
+    *,
+    neutral: Sequence[str] = (),
+    group_column: str | None = None,
+    poles: str | None = None,
+) -> GroupTable:
+    """The labels in a file; see :func:`as_labels`."""
+    return as_labels(path, ids, neutral=neutral, group_column=group_column, poles=poles)
+
+
+def as_labels(
+    given: object,
+    ids: Sequence[pl.Series] | None = None,
+    *,
+    neutral: Sequence[str] = (),
+    group_column: str | None = None,
+    poles: str | None = None,
+    what: str = "`labels`",
+) -> GroupTable:
+    """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
+
+    Args:
+        given: A CSV, TSV, JSONL or Parquet file, a frame, or a dict. *Long*: ``doc_id`` and ``group``, a document in
+            several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id`` and a column of weights
+            for each group. A dict: from documents to a group, a list of groups, or ``{group: weight}``. A
+            :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value is unknown.
+        ids: The documents that are asked for; by default all.
+        neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
+            every group.
+        group_column: The column of groups, if it is not the only one beside ``doc_id`` and not named ``group``.
+        poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
+        what: The argument's name, for messages.
+
+    Raises:
+        EvenrankError: For a weight below 0, weights of a document that sum to more than 1, a document twice with
+            different weights, fewer than two groups, and labels that know none of the documents ``ids``.
+    """
+    if isinstance(given, GroupTable):
+        if not given.labelled:
+            raise EvenrankError(f"{what}: expected labels, found a group table of counted words (`scores`)")
+        return given.with_poles(poles)
+    columns = _columns(given, what)
+    neutral = (neutral,) if isinstance(neutral, str) else neutral
+    name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
+    id_name = column_named(columns, DOCUMENT)
+    others = [column for column in columns.table.columns if column != id_name]
+    if group_column is not None and group_column not in others:
+        has = ", ".join(others)
+        raise columns.error(f"there is no column {quoted(group_column)} (`group_column`) beside {id_name}: found {has}")
+    documents = id_column(columns.table[id_name], "doc_id", columns.path or what)
+    if (documents == "").any():
+        raise columns.error("expected a doc_id, found none", int((documents == "").arg_max() or 0))
+    if not len(documents):
+        raise columns.error("contains no rows")
+    rows = np.arange(len(documents))
+    # Looking up so many ids would cost more than the rows that it saves.
+    if ids is not None and sum(map(len, ids)) < max(len(documents), _MANY):
+        rows = np.flatnonzero(IdIndex(ids).among(documents).to_numpy())
+        if not len(rows):
+            raise columns.error(f"knows none of the documents: it has {_some(documents)}; asked for {_some_of(ids)}")
+    long = _group_column(columns, id_name, group_column)
+    if long is None:
+        table, groups, appearing = _wide(columns, id_name, documents, rows, neutral)
+    else:
+        table, groups, appearing = _long(columns, long, documents, rows, neutral)
+    return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+
+
+def _columns(given: object, what: str) -> Columns:
+    if isinstance(given, str | os.PathLike):
+        return read_columns(given)
+    if isinstance(given, Mapping):
+        return Columns(_of_dict(given, what), what=what)
+    frame = frame_of(given, what)
+    if frame is None:
+        kinds = "a path, {document: group} or a table with doc_id and group"
+        raise EvenrankError(f"{what}: expected {kinds}, found a {type(given).__name__}")
+    if type(given).__module__.startswith("pandas"):
+        # What is missing is NaN in pandas.
+        frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    return Columns(frame, what=what)
+
+
+def _of_dict(given: Mapping[object, object], what: str) -> pl.DataFrame:
+    """``{document: group}``, ``{document: [groups]}`` or ``{document: {group: weight}}`` as a table."""
+    ids = id_column(pl.Series(list(given), dtype=pl.Object), "doc_id", what) if given else pl.Series("doc_id", [])
+    values = list(given.values())
+    if any(isinstance(value, Mapping) for value in values):
+        odd = next((value for value in values if not (value is None or isinstance(value, Mapping))), None)
+        if odd is not None:
+            raise EvenrankError(f"{what}: expected {{group: weight}} for every document, found {quoted(odd)}")
+        weights = [value or {} for value in values if value is None or isinstance(value, Mapping)]
+        groups = list(dict.fromkeys(group for value in weights for group in value))
+        odd = next((group for group in groups if not _is_text(group) or group == "doc_id"), None)
+        if odd is not None:
+            raise EvenrankError(f"{what}: expected names of groups, found {quoted(odd)}")
+        # A document that names no group at all is unknown; a group that it does not name has weight 0.
+        columns = [
+            pl.Series(group, [v.get(group, 0.0) if v else None for v in weights], strict=False) for group in groups
+        ]
+        return pl.DataFrame([ids, *columns])
+    lists = [[value] if isinstance(value, str) else value for value in values]
+    odd = next((v for v in lists if not (v is None or (isinstance(v, Sequence) and all(map(_is_text, v))))), None)
+    if odd is not None:
+        raise EvenrankError(f"{what}: expected a group, a list of groups or {{group: weight}}, found {quoted(odd)}")
+    return pl.DataFrame([ids, pl.Series("group", lists, dtype=pl.List(pl.String))])
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is a string that a table can store: not with half a surrogate pair."""
+    return isinstance(value, str) and is_utf8(value)
+
+
+def _group_column(columns: Columns, id_name: str, asked: str | None) -> str | None:
+    """The column of the long form; None for the wide form."""
+    if asked is not None:
+        return asked
+    others = [name for name in columns.table.columns if name != id_name]
+    if "group" in others:
+        weights = next((name for name in others if name.casefold() in _OF_WEIGHTS), None)
+        if weights is not None:
+            raise columns.error(f"weights are in a column for each group, found the columns group and {weights}")
+        return "group"
+    if not others:
+        raise columns.error("expected a column of groups beside doc_id, found none")
+    if len(others) == 1:
+        _refuse_numbers(columns, others[0])
+        return others[0]
+    for name in others:
+        if _numbers(columns.table[name]) is None:
+            raise columns.error(
+                f"which column is the group? {quoted(name)} holds no weights, the columns are {', '.join(others)}"
+                " (`group_column` names it)"
+            )
+    return None
+
+
+def _refuse_numbers(columns: Columns, name: str) -> None:
+    """Raises EvenrankError for numbers in the only column, not named group: a classifier's output, or a flag."""
+    values = columns.table[name]
+    flags = values.dtype == pl.Boolean
+    if values.dtype == pl.String:
+        flags = bool(values.str.strip_chars().str.to_lowercase().is_in(["true", "false", ""]).all())
+    numbers = _numbers(values)
+    if flags or (numbers is not None and numbers.null_count() < len(numbers)):
+        raise columns.error(
+            f"expected groups in the column {name}, found numbers or flags: weights need a column for each group (if"
+            f" they name groups, `group_column='{name}'` says so)"
+        )
+
+
+def _numbers(values: pl.Series) -> pl.Series | None:
+    """A column as float64, null where it is empty; None if some value is no number."""
+    if values.dtype == pl.Null:
+        return values.cast(pl.Float64)
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean)):
+        return None
+    if values.dtype == pl.String:
+        values = values.str.strip_chars()
+        values = pl.select(pl.when(values != "").then(values)).to_series()
+    numbers = values.cast(pl.Float64, strict=False)
+    return numbers if numbers.null_count() == values.null_count() else None
+
+
+_Weights = tuple[pl.DataFrame, tuple[str, ...], tuple[str, ...]]
+"""``doc_id`` and the weight of each group; the groups; these and the neutral values in the order of the file."""
+
+
+def _wide(columns: Columns, id_name: str, documents: pl.Series, rows: Array, neutral: Sequence[str]) -> _Weights:
+    groups = tuple(name for name in columns.table.columns if name != id_name)
+    found = [_numbers(columns.table[name].gather(rows)) for name in groups]
+    weights = np.stack([column.to_numpy() for column in found if column is not None], axis=1)
+    empty = np.stack([column.is_null().to_numpy() for column in found if column is not None], axis=1)
+    partly = np.flatnonzero(empty.any(axis=1) & ~empty.all(axis=1))
+    if len(partly):
+        lacking = groups[int(np.argmax(empty[partly[0]]))]
+        raise columns.error(
+            f"expected a weight for each group or for none, found none for {lacking}", int(rows[partly[0]])
+        )
+    rows, weights = rows[~empty.all(axis=1)], weights[~empty.all(axis=1)]
+    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        row, group = bad[0]
+        raise columns.error(
+            f"expected a weight of 0 or more for {groups[group]}, found {weights[row, group]:g}", int(rows[row])
+        )
+    total = weights.sum(axis=1)
+    over = np.flatnonzero(total > 1 + _SUM)
+    if len(over):
+        raise columns.error(
+            f"expected weights that sum to 1 at most, they sum to {total[over[0]]:g}", int(rows[over[0]])
+        )
+    table = pl.DataFrame({"doc_id": documents.gather(rows), "row": rows})
+    table = table.with_columns(pl.Series(f"count_{group}", weights[:, g]) for g, group in enumerate(groups))
+    counts = [f"count_{group}" for group in groups]
+    table = table.unique(["doc_id", *counts], keep="first", maintain_order=True)
+    again = table.filter(~pl.col("doc_id").is_first_distinct())
+    if again.height:
+        document, row = again["doc_id"][0], again["row"][0]
+        first = columns.line(int(table.filter(pl.col("doc_id") == document)["row"][0]))
+        raise columns.error(f"the document {quoted(document)} is there twice, with other weights in {first}", int(row))
+    chosen = tuple(group for group in groups if group not in neutral)
+    _check_groups(columns, chosen)
+    return table.select("doc_id", *(f"count_{group}" for group in chosen)), chosen, groups
+
+
+def _long(columns: Columns, name: str, documents: pl.Series, rows: Array, neutral: Sequence[str]) -> _Weights:
+    values = columns.table[name]
+    if (
+        values.dtype in (pl.Object, pl.Binary)
+        or values.dtype.is_float()
+        or (values.dtype.is_nested() and values.dtype != pl.List(pl.String))
+    ):
+        raise columns.error(f"expected names of groups in the column {name}, found {_kind(values.dtype)}")
+    table = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents)), "group": values})
+    every = table if values.dtype != pl.List(pl.String) else table.explode("group")
+    every = every.with_columns(pl.col("group").cast(pl.String).str.strip_chars())
+    every = every.filter(pl.col("group").is_not_null() & ~pl.col("group").is_in(_EMPTY))
+    appearing = tuple(every["group"].unique(maintain_order=True))
+    chosen = every if len(rows) == len(documents) else every.filter(pl.col("row").is_in(pl.Series(rows).implode()))
+    groups = tuple(sorted(group for group in appearing if group not in neutral))
+    _check_groups(columns, groups)
+    if chosen["doc_id"].n_unique() == chosen.height:
+        # The usual case, and the fastest: one group a document.
+        own = chosen.select("doc_id", *((pl.col("group") == g).cast(pl.Float64).alias(f"count_{g}") for g in groups))
+        return own, groups, appearing
+    return _shared(columns, chosen, groups, neutral), groups, appearing
+
+
+def _shared(columns: Columns, chosen: pl.DataFrame, groups: Sequence[str], neutral: Sequence[str]) -> pl.DataFrame:
+    """The weights of documents of which some are in several groups, in equal shares."""
+    chosen = chosen.unique(["doc_id", "group"], keep="first", maintain_order=True)
+    is_neutral = pl.col("group").is_in(list(neutral))
+    chosen = chosen.with_columns(
+        is_neutral.alias("neutral"), is_neutral.any().over("doc_id").alias("any"), pl.len().over("doc_id").alias("n")
+    )
+    mixed = chosen.filter(pl.col("any") & (pl.col("n") > 1) & ~pl.col("neutral"))
+    if mixed.height:
+        document, group, row = mixed["doc_id"][0], mixed["group"][0], int(mixed["row"][0])
+        other = chosen.filter((pl.col("doc_id") == document) & pl.col("neutral"))
+        place = columns.line(int(other["row"][0]))
+        raise columns.error(
+            f"the document {quoted(document)} is in the group {quoted(group)}, but neutral"
+            f" ({quoted(other['group'][0])}) in {place}",
+            row,
+        )
+    share = pl.when(pl.col("neutral")).then(0.0).otherwise(1 / pl.col("n"))
+    return chosen.group_by("doc_id", maintain_order=True).agg(
+        share.filter(pl.col("group") == group).sum().alias(f"count_{group}") for group in groups
+    )
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """A type in words, without what is nested in it."""
+    if dtype == pl.Object:
+        return "mixed or nested values"
+    inner = f"({dtype.inner.base_type()})" if isinstance(dtype, pl.List) else ""
+    return f"{dtype.base_type()}{inner}"
+
+
+def _check_groups(columns: Columns, groups: Sequence[str]) -> None:
+    """Raises EvenrankError for what are hardly groups: more than anybody compares, or two spellings of one."""
+    if len(groups) > _MOST_GROUPS:
+        raise columns.error(f"expected {_MOST_GROUPS} groups at most, found {len(groups):,}: are these groups?")
+    folded: dict[str, str] = {}
+    for group in groups:
+        if folded.setdefault(group.casefold(), group) != group:
+            raise columns.error(
+                f"the groups {quoted(folded[group.casefold()])} and {quoted(group)} differ only in case"
+            )
+
+
+def _as_table(
+    columns: Columns,
+    name: str,
+    table: pl.DataFrame,
+    named: tuple[tuple[str, ...], tuple[str, ...]],
+    neutral: Sequence[str],
+    poles: str | None,
+) -> GroupTable:
+    groups, appearing = named
+    if len(groups) < 2:
+        hint = "" if neutral else " (`neutral` names the values that mean no group)"
+        raise columns.error(f"expected at least two groups, found {', '.join(groups) or 'none'}{hint}")
+    if REST in groups:
+        raise columns.error(f"no group may be named {REST!r}: it stands for all the others")
+    if not table.height:
+        raise columns.error("knows none of the documents: all their values are empty")
+    shares = [1 / len(groups)] * len(groups)
+    counts = np.stack([table[f"count_{group}"].to_numpy() for group in groups], axis=1)
+    table = table.with_columns(pl.Series("neutrality", neutrality(counts, shares, threshold=0)))
+    chosen, assumed = named_poles([group for group in appearing if group in groups])
+    absent = [value for value in neutral if value not in appearing]
+    settings: dict[str, object] = {
+        "labels": name,
+        "groups": list(groups),
+        "shares": shares,
+        "poles": list(chosen) if chosen else None,
+        "threshold": 0,
+        "neutral": list(neutral),
+        **({"poles_assumed": True} if assumed else {}),
+        **({"neutral_absent": absent} if absent else {}),
+    }
+    source = f"the labels {columns.path}" if columns.path is not None else "the labels"
+    try:
+        found = GroupTable.of(table, settings, source=source)
+    except EvenrankError as error:
+        raise columns.error(str(error)) from None
+    return found.with_poles(poles)
+
+
+def _some(ids: pl.Series) -> str:
+    first = ids[:6].unique(maintain_order=True)
+    return f"{', '.join(map(quoted, first[:5]))}{', …' if len(ids) > 5 else ''}" if len(ids) else "none"
+
+
+def _some_of(ids: Sequence[pl.Series]) -> str:
+    return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])

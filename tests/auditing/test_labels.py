@@ -1,0 +1,398 @@
+"""Audits of labels: the same figures from every form, and what is said of documents without a label."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank import EvenrankError
+from evenrank.groups import GroupTable, as_labels, neutrality, score_labels
+from small_audits import head, judged, run, words
+
+Weights = dict[str, dict[str, float]]
+MEASURES = (
+    "nDCG@10 RR@10 NFaiRR@4 FaiRR@4 RaB(magnitude='count')@4 ARaB(magnitude='count')@4 ARaB(magnitude='bool')@4"
+    " AbsARaB(magnitude='count')@4 |ARaB|(magnitude='count')@4 Share(group='f')@4 Exposure(group='m')@4 ExposureGap@4"
+    " AWRF@4 NDKL@4 EEL@4 DeltaAPRF"
+)
+
+
+def lists(seed: int, *, documents: int = 40, queries: int = 12, longest: int = 12) -> dict[str, list[str]]:
+    draw = random.Random(seed)
+    names = [f"d{i}" for i in range(documents)]
+    return {f"q{i}": draw.sample(names, draw.randint(6, longest)) for i in range(queries)}
+
+
+def tied(of: dict[str, list[str]]) -> pl.DataFrame:
+    """A run in which pairs of documents are tied."""
+    rows = [(query, doc, float(-(place // 2))) for query, docs in of.items() for place, doc in enumerate(docs)]
+    return pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
+
+
+def labelled(seed: int, *, share: float = 1.0, documents: int = 40) -> Weights:
+    draw = random.Random(seed)
+    ways = [(1.0, 0.0), (0.0, 1.0), (0.5, 0.5), (0.0, 0.0), (0.25, 0.5)]
+    weights = {f"d{i}": dict(zip("mf", draw.choice(ways), strict=True)) for i in range(documents)}
+    return {doc: of for doc, of in weights.items() if draw.random() < share}
+
+
+QRELS = judged({query: docs[2] for query, docs in lists(1).items()})
+RUNS = {"A": tied(lists(1)), "B": run(lists(2)), "C": run(lists(3))}
+
+
+def figures(result: evenrank.AuditResult) -> Any:
+    """All figures as JSON, without what only labels have."""
+    found: Any = result.to_dict()["runs"]
+    for of_run in found.values():
+        of_run.pop("labels", None)
+        for figure in of_run["measures"].values():
+            for name in ("known", "bounds", "estimated"):
+                figure.pop(name, None)
+    return found
+
+
+def close(one: Any, other: Any) -> None:
+    """Whether JSON values are the same but for rounding."""
+    if isinstance(one, Mapping):
+        assert one.keys() == other.keys()
+        for key in one:
+            close(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            close(a, b)
+    else:
+        assert one == (pytest.approx(other, abs=1e-12) if isinstance(other, float) else other)
+
+
+# --- what is known ---------------------------------------------------------------------------------------------------
+
+
+def test_known_labels_are_a_score_table_with_threshold_0() -> None:
+    weights = labelled(5)
+    counts = np.array([[of["m"], of["f"]] for of in weights.values()])
+    table = pl.DataFrame({"doc_id": list(weights), "count_m": counts[:, 0], "count_f": counts[:, 1]})
+    table = table.with_columns(pl.Series("neutrality", neutrality(counts, [0.5, 0.5], threshold=0)))
+    scores = GroupTable.of(table, {"threshold": 0, "poles": ["m", "f"], "shares": [0.5, 0.5]})
+    # Without what shares of words are, and PRF, whose magnitude is that of words.
+    others = ("Share", "Exposure", "AWRF", "NDKL", "EEL", "DeltaAPRF")
+    measures = [measure for measure in MEASURES.split() if not measure.startswith(others)]
+    options: dict[str, Any] = {"qrels": QRELS, "baseline": "A", "measures": " ".join(measures)}
+    found = evenrank.audit(RUNS, labels=weights, **options)
+    hand = evenrank.audit(RUNS, scores=scores, **options)
+    assert figures(found) == figures(hand)
+    for one in found.given:
+        assert one.labels is not None
+        assert one.labels.unknown == 0
+        for figure in one.figures.values():
+            assert not figure.estimated
+            if figure.known is not None:
+                assert figure.known[0] == figure.known[1]
+    assert not any("without a label" in warning for warning in found.warnings)
+
+
+def test_every_form_of_labels_gives_the_same_figures(tmp_path: Path) -> None:
+    groups = {f"d{i}": random.Random(i).choice(["m", "f", "none"]) for i in range(34)}
+    frame = pl.DataFrame({"doc_id": list(groups), "group": list(groups.values())})
+    frame.write_csv(tmp_path / "long.csv")
+    frame.write_parquet(tmp_path / "long.parquet")
+    frame.sample(fraction=1, shuffle=True, seed=3).write_csv(tmp_path / "shuffled.tsv", separator="\t")
+    wide = frame.select("doc_id", *[(pl.col("group") == g).cast(pl.Float64).alias(g) for g in "mf"])
+    wide.reverse().write_ndjson(tmp_path / "wide.jsonl")
+    known = score_labels(tmp_path / "long.csv", tmp_path / "scores.parquet", neutral=["none"])
+    assert known[0] == 34
+    options: dict[str, Any] = {"qrels": QRELS, "baseline": "A"}
+    options["measures"] = "nDCG@10 NFaiRR@4 ARaB@4 Share(group='f')@4 EEL@4"
+    first = evenrank.audit(RUNS, labels=groups, neutral="none", **options)
+    assert first["A", "ARaB@4"].estimated
+    for labels in ("long.csv", "long.parquet", "shuffled.tsv", "wide.jsonl"):
+        found = evenrank.audit(RUNS, labels=tmp_path / labels, neutral=["none"], **options)
+        close(found.to_dict()["runs"], first.to_dict()["runs"])
+        if "wide" not in labels:
+            # There, groups are in the order of the columns.
+            assert found.notes == first.notes
+    for given in ({"labels": frame, "neutral": ("none",)}, {"labels": wide}, {"scores": tmp_path / "scores.parquet"}):
+        close(evenrank.audit(RUNS, **given, **options).to_dict()["runs"], first.to_dict()["runs"])
+    table = as_labels(groups, neutral="none")
+    for given in ({"labels": table}, {"scores": table}):
+        assert evenrank.audit(RUNS, **given, **options).to_dict()["runs"] == first.to_dict()["runs"]
+
+
+def test_the_counts_of_the_given_labels(shared_data: Path) -> None:
+    folder = shared_data / "labels"
+    expected = json.loads((folder / "expected.json").read_text())["top10"]
+    runs = {name: shared_data / "runs" / name for name in expected}
+    found = evenrank.audit(
+        runs, labels=folder / "msmarco_gender.csv", neutral=["N"], order="file", unknown="bounds", measures="ARaB@10"
+    )
+    for name, counts in expected.items():
+        labels = found[name].labels
+        assert labels is not None
+        assert {"rows": labels.rows, "N": labels.neutral, **labels.groups} == counts
+        assert labels.known == counts["M"] + counts["F"] + counts["N"]
+        assert found[name, "ARaB@10"].known == (labels.known, labels.rows)
+    assert found.settings["poles"] == ["M", "F"]
+
+
+# --- what is unknown -------------------------------------------------------------------------------------------------
+
+
+def without(table: pl.DataFrame, known: Weights) -> pl.DataFrame:
+    return table.filter(pl.col("doc_id").is_in(list(known)))
+
+
+def test_skip_is_the_run_without_these_documents() -> None:
+    known = labelled(6, share=0.7)
+    options: dict[str, Any] = {"labels": known, "baseline": "A"}
+    options["measures"] = " ".join(m for m in MEASURES.split() if m not in ("nDCG@10", "RR@10", "DeltaAPRF"))
+    skipped = evenrank.audit(RUNS, unknown="skip", **options)
+    fewer = evenrank.audit({name: without(table, known) for name, table in RUNS.items()}, **options)
+    assert figures(skipped) == figures(fewer)
+    assert "they are left out, and lists close up over them" in skipped.warnings[1]
+    assert all(figure.bounds is None for one in skipped.runs for figure in one.figures.values())
+    # Utility is of the whole run.
+    whole = evenrank.audit(RUNS, labels=known, unknown="skip", qrels=QRELS, measures="nDCG@10 ARaB@4")
+    assert whole["A", "nDCG@10"].mean == evenrank.audit(RUNS, qrels=QRELS, measures="nDCG@10")["A", "nDCG@10"].mean
+
+
+def test_neutral_is_a_label_of_no_group() -> None:
+    known = labelled(7, share=0.6)
+    every = {doc: known.get(doc, {"m": 0.0, "f": 0.0}) for doc in labelled(7)}
+    options: dict[str, Any] = {"qrels": QRELS, "baseline": "A", "measures": MEASURES}
+    counted = evenrank.audit(RUNS, labels=known, unknown="neutral", **options)
+    assert figures(counted) == figures(evenrank.audit(RUNS, labels=every, **options))
+    assert "they count as of no group" in counted.warnings[0]
+    assert (
+        counted["B", "ARaB(magnitude='count')@4"].known
+        != evenrank.audit(RUNS, labels=every, **options)["B", "ARaB(magnitude='count')@4"].known
+    )
+
+
+def test_the_same_seed_draws_the_same_labels() -> None:
+    options: dict[str, Any] = {"labels": labelled(8, share=0.5), "measures": "NFaiRR@4 ARaB@4 Exposure(group='m')@4"}
+    first = evenrank.audit(RUNS, seed=3, **options)
+    assert evenrank.audit(RUNS, seed=3, **options).to_json() == first.to_json()
+    other = evenrank.audit(RUNS, seed=4, **options)
+    for key, figure in first["A"].figures.items():
+        assert figure.estimated
+        assert figure.mean != other["A", key].mean
+        assert figure.bounds == other["A", key].bounds
+
+
+def test_a_run_beside_itself_differs_by_nothing() -> None:
+    same = {"A": RUNS["A"], "again": RUNS["A"], "C": RUNS["C"]}
+    found = evenrank.audit(same, labels=labelled(9, share=0.4), qrels=QRELS, baseline="A", measures=MEASURES)
+    for key, figure in found["again"].figures.items():
+        compared = figure.vs_baseline
+        assert compared is not None
+        assert figure.mean == found["A", key].mean
+        if figure.mean is not None:
+            assert compared.difference == 0
+            assert compared.ci95 in (None, (0, 0))
+            assert compared.holm_p in (None, 1)
+        if figure.estimated:
+            assert compared.ci95 in (None, (0, 0))
+    assert found["C", "ARaB(magnitude='count')@4"].vs_baseline is not None
+    assert found["C", "ARaB(magnitude='count')@4"].vs_baseline.difference != 0
+
+
+def test_an_unknown_document_of_the_background_is_not_silently_neutral() -> None:
+    known = {"a": "m", "b": "f", "c": "none", "d": "none"}
+    runs = {"known": run({"1": ["a", "c"], "2": ["b", "d"]}), "base": run({"1": ["u", "a", "c"], "2": ["b", "v", "a"]})}
+    options: dict[str, Any] = {"labels": known, "neutral": ["none"], "baseline": "base"}
+    found = evenrank.audit(runs, measures="NFaiRR@2 ARaB@2", **options)
+    # What it is normalised by is drawn, its own lean is known.
+    assert found["known", "NFaiRR@2"].estimated
+    assert not found["known", "ARaB@2"].estimated
+    assert found["known", "ARaB@2"].bounds == (found["known", "ARaB@2"].mean,) * 2
+    neutral = evenrank.audit(runs, measures="NFaiRR@2", unknown="neutral", **options)
+    assert found["known", "NFaiRR@2"].mean != neutral["known", "NFaiRR@2"].mean
+    alone = evenrank.audit(runs, measures="NFaiRR@2", unknown="bounds", **options)
+    assert alone["known", "NFaiRR@2"].mean is None
+    # Without unknown documents in its background, the run is as it would be alone.
+    own = evenrank.audit(runs, measures="NFaiRR@2 ARaB@2", background="known", labels=known, neutral=["none"])
+    assert not own["known", "NFaiRR@2"].estimated
+    assert own["base", "NFaiRR@2"].estimated
+
+
+def test_an_unknown_document_of_another_ranking_is_not_silently_of_no_group() -> None:
+    known = {"a": "m", "b": "f"}
+    first, other = run({"1": ["a", "b"]}), run({"1": ["u", "a"]})
+    options: dict[str, Any] = {"labels": known, "rankings": {"r": [other]}, "measures": "EED@2 EER@2 ARaB@2"}
+    found = evenrank.audit({"r": first}, **options)["r"]
+    assert (found["EED@2"].known, found["EED@2"].mean) == ((3, 4), None)
+    assert found["EER@2"].estimated
+    assert found["EER@2"].known == (3, 4)
+    assert (found["ARaB@2"].known, found["ARaB@2"].estimated) == ((2, 2), False)
+
+
+def test_equally_neutral_documents_stay_in_order() -> None:
+    # The thirds of three groups are not the same number in each group's formula.
+    labels = {"z": "z", "x": "x", "y": "y", "n": "none", "u": None}
+    found = evenrank.audit({"r": run({"1": ["z", "u", "x", "n", "y"]})}, labels=labels, neutral="none")
+    shown = found.rankings.filter(pl.col("run") == "neutral-first")["doc_id"].to_list()
+    assert shown == ["n", "u", "z", "x", "y"]
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_lines_say_what_is_unknown() -> None:
+    table = run({"1": ["a", "u", "b"], "2": ["v", "a", "c"]})
+    labels = {"a": "m", "b": "f", "c": "none"}
+    found = evenrank.audit({"r": table, "s": run({"1": ["a"], "2": ["b"]})}, labels=labels, neutral=["none"])
+    line = (
+        "Documents without a label: 33% of r, 0% of s in the first 10 ranks; figures over labels are estimates, with"
+        " the unknown ones taken to be missing at random given query and rank; bounds say what is certain."
+    )
+    assert found.warnings[1] == found.notes[1] == line
+    assert head(found).split("fair. ")[1].startswith(line)
+    assert "labels in memory, background r, ranked by score" in head(found)
+    note = "r: 4 of 6 documents in the first 10 ranks are labelled (1 f, 2 m, 1 of no group)."
+    assert note in found.notes
+    json_: Any = found.to_dict()
+    assert json_["runs"]["r"]["labels"] == {
+        "depth": 10, "rows": 6, "known": 4, "unknown": 2, "groups": {"f": 1.0, "m": 2.0}, "neutral": 1,
+    }  # fmt: skip
+    assert "labels" not in json_["runs"]["random"]
+    figure = json_["runs"]["r"]["measures"]["ARaB@10"]
+    assert (figure["known"], figure["estimated"]) == ({"rows": 4, "of": 6}, True)
+    assert figure["bounds"] == list(found["r", "ARaB@10"].bounds or ())
+    assert json_["settings"]["unknown"] == "estimate"
+    assert json_["settings"]["imputations"] == 50
+    assert "missing" not in json_["settings"]
+    assert "undefined" not in words(found)
+
+
+def test_unknown_documents_below_the_first_ranks_are_said_too() -> None:
+    known = {f"d{i}": "mf"[i % 2] for i in range(10)}
+    table = run({"1": [*known, "u", "v"], "2": [*known, "w"]})
+    found = evenrank.audit({"r": table}, labels=known, measures="ARaB@12")
+    assert found.warnings[1].startswith(
+        "Documents without a label: none in the first 10 ranks, some below, where measures look as well; figures over"
+    )
+    assert found["r", "ARaB@12"].known == (20, 23)
+    counted = evenrank.audit({"r": table}, labels=known, measures="ARaB@12", unknown="neutral")
+    assert counted.warnings[1].endswith("some below, where measures look as well; they count as of no group.")
+
+
+def test_the_result_is_json_without_nan_and_has_a_short_form() -> None:
+    found = evenrank.audit(RUNS, labels=labelled(10, share=0.3), qrels=QRELS, baseline="A")
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    assert json.loads(found.to_json(), parse_constant=refuse) == found.to_dict()
+    assert repr(found).startswith("AuditResult: 3 runs, 12 queries, baseline A\n")
+    assert "ARaB@10" in repr(found)
+    assert repr(found["A", "ARaB@10"]).startswith("Figure(ARaB@10: ")
+    assert "nan" not in found.table().casefold()
+    per_query = found.per_query()
+    assert per_query.filter(run="A")["ARaB@10"].null_count() == 0
+    row = found.to_polars().filter(run="B", measure="ARaB@10").row(0, named=True)
+    assert row["difference_low"] < row["difference"] < row["difference_high"]
+
+
+def test_default_measures() -> None:
+    three = {"a": "x", "b": "y", "c": "z"}
+    table = run({"1": ["a", "u", "b"], "2": ["c", "a"]})
+    shares = [f"Share(group='{group}')@10" for group in "xyz"]
+    found = evenrank.audit({"r": table}, labels=three)
+    assert [str(measure) for measure in found.measures] == ["NFaiRR@10", *shares]
+    found = evenrank.audit({"r": table}, labels=three, poles="z,rest", qrels=judged({"1": "a"}))
+    names = [str(measure) for measure in found.measures]
+    assert names == ["nDCG@10", "RR@10", "R@1000", "NFaiRR@10", "ARaB@10", *shares, "DeltaAPRF"]
+    two = evenrank.audit({"r": table}, labels={"a": "x", "b": "y"})
+    assert "Bias is x minus y: no poles were named, so the file's order decided (set `poles`)." in two.notes
+    with pytest.raises(EvenrankError, match="`count` is their weight"):
+        evenrank.audit({"r": table}, labels=three, poles="x,y", measures="ARaB(magnitude='tf')@10")
+    with pytest.raises(EvenrankError, match="which groups to compare"):
+        evenrank.audit({"r": table}, labels=three, measures="ARaB@10")
+
+
+def test_effectiveness_alone() -> None:
+    found = evenrank.audit(RUNS, labels=labelled(11, share=0.5), qrels=QRELS, measures="nDCG@10")
+    assert [figure.known for figure in found["A"].figures.values()] == [None]
+    assert found["A", "nDCG@10"].mean == evenrank.audit(RUNS, qrels=QRELS, measures="nDCG@10")["A", "nDCG@10"].mean
+    assert found.table()
+
+
+# --- odd runs --------------------------------------------------------------------------------------------------------
+
+
+def test_queries_given_alone_and_lists_of_other_lengths() -> None:
+    known = labelled(12, share=0.6)
+    options: dict[str, Any] = {"labels": known, "measures": "ARaB@20 Share(group='m')@5", "baseline": "A"}
+    queries = {query: f"text of {query}" for query in list(lists(1))[:5]}
+    found = evenrank.audit({**RUNS, "A": run(lists(1, longest=40))}, queries=queries, only_queries=True, **options)
+    assert {figure.n for figure in found["B"].figures.values()} == {5}
+    some = {name: table.filter(pl.col("query_id").is_in(list(queries))) for name, table in RUNS.items() if name != "A"}
+    some["A"] = run({query: docs for query, docs in lists(1, longest=40).items() if query in queries})
+    assert figures(found) == figures(evenrank.audit({name: some[name] for name in "ABC"}, **options))
+    compared = found["B", "ARaB@20"].vs_baseline
+    assert compared is not None
+    assert compared.unequal_depth
+
+
+def test_a_query_without_a_known_document_has_labels_of_others() -> None:
+    labels = {"a": "m", "b": "f", "c": "m"}
+    table = run({"1": ["a", "b"], "2": ["c", "a"], "3": ["u", "v"]})
+    found = evenrank.audit({"r": table}, labels=labels, measures="ARaB@2")["r", "ARaB@2"]
+    assert (found.n, found.undefined) == (3, 0)
+    assert not math.isnan(found.values[2])
+    assert found.bounds == pytest.approx((found.values[:2].sum() / 3 - 1 / 3, found.values[:2].sum() / 3 + 1 / 3))
+    skipped = evenrank.audit({"r": table}, labels=labels, measures="ARaB@2", unknown="skip")["r", "ARaB@2"]
+    assert (skipped.n, skipped.undefined) == (2, 1)
+
+
+def test_a_target_of_relevant_documents_knows_those_that_no_run_retrieved() -> None:
+    texts = {"a": "he and him", "b": "she and her", "c": "her and hers"}
+    run, qrels = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1, "c": 1}}
+    options = {"qrels": qrels, "measures": "AWRF@2 nDCG@2", "threshold": 0}
+    words = evenrank.audit({"one": run}, collection=texts, target="relevant", **options)
+    labels = evenrank.audit(
+        {"one": run}, labels={"a": "m", "b": "f", "c": "f"}, target="relevant", qrels=qrels, measures="AWRF@2 nDCG@2"
+    )
+    # The relevant documents are one of each group: exposures 1 and .6309 against ½, ½.
+    assert words["one", "AWRF@2"].mean == pytest.approx(labels["one", "AWRF@2"].mean)
+    assert words["one", "AWRF@2"].mean == pytest.approx(0.99353, abs=1e-4)
+
+
+def test_neutral_first_goes_by_expected_neutrality() -> None:
+    # Weights: no document is wholly neutral. The unknown ones are expected to be as the mean of the known.
+    labels = {f"d{i}": {"m": share, "f": 1 - share} for i, share in enumerate((0.5, 0.55, 0.98, 1.0))}
+    run = {"q": {"u": 9.0, **{name: 5.0 - i for i, name in enumerate(reversed(labels))}}}
+    result = evenrank.audit({"one": run}, labels=labels, measures="FaiRR@5")
+    order = result.rankings.filter(run="neutral-first").sort("rank")["doc_id"].to_list()
+    assert order[:2] == ["d0", "d1"]
+    assert order[2] == "u"
+
+
+def test_figures_whose_rows_are_all_known_are_no_estimates() -> None:
+    run = {f"q{i}": {f"{i}a": 3.0, f"{i}b": 2.0, f"{i}c": 1.0} for i in range(4)}
+    labels = {f"{i}{name}": "m" if i % 2 else "f" for i in range(4) for name in "ab"}
+    for unknown in ("estimate", "bounds"):
+        result = evenrank.audit({"one": run}, labels=labels, measures="ARaB@2 AWRF@2 ARaB@3", unknown=unknown)
+        # AWRF: all exposure to one group of two.
+        for name, mean in (("ARaB@2", 0.0), ("AWRF@2", 0.7842)):
+            figure = result["one", name]
+            assert (figure.known, figure.estimated) == ((8, 8), False)
+            assert figure.mean == pytest.approx(mean, abs=1e-4)
+        assert result["one", "ARaB@3"].estimated is (unknown == "estimate")
+
+
+def test_rankings_without_any_label_are_refused() -> None:
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    with pytest.raises(EvenrankError, match="none of its 2 documents is in the labels"):
+        evenrank.audit(
+            {"one": run}, labels={"a": "m", "b": "f"}, rankings={"one": {"q": {"x": 2.0, "y": 1.0}}}, measures="EED@2"
+        )

@@ -1,0 +1,310 @@
+"""The report on labels: what is known, what is estimated and between which bounds; several groups; nothing silent."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenrank.auditing import AuditResult
+from evenrank.auditing.plane import plane_svg
+from small_audits import text_of
+from small_reports import GROUPS, labelled_audit
+
+SHARES = [f"Share(group='{group}')@10" for group in GROUPS[:2]]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def estimate() -> AuditResult:
+    return labelled_audit()
+
+
+@pytest.fixture(scope="module")
+def bounds() -> AuditResult:
+    return labelled_audit("bounds")
+
+
+def section(page: str, name: str) -> str:
+    found = re.search(rf'<section id="{name}">(.*?)</section>', page, re.DOTALL)
+    return found.group(1) if found else ""
+
+
+def block(page: str, name: str) -> Any:
+    found = re.search(rf'<script[^>]*id="data-{name}"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found.group(1))
+
+
+def cells(table: str) -> list[list[str]]:
+    """The text of each cell of each row."""
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.DOTALL)
+    parts = [re.findall(r"<(t[hd])\b[^>]*>(.*?)</\1>", row, re.DOTALL) for row in rows]
+    return [[" ".join(html.unescape(re.sub("<[^>]*>", "", part)).split()) for _, part in row] for row in parts]
+
+
+def test_columns_of_an_estimate(estimate: AuditResult) -> None:
+    rows = cells(section(estimate.html(), "figures"))
+    assert rows[0] == [
+        "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range",
+        "Difference", "Its interval", "Holm p", "Queries",
+    ]  # fmt: skip
+    row = next(dict(zip(rows[0], row, strict=True)) for row in rows if row[:2] == [SHARES[0], "new"])
+    figure = estimate["new", SHARES[0]]
+    compared = figure.vs_baseline
+    assert compared is not None
+    assert compared.ci95 is not None
+    # One of four documents is of the group; the fourth, without a label, may be too.
+    assert (row["Bounds"], row["Known"]) == ("[0.2500, 0.5000]", "75%")
+    assert row["Mean"] == f"{figure.mean:.4f}"
+    assert row["Its interval"] == f"[{compared.ci95[0]:.4f}, {compared.ci95[1]:.4f}]".replace("-", "−")
+    utility = next(dict(zip(rows[0], row, strict=True)) for row in rows if row[:2] == ["nDCG@10", "new"])
+    assert (utility["Bounds"], utility["Known"]) == ("–", "–")
+
+
+def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> None:
+    assert cells(section(bounds.html(), "figures"))[0] == [
+        "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range", "Difference", "Holm p", "Queries",
+    ]  # fmt: skip
+    alone = labelled_audit("bounds", qrels=None, measures=" ".join(SHARES))
+    assert cells(section(alone.html(), "figures"))[0] == ["Measure", "Run", "Mean", "Bounds", "Known", "Queries"]
+    known = cells(section(labelled_audit("skip", known=2).html(), "figures"))[0]
+    assert known == [
+        "Measure", "Run", "Mean", "95% interval", "Known", "Tie mean", "Tie range",
+        "Difference", "Holm p", "b/e/w", "t p", "Wilcoxon p", "Relative", "Queries",
+    ]  # fmt: skip
+
+
+def test_figures_as_a_table(estimate: AuditResult) -> None:
+    rows = estimate.to_polars().filter(measure=SHARES[0])
+    assert rows["known"].to_list() == [18] * 4
+    assert rows["known_of"].to_list() == [24] * 4
+    assert rows["bound_low"].to_list() == [0.25] * 4
+    assert rows["bound_high"].to_list() == [0.5] * 4
+    new = rows.row(1, named=True)
+    compared = estimate["new", SHARES[0]].vs_baseline
+    assert compared is not None
+    assert (new["difference_low"], new["difference_high"]) == compared.ci95
+    assert (new["better"], new["wilcoxon_p"]) == (None, None)
+
+
+def test_labels_of_the_first_ranks(estimate: AuditResult) -> None:
+    part = section(estimate.html(), "labels")
+    assert cells(part)[:2] == [
+        ["Run", *GROUPS, "No group", "Unknown", "Documents"],
+        ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
+    ]
+    bar = re.findall(r"<rect[^>]*x=\"(.*?)\" width=\"(.*?)\"[^>]*style=\"fill:(.*?);[^>]*><title>(.*?)</title>", part)
+    # What is unknown is hatched, what is known to be of no group empty.
+    assert bar[:5] == [
+        ("0.000%", "25.000%", "var(--line-0)", "&lt;b&gt;: 6 (25.0%)"),
+        ("25.000%", "25.000%", "var(--line-1)", "b: 6 (25.0%)"),
+        ("50.000%", "12.500%", "var(--line-2)", "c: 3 (12.5%)"),
+        ("62.500%", "12.500%", "var(--paper)", "No group: 3 (12.5%)"),
+        ("75.000%", "25.000%", "url(#hatched)", "Unknown: 6 (25.0%)"),
+    ]
+    assert 'id="hatched"' in part
+
+
+def test_soft_weights_fill_the_bar() -> None:
+    """A document that is in part of no group counts there with that part."""
+    result = labelled_audit(qrels=None, measures=" ".join(SHARES), labels={
+        "q0-0": {"<b>": 0.5, "b": 0.25}, "q0-1": {"<b>": 0.0, "b": 1.0}, "q1-0": {"<b>": 0.0, "b": 0.0},
+    }, neutral=())  # fmt: skip
+    assert cells(section(result.html(), "labels"))[1] == [
+        "old", "0.5 (2.1%)", "1.2 (5.2%)", "1.2 (5.2%)", "21 (87.5%)", "24",
+    ]  # fmt: skip
+
+
+def test_shares_by_rank(estimate: AuditResult) -> None:
+    page = estimate.html()
+    part = section(page, "depth")
+    assert block(page, "figures")["shares"] == [{"label": group, "field": f"weight_{group}"} for group in GROUPS]
+    assert "Share of <b> down to rank" in text_of(part)
+    tables = cells(part)
+    of_b = tables.index(["Share of b down to rank", "1", "2", "3"])
+    # Its document is always the second: 0, 1/2, 1/3.
+    assert tables[of_b + 1] == ["old", "0.000", "0.500", "0.333"]
+    assert "Curves are of the estimate where labels are unknown." in part
+    assert "Known in the first 10 ranks: 75% of old, 75% of new." in part
+    skipped = section(labelled_audit("skip").html(), "depth")
+    assert "Documents without a label are left out, and lists close up over them." in skipped
+
+
+def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> None:
+    page = bounds.html()
+    assert section(page, "depth") == ""
+    assert '<a href="#depth">' not in page
+    assert "only their bounds were asked for" in text_of(section(page, "ties"))
+    assert "only bounds were asked for" in text_of(section(page, "differences"))
+    measures = block(page, "figures")["measures"]
+    assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
+    assert block(page, "values")["values"][1] == [None] * 4
+    # The plane starts with a measure that has bounds.
+    assert measures[block(page, "charts")["lean"]]["name"] == SHARES[0]
+    alone = labelled_audit("bounds", qrels=None, measures=SHARES[0]).html()
+    assert "no figure has a value that ties could change" in text_of(section(alone, "ties"))
+    assert 'id="queries-measure"' not in alone
+
+
+def test_queries_whose_labels_are_mostly_drawn_have_no_values() -> None:
+    page = labelled_audit(known=1, measures=f"nDCG@10 {SHARES[0]}").html()
+    assert f"Left out: {SHARES[0]}. Most of the labels behind it are drawn" in text_of(page)
+    assert block(page, "values")["values"][1] == [None] * 4
+    assert block(page, "charts")["chosenBy"] == "difference from old in nDCG@10"
+    shown = labelled_audit(known=2, measures=f"nDCG@10 {SHARES[0]}").html()
+    assert "a query's value is its mean over the draws" in text_of(section(shown, "differences"))
+    assert all(values is not None for values in block(shown, "values")["values"][1])
+
+
+def test_terms_are_explained(estimate: AuditResult, bounds: AuditResult) -> None:
+    reading = text_of(section(estimate.html(), "reading"))
+    for text in (
+        "drawn 50 times",
+        "Rubin's rules",
+        "1 for a document whose label is of no group",
+        "equal shares for all",
+    ):
+        assert text in reading
+    terms = [re.findall(r"<dt>([A-Z]\w+)</dt>", section(one.html(), "reading")) for one in (estimate, bounds)]
+    assert terms[0] == ["Neutrality", "Known", "Bounds", "Estimate", "Target", "Ties"]
+    assert terms[1] == ["Neutrality", "Known", "Bounds", "Target", "Ties"]
+    # The groups are labels, so nothing is said of words.
+    assert not re.search(r"\bwords?\b|lexicon", text_of(estimate.html()), re.IGNORECASE)
+    assert "<b>in memory</b> labels" in estimate.html()
+    signs = [measure["signs"] for measure in block(estimate.html(), "figures")["measures"]]
+    assert signs[1] == ["has more of group <b>", "has less of group <b>"]
+    assert "no value is better by itself" in section(estimate.html(), "reading")
+
+
+def test_documents_show_their_labels(estimate: AuditResult) -> None:
+    shown = block(estimate.html(), "queries")
+    assert (shown["labelled"], shown["marked"]) == (True, False)
+    documents = {document["id"]: document for document in shown["documents"]}
+    assert documents["q0-2"]["counts"] == [0, 0, 1]
+    assert documents["q1-2"]["counts"] == [0, 0, 0]
+    assert (documents["q0-3"]["counts"], documents["q0-3"]["neutrality"]) == ([None] * 3, None)
+    assert documents["q0-0"]["text"] == ["He said q0-0."]
+
+
+def test_plane_for_notebooks(estimate: AuditResult, bounds: AuditResult) -> None:
+    drawing = ET.fromstring(plane_svg(bounds))
+    runs = drawing.findall(f"{SVG}g")
+    assert [run.findtext(f"{SVG}text") for run in runs] == ["old", "new", "random †", "neutral-first †"]
+    for run in runs:
+        # The bounds, and no point at a mean that does not exist.
+        (line,) = run.findall(f"{SVG}path")
+        assert line.attrib["class"] == "bounds"
+        assert run.find(f"{SVG}circle") is None
+        assert f"{SHARES[0]} bounds [0.2500, 0.5000]" in (run.findtext(f"{SVG}title") or "")
+    first = ET.fromstring(plane_svg(labelled_audit(measures=f"nDCG@10 {SHARES[0]}"))).findall(f"{SVG}g")[0]
+    lines = first.findall(f"{SVG}path")
+    # Behind the intervals, thin and light.
+    assert [line.get("class") for line in lines] == ["bounds", None, None]
+    assert (lines[0].attrib["stroke-width"], lines[0].attrib["stroke-opacity"]) == ("1", "0.6")
+    assert first.find(f"{SVG}circle") is not None
+    shown = bounds._repr_html_()
+    assert "bounds [0.2500, 0.5000]<br>known 75%" in shown
+    assert "Without a value: bounds" in shown
+    assert "Without a value" not in estimate._repr_html_()
+
+
+@pytest.fixture
+def page(browser: Any, estimate: AuditResult, tmp_path: Path) -> Iterator[Any]:
+    estimate.report(tmp_path / "report.html")
+    page = browser.new_page()
+    page.said = []
+    for event in ("console", "pageerror"):
+        page.on(event, lambda message: page.said.append(str(message)))
+    page.goto((tmp_path / "report.html").as_uri())
+    page.wait_for_function("() => document.querySelectorAll('.chart svg.marks').length >= 3 + 1 + 3")
+    yield page
+    assert page.said == []
+    page.close()
+
+
+def label_of(page: Any, chart: str) -> str:
+    return str(page.locator(f"#{chart}").get_attribute("aria-label"))
+
+
+def test_groups_are_chosen_by_rank_and_in_the_plane(page: Any) -> None:
+    assert "mean share of <b> by rank depth: old from 1.000 at rank 1" in label_of(page, "depth-share")
+    page.select_option("#depth-group", label="c")
+    page.wait_for_function("() => document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
+    assert "old from 0.000 at rank 1" in label_of(page, "depth-share")
+    assert page.inner_text("#depth-name") == "group c"
+    page.select_option("#plane-y", label=SHARES[1])
+    page.wait_for_function("() => document.getElementById('plane-chart').ariaLabel.includes(\"group='b'\")")
+    assert "bounds 0.250 to 0.500" in label_of(page, "plane-chart")
+
+
+def test_bounds_lie_behind_the_intervals(page: Any) -> None:
+    def rules() -> list[int]:
+        found: list[int] = page.locator("#plane-chart .mark-rule.role-mark").evaluate_all(
+            "all => all.map(one => one.querySelectorAll('line').length)"
+        )
+        return found
+
+    page.select_option("#plane-y", label=SHARES[0])
+    page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 3")
+    # Bounds, intervals across, intervals up.
+    assert rules() == [4, 4, 4]
+    widths = page.locator("#plane-chart .mark-rule.role-mark").evaluate_all(
+        "all => all.map(one => Number(one.querySelector('line').getAttribute('stroke-width')))"
+    )
+    assert widths == [1.25, 2, 2]
+    page.uncheck("#plane-bounds")
+    page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 2")
+    assert rules() == [4, 4]
+
+
+def test_cards_say_what_is_unknown(page: Any) -> None:
+    page.click("#list button[data-query=q1]")
+    cards = page.locator(".rankings > div").first.locator("li")
+    texts = [" ".join(text.split()) for text in cards.all_inner_texts()]
+    assert texts[0].endswith("neutrality 0.00 <b> 1 He said q1-0.")
+    assert "no group" in texts[2]
+    assert "unknown" in texts[3]
+    assert "neutrality" not in texts[3]
+    assert page.locator(".passage mark").count() == 0
+
+
+def test_bounds_alone_are_lines_without_points(browser: Any, bounds: AuditResult, tmp_path: Path) -> None:
+    bounds.report(tmp_path / "report.html")
+    page = browser.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "report.html").as_uri())
+    page.wait_for_function("() => document.querySelectorAll('#plane-chart svg.marks').length === 1")
+    assert page.locator("#plane-chart .mark-rule.role-mark line").count() == 4
+    assert page.locator("#plane-chart .mark-symbol.role-mark").count() == 0
+    assert page.locator("#ties-charts figure").count() == 1
+    page.select_option("#plane-y", label="AWRF@10")
+    page.wait_for_selector("#plane-chart .hint")
+    # Without judgements either, nothing is left to draw; the rankings are there.
+    labelled_audit("bounds", qrels=None, measures=SHARES[0]).report(tmp_path / "alone.html")
+    page.goto((tmp_path / "alone.html").as_uri())
+    assert page.locator(".rankings li").count() == 3 * 4
+    assert page.locator("#order").is_visible()
+    assert not page.locator("#order-by").is_visible()
+    assert page.locator(".chart").count() == 0
+    assert said == []
+    page.close()
+
+
+def test_readable_without_scripts(browser: Any, estimate: AuditResult, tmp_path: Path) -> None:
+    estimate.report(tmp_path / "report.html")
+    page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.locator("#labels .stack").first.bounding_box()["width"] > 300
+    assert page.locator("#labels .stack").first.locator("rect").count() == 5
+    assert "6 (25.0%)" in page.inner_text("#labels table")
+    assert "[0.2500, 0.5000]" in page.inner_text("#table")
+    page.close()

@@ -1,0 +1,397 @@
+"""Labels as a group table: every form, weights, neutrality and poles."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenrank.groups import GroupTable, as_labels, read_labels
+from evenrank.io import EvenrankError
+from given_data import FRAMES, pandas_frame
+from slow_groups import slow_neutrality
+
+Weights = dict[str, dict[str, float]]
+KNOWN: Weights = {
+    "a": {"m": 1.0, "f": 0.0},
+    "b": {"m": 0.5, "f": 0.5},
+    "c": {"m": 0.0, "f": 0.0},
+    "d": {"m": 0, "f": 1},
+}
+"""In every form below; `u` and `v` are unknown."""
+
+
+def weights(table: GroupTable) -> Weights:
+    return {row["doc_id"]: {g: row[f"count_{g}"] for g in table.groups} for row in table.table.to_dicts()}
+
+
+def written(folder: Path, content: str | bytes, name: str = "labels") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+LONG = "doc_id,group\na,m\nb,m\nb,f\nu,\nc,none\nd,f\nd,f\n"
+WIDE = "doc_id,m,f\na,1,0\nb,0.5,.5\nu,,\nc,0,0\nd, 0 ,1e0\n"
+ROWS: list[dict[str, Any]] = [
+    {"doc_id": "a", "group": "m"},
+    {"doc_id": "b", "group": ["m", "f"]},
+    {"doc_id": "u", "group": None},
+    {"doc_id": "c", "group": ["none"]},
+    {"doc_id": "v"},
+    {"doc_id": "d", "group": ["f", " f", ""]},
+]
+WEIGHTED = [{"doc_id": doc, **of} for doc, of in KNOWN.items()] + [{"doc_id": "u"}, {"doc_id": "v", "m": None}]
+FILES: dict[str, str | bytes] = {
+    "long": LONG,
+    "long, TSV": LONG.replace(",", "\t"),
+    "long, gzip": gzip.compress(LONG.encode()),
+    "long, BOM, CRLF, blank lines": "\ufeff" + LONG.replace("\n", "\r\n\r\n"),
+    "long, spaces": LONG.replace(",", " , ").replace(" ,", ",").replace("doc_id", " doc_id "),
+    "long, another name": LONG.replace("doc_id", "docno").replace("group", "gender"),
+    "long, quotes": '"doc_id","group"\n"a","m"\n"b","m"\n"b","f"\n"u",""\n"c","none"\n"d","f"\n',
+    "long, one line for several columns": "docid,title,group\na,x,m\nb,y,m\nb,y,f\nu,,\nc,z,none\nd,w,f\n",
+    "wide": WIDE,
+    "wide, TSV": WIDE.replace(",", "\t"),
+    "wide, CRLF, no last line end": WIDE.replace("\n", "\r\n")[:-2],
+    "wide, a column of no group": "m,f,none,pid\n1,0,0,a\n.5,.5,0,b\n,,,u\n0,0,1,c\n0,1,0,d\n",
+    "JSONL": "".join(json.dumps(row) + "\n" for row in ROWS),
+    "JSONL, weights": "".join(json.dumps(row) + "\n" for row in WEIGHTED),
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_files(form: str, tmp_path: Path) -> None:
+    found = as_labels(written(tmp_path, FILES[form]), neutral=["none"])
+    assert weights(found) == KNOWN
+    assert dict(zip("abcd", found.table["neutrality"], strict=True)) == {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0}
+    assert found.poles == ("m", "f")
+    assert found.labelled
+    assert found.settings["threshold"] == 0
+    assert found.settings["labels"] == "labels"
+    assert found.settings["neutral"] == ["none"]
+    assert found.source == f"the labels {tmp_path / 'labels'}"
+    assert "poles_assumed" not in found.settings
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    schema = {"doc_id": pl.String, "group": pl.List(pl.String)}
+    lists = [{**row, "group": [g] if isinstance(g := row.get("group"), str) else g} for row in ROWS]
+    for frame in (
+        pl.read_csv(LONG.encode()),
+        pl.read_csv(LONG.encode()).with_columns(pl.col("group").cast(pl.Categorical)),
+        pl.read_csv(WIDE.encode(), schema_overrides={"f": pl.Float32}),
+        pl.DataFrame(lists, schema),
+    ):
+        frame.write_parquet(path)
+        assert weights(read_labels(path, neutral="none")) == KNOWN
+
+
+def test_data_in_memory() -> None:
+    forms: list[Any] = [
+        {"a": "m", "b": ["m", "f"], "c": "none", "d": ("f",), "u": None, "v": []},
+        {"a": {"m": 1}, "b": {"m": 0.5, "f": 0.5}, "c": {"none": 1}, "d": {"f": 1.0}, "u": None, "v": {}},
+        pl.read_csv(LONG.encode()),
+        pl.read_csv(WIDE.encode()).lazy(),
+        pl.read_csv(WIDE.encode()).to_arrow(),
+        pl.DataFrame({"id": ["a", "b", "c", "d"], "m": [True, None, False, False], "f": [False, None, False, True]}),
+    ]
+    for form in forms[:-1]:
+        found = as_labels(form, neutral=("none",))
+        assert weights(found) == KNOWN
+        assert (found.settings["labels"], found.source) == ("in memory", "the labels")
+    assert weights(as_labels(forms[-1])) == {doc: KNOWN[doc] for doc in "acd"}
+    # Labels of a table are taken as they are, but for the poles.
+    table = as_labels(forms[0], neutral="none")
+    assert as_labels(table) is table
+    assert as_labels(table, poles="f,m").poles == ("f", "m")
+
+
+@FRAMES
+def test_frames(make: Any) -> None:
+    assert weights(as_labels(make({"docno": ["a", "b", "b"], "group": ["m", "m", "f"]}))) == {
+        doc: KNOWN[doc] for doc in "ab"
+    }
+    # Numbers are ids and groups.
+    found = as_labels(make({"doc_id": [1, 2, 10**12], "group": [0, 1, 0]}))
+    assert weights(found) == {"1": {"0": 1, "1": 0}, "2": {"0": 0, "1": 1}, "1000000000000": {"0": 1, "1": 0}}
+    assert found.poles == ("0", "1")
+    found = as_labels(make({"pid": ["a", "u", "d"], "m": [1, None, 0], "f": [0.0, None, 1.0]}))
+    assert weights(found) == {doc: KNOWN[doc] for doc in "ad"}
+
+
+def test_what_is_missing_in_pandas_is_unknown() -> None:
+    nan = float("nan")
+    assert weights(as_labels(pandas_frame({"doc_id": ["a", "u", "d"], "m": [1, nan, 0], "f": [0, nan, 1]}))) == {
+        doc: KNOWN[doc] for doc in "ad"
+    }
+    assert weights(as_labels(pandas_frame({"doc_id": ["a", "u", "d"], "group": ["m", nan, "f"]}))) == {
+        doc: KNOWN[doc] for doc in "ad"
+    }
+
+
+def test_integers_are_the_ids_of_runs(tmp_path: Path) -> None:
+    asked = [pl.Series(["1", "3"]), pl.Series(["2"])]
+    for given_ in ({1: "m", 2: "f", 4: "m"}, written(tmp_path, '{"id": 1, "g": "m"}\n{"id": "2", "g": "f"}\n')):
+        assert weights(as_labels(given_, asked)) == {"1": {"f": 0, "m": 1}, "2": {"f": 1, "m": 0}}
+
+
+def test_only_what_is_asked_for_is_looked_at(tmp_path: Path) -> None:
+    # Groups are those of the whole file, whichever documents are asked for.
+    path = written(tmp_path, "doc_id,group\nx,z\na,m\nb,f\ny,rust\n")
+    found = as_labels(path, [pl.Series(["b", "b", "q", "a"])])
+    assert found.groups == ("f", "m", "rust", "z")
+    assert found.table["doc_id"].to_list() == ["a", "b"]
+    assert found.settings["shares"] == [0.25] * 4
+    with pytest.raises(EvenrankError) as error:
+        as_labels(path, [pl.Series([f"q{i}" for i in range(7)])])
+    asked = "'q0', 'q1', 'q2', 'q3', 'q4', …"
+    assert str(error.value) == f"{path}: knows none of the documents: it has 'x', 'a', 'b', 'y'; asked for {asked}"
+    # A mistake in what nobody asks for is no concern of theirs.
+    wide = written(tmp_path, "doc_id,m,f\na,1,0\nb,3,-1\n")
+    assert as_labels(wide, [pl.Series(["a"])]).table.height == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "poles", "assumed"),
+    [
+        ("m f", ("m", "f"), False),
+        ("f m", ("m", "f"), False),
+        ("F M", ("M", "F"), False),
+        ("Female male", ("male", "Female"), False),
+        ("x f m", ("m", "f"), False),
+        ("m f male female", ("m", "f"), False),
+        ("z b", ("z", "b"), True),
+        ("m b", ("m", "b"), True),
+        ("a b c", None, False),
+    ],
+)
+def test_poles(groups: str, poles: tuple[str, str] | None, assumed: bool) -> None:
+    names = groups.split()
+    for found in (
+        as_labels({str(i): name for i, name in enumerate(names)}),
+        as_labels(pl.DataFrame({"doc_id": [1], **{name: [0.1] for name in names}})),
+    ):
+        assert found.poles == poles
+        assert found.settings.get("poles_assumed", False) is assumed
+        assert found.settings["poles"] == (list(poles) if poles else None)
+
+
+def test_named_poles() -> None:
+    three = {"1": "x", "2": "y", "3": "z"}
+    found = as_labels(three, poles="z, rest")
+    assert found.poles == ("z", "rest")
+    assert found.signed_magnitude("count").tolist() == [-0.5, -0.5, 1]
+    assert as_labels(three, poles="x,z").signed_magnitude("bool").tolist() == [1, 0, -1]
+    assert "poles_assumed" not in as_labels({"1": "x", "2": "y"}, poles="y,x").settings
+    for bad in ("x", "x,q", "q,x", "rest,x", "x,x", "x,y,z", ""):
+        with pytest.raises(EvenrankError, match=r"`poles`: expected two of x, y, z, rest \(rest second\), found '"):
+            as_labels(three, poles=bad)
+
+
+def test_magnitudes_of_labels() -> None:
+    table = as_labels({"a": {"m": 0.75, "f": 0.25}, "b": {"f": 0.2, "m": 0}, "c": {"m": 0, "f": 0}})
+    assert table.usual_kind == "count"
+    assert table.magnitude("count", "m").tolist() == table.weight("m").tolist() == [0.75, 0, 0]
+    assert table.magnitude("bool", "f").tolist() == [1, 1, 0]
+    assert table.signed_magnitude("count").tolist() == [0.5, -0.2, 0]
+    assert table.signed_magnitude("bool").tolist() == [0, -1, 0]
+    for kind in ("tf", "tf_words", "tf_literal"):
+        with pytest.raises(EvenrankError) as error:
+            table.magnitude(kind, "m")  # type: ignore[arg-type]
+        assert str(error.value) == (
+            f"magnitude {kind}: labels have no words to take the logarithm of; `count` is their weight, `bool` whether"
+            " it is above 0"
+        )
+
+
+def test_the_weight_of_words() -> None:
+    columns = {
+        "doc_id": ["a", "b", "c", "d"],
+        "count_m": [3, 1, 0, 1],
+        "count_f": [1, 0, 0, 1],
+        "neutrality": [0.0] * 4,
+    }
+    table = GroupTable.of(pl.DataFrame(columns))
+    assert not table.labelled
+    assert table.usual_kind == "tf"
+    # With one word alone, or none, a document is neutral, and of no group.
+    assert table.weight("m").tolist() == [0.75, 0, 0, 0.5]
+    assert table.weight("f").tolist() == [0.25, 0, 0, 0.5]
+    strict = GroupTable.of(pl.DataFrame(columns), {"threshold": 0})
+    assert strict.weight("m").tolist() == [0.75, 1, 0, 0.5]
+    assert GroupTable.of(pl.DataFrame(columns), {"threshold": 2}).weight("m").tolist() == [0.75, 0, 0, 0]
+
+
+PARTS = st.one_of(
+    st.sampled_from([[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [1 / 3] * 3, [0, 0, 0], [0.2, 0, 0]]),
+    st.lists(st.floats(0, 1 / 3), min_size=3, max_size=3),
+)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=6), st.integers(2, 3))
+@example([[1e-12, 0, 0]], 2)
+@example([[5e-324, 5e-324, 0]], 3)
+def test_neutrality(parts: list[list[float]], count: int) -> None:
+    groups = "mfx"[:count]
+    found = as_labels({str(i): dict(zip(groups, of, strict=False)) for i, of in enumerate(parts)})
+    slow = [slow_neutrality(list(of[:count]), (1 / count,) * count, 0) for of in parts]
+    assert found.table["neutrality"].to_list() == pytest.approx(slow, abs=1e-9)
+    assert found.table["neutrality"].is_between(0, 1).all()
+
+
+MEMBERS = st.dictionaries(
+    st.text("abé1,\" '", min_size=1, max_size=3).filter(lambda text: text.strip() == text),
+    st.lists(st.sampled_from("mfx"), max_size=4) | st.just(["none"]) | st.none(),
+    max_size=8,
+)
+
+
+@given(MEMBERS, st.permutations(range(40)), st.sampled_from([",", "\t"]))
+def test_long_and_wide_are_the_same(
+    place: Path, members: dict[str, list[str] | None], order: list[int], separator: str
+) -> None:
+    members = {**members, "last": ["m"], "least": ["f", "x"]}
+    lines = [(doc, group) for doc, groups in members.items() for group in (groups or [""])]
+    lines = [lines[i] for i in order if i < len(lines)]
+    wide = {doc: [float(g in groups) / len({*groups}) for g in "mfx"] for doc, groups in members.items() if groups}
+    frame = pl.DataFrame(lines, ["doc_id", "group"], orient="row")
+    frame.write_csv(place / "long", separator=separator)
+    rows = [(doc, *of) for doc, of in wide.items()] + [(doc, None, None, None) for doc, of in members.items() if not of]
+    schema = {"doc_id": pl.String, "m": pl.Float64, "f": pl.Float64, "x": pl.Float64}
+    pl.DataFrame(rows, schema, orient="row").write_csv(place / "wide", separator=separator)
+    want = {doc: dict(zip("mfx", of, strict=True)) for doc, of in wide.items()}
+    tables = [
+        as_labels(place / "long", neutral=["none"]),
+        as_labels(place / "wide"),
+        as_labels(members, neutral=["none"]),
+        as_labels({doc: want.get(doc) for doc in members}),
+        as_labels(frame, neutral=["none"]),
+    ]
+    for table in tables:
+        assert weights(table) == want
+        assert table.poles == ("m", "f")
+        found = table.table.sort("doc_id")
+        first = tables[0].table.sort("doc_id")
+        assert found["neutrality"].to_list() == pytest.approx(first["neutrality"].to_list(), abs=1e-12)
+
+
+def test_group_column(tmp_path: Path) -> None:
+    path = written(tmp_path, "doc_id,title,gender,age\na,x,m,old\nb,y,f,young\nc,z,,old\n")
+    assert weights(as_labels(path, group_column="gender")) == {"a": {"f": 0, "m": 1}, "b": {"f": 1, "m": 0}}
+    assert as_labels(path, group_column="age").poles == ("old", "young")
+    with pytest.raises(EvenrankError) as error:
+        as_labels(path)
+    assert str(error.value) == (
+        f"{path}: which column is the group? 'title' holds no weights, the columns are title, gender, age"
+        " (`group_column` names it)"
+    )
+    for bad in ("doc_id", "none"):
+        with pytest.raises(EvenrankError) as error:
+            as_labels(path, group_column=bad)
+        beside = "beside doc_id: found title, gender, age"
+        assert str(error.value) == f"{path}: there is no column '{bad}' (`group_column`) {beside}"
+    # Numbers too can be names of groups.
+    assert as_labels(pl.DataFrame({"doc_id": [1, 2], "a": [0, 1], "b": [1, 1]}), group_column="a").groups == ("0", "1")
+
+
+NAN = float("nan")
+BAD: list[tuple[Any, str]] = [
+    (5, "expected a path, {document: group} or a table with doc_id and group, found a int"),
+    (None, "expected a path, {document: group} or a table with doc_id and group, found a NoneType"),
+    (pl.Series([1]), "expected a table, found a Series, which is a single column"),
+    ({}, "contains no rows"),
+    ({"a": "m"}, "expected at least two groups, found m (`neutral` names the values that mean no group)"),
+    ({"a": 5}, "expected a group, a list of groups or {group: weight}, found '5'"),
+    ({"a": "m", "b": ["m", 1]}, "expected a group, a list of groups or {group: weight}, found \"['m', 1]\""),
+    ({"a": ("m", None)}, "expected a group, a list of groups or {group: weight}, found \"('m', None)\""),
+    ({"a": "\ud800"}, "expected a group, a list of groups or {group: weight}, found \"['\\\\ud800']\""),
+    ({"\ud800": "m"}, "expected a string or a whole number as doc_id, found '\\ud800'"),
+    ({True: "m"}, "expected a string or a whole number as doc_id, found True"),
+    ({"": "m", "b": "f"}, "row 1: expected a doc_id, found none"),
+    ({"a": {"m": 1}, "b": "m"}, "expected {group: weight} for every document, found 'm'"),
+    ({"a": {1: 1.0}}, "expected names of groups, found '1'"),
+    ({"a": {"\ud800": 1}}, "expected names of groups, found '\\ud800'"),
+    ({"a": {"doc_id": 1}}, "expected names of groups, found 'doc_id'"),
+    ({"a": {"m": "x", "f": 1}}, "which column is the group? 'm' holds no weights, the columns are m, f"),
+    ({"a": {"m": 1, "f": 0.1}}, "row 1: expected weights that sum to 1 at most, they sum to 1.1"),
+    ({"a": {"m": 1, "f": 0}, "b": {"m": NAN, "f": 0}}, "row 2: expected a weight of 0 or more for m, found nan"),
+    ({"a": {"m": 1, "f": -0.5}}, "row 1: expected a weight of 0 or more for f, found -0.5"),
+    ({"a": {"m": 1, "f": float("inf")}}, "row 1: expected a weight of 0 or more for f, found inf"),
+    ({"a": {"m": None, "f": None}}, "knows none of the documents: all their values are empty"),
+    ({"a": "rest", "b": "m"}, "no group may be named 'rest': it stands for all the others"),
+    ({"a": "x", "b": "words_x"}, "the groups 'words_x' and 'x' cannot be in one group table: both would have a column"),
+    (pl.DataFrame({"doc_id": ["a"]}), "expected a column of groups beside doc_id, found none"),
+    (pl.DataFrame({"group": ["a"]}), "expected a column doc_id, found the columns group"),
+    (pl.DataFrame({"doc_id": ["a", None], "m": [1, 0], "f": [0, 1]}), "expected a string or a whole number as doc_id"),
+    (pl.DataFrame({"doc_id": ["a", "a"], "m": [1, 0], "f": [0, 1]}), "row 2: the document 'a' is there"
+     " twice, with other weights in row 1"),
+    (pl.DataFrame({"doc_id": ["a", "b"], "m": [1, None], "f": [0, 1]}), "row 2: expected a weight for each group or for"
+     " none, found none for m"),
+    (pl.DataFrame({"doc_id": ["a"], "m": [float("inf")], "f": [0.0]}), "row 1: expected a weight of 0 or more"
+     " for m, found inf"),
+]  # fmt: skip
+KINDS: list[tuple[pl.Series, str]] = [
+    (pl.Series([{"x": 1}]), "Struct"),
+    (pl.Series([[1]]), "List(Int64)"),
+    (pl.Series([[["m"]]]), "List(List)"),
+    (pl.Series([[]]), "List(Null)"),
+    (pl.Series([b"\xff"]), "Binary"),
+    (pl.Series([object()], dtype=pl.Object), "mixed or nested values"),
+]
+BAD += [
+    (
+        pl.DataFrame({"doc_id": ["a"], "g": [value]}),
+        "expected groups in the column g, found numbers or flags: weights need a column for each group (if they name"
+        " groups, `group_column='g'` says so)",
+    )
+    for value in (0.5, 1, True, "0.25", "False")
+]
+BAD += [
+    (pl.DataFrame({"doc_id": ["a"], "group": ["m"], "weight": [0.5]}), "weights are in a column for each group, found"),
+    ({"a": "Female", "b": "female"}, "the groups 'Female' and 'female' differ only in case"),
+    ({str(n): f"g{n}" for n in range(1001)}, "expected 1000 groups at most, found 1,001: are these groups?"),
+]
+BAD += [
+    (pl.DataFrame({"doc_id": ["a"], "g": kind}), f"expected names of groups in the column g, found {named}")
+    for kind, named in KINDS
+]
+
+
+@pytest.mark.parametrize("case", range(len(BAD)))
+def test_what_is_refused(case: int) -> None:
+    given_, message = BAD[case]
+    with pytest.raises(EvenrankError) as error:
+        as_labels(given_, what="`mine`")
+    assert str(error.value).startswith(f"`mine`: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_refused_without_columns_of_groups() -> None:
+    words = GroupTable.of(pl.DataFrame({"doc_id": ["a"], "count_m": [1], "count_f": [0], "neutrality": [1.0]}))
+    with pytest.raises(EvenrankError, match="expected labels, found a group table of counted words"):
+        as_labels(words)
+    for neutral in ("m", ["m", "f"]):
+        with pytest.raises(EvenrankError, match=r"expected at least two groups, found (f|none)$"):
+            as_labels({"a": "m", "b": "f"}, neutral=neutral)
+    with pytest.raises(EvenrankError) as error:
+        as_labels({"a": ["n", "m"], "b": "f"}, neutral="n")
+    assert str(error.value) == "`labels`: row 1: the document 'a' is in the group 'm', but neutral ('n') in row 1"
+    # One word is one value, not its letters.
+    found = as_labels({"a": "n", "b": "f", "c": "none", "d": "m"}, neutral="none")
+    assert found.groups == ("f", "m", "n")
+    assert weights(found)["c"] == {"f": 0, "m": 0, "n": 0}
+
+
+def test_neutral_value_that_nobody_has_is_noted() -> None:
+    labels = as_labels({"a": "m", "b": "f", "c": "N"}, neutral=["n", "N"])
+    assert labels.groups == ("f", "m")
+    assert labels.settings["neutral_absent"] == ["n"]
+    assert "neutral_absent" not in as_labels({"a": "m", "b": "f", "c": "N"}, neutral=["N"]).settings

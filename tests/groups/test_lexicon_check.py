@@ -1,0 +1,262 @@
+"""The check of a lexicon against a slow, obvious one, by hand, and what it says to bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+import evenrank
+from evenrank import EvenrankError, GroupTable, InputError, LexiconCheck, check_lexicon
+from evenrank.groups import Lexicon, Tokens
+from evenrank.groups.agreement import Proportion
+from evenrank.groups.occurrences import EXAMINED, WordUse
+from slow_groups import lexicon_of, slow_tokens
+
+WORDS = {"she": "f", "queen": "f", "her majesty": "f", "he": "m", "king": "m", "unused": "m"}
+LEXICON = lexicon_of(WORDS, poles=("m", "f"))
+
+
+def labels_of(weights: dict[str, dict[str, float]], groups: str = "fm") -> GroupTable:
+    """Labels as a group table: a document's weights by group."""
+    columns = {f"count_{group}": [float(of.get(group, 0)) for of in weights.values()] for group in groups}
+    table = pl.DataFrame({"doc_id": list(weights), **columns, "neutrality": [1.0] * len(weights)})
+    return GroupTable.of(table, {"labels": "x", "threshold": 0})
+
+
+def use(found: LexiconCheck, word: str) -> WordUse:
+    return next(one for one in found.words if one.word == word)
+
+
+# --- counts and agreement, against a slow version --------------------------------------------------------------------
+
+
+def slow_matches(text: str, lexicon: Lexicon, tokens: Tokens) -> list[tuple[str, str]]:
+    """Words and groups from left to right, the longest first."""
+    entries = lexicon.entries(tokens)
+    words, found = slow_tokens(text, tokens), []
+    while words:
+        length = next((n for n in (3, 2, 1) if tuple(words[:n]) in entries and len(words) >= n), 0)
+        if length:
+            found.append((" ".join(words[:length]), entries[tuple(words[:length])]))
+        words = words[max(length, 1) :]
+    return found
+
+
+def slow_say(matches: list[tuple[str, str]]) -> str:
+    counts = Counter(group for _, group in matches).most_common()
+    if not counts:
+        return "no word"
+    return "tied" if len(counts) > 1 and counts[0][1] == counts[1][1] else counts[0][0]
+
+
+PIECES = ["she", "She", "QUEEN", "queen-like", "her", "majesty", "Majesty", "he", "he's", "King", "said", ".", "\n"]
+texts = st.lists(st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join), min_size=1, max_size=8)
+shares = st.sampled_from([{}, {"f": 1.0}, {"m": 1.0}, {"f": 0.5, "m": 0.5}, {"f": 0.3, "m": 0.2}, None])
+
+
+@given(texts, st.lists(shares, min_size=8, max_size=8), st.sampled_from(["word", "whitespace"]), st.integers(0, 3))
+def test_against_a_slow_version(documents: list[str], weights: list[Any], tokens: Tokens, threshold: int) -> None:
+    known = {str(i): weight for i, weight in enumerate(weights[: len(documents)]) if weight is not None}
+    labels = labels_of({**known, "elsewhere": {"f": 1}}) if known else None
+    collection = {str(i): text for i, text in enumerate(documents)}
+    found = check_lexicon(LEXICON, collection, labels=labels, tokens=tokens, threshold=threshold)
+    matches = [slow_matches(text, LEXICON, tokens) for text in documents]
+    coverage = found.coverage
+    assert coverage.documents == len(documents)
+    assert coverage.covered == sum(bool(of) for of in matches)
+    assert coverage.above == sum(len(of) > threshold for of in matches)
+    for group in "fm":
+        assert coverage.by_group[group] == sum(any(g == group for _, g in of) for of in matches)
+        assert coverage.occurrences[group] == sum(g == group for of in matches for _, g in of)
+    total = Counter(word for of in matches for word, _ in of)
+    assert {one.word: one.occurrences for one in found.words if one.occurrences} == total
+    assert [one.examined for one in found.words] == [one.occurrences for one in found.words]
+    for one in found.words:
+        assert one.documents == sum(any(word == one.word for word, _ in of) for of in matches)
+        assert 0 <= one.doubt <= 1
+        assert len(one.contexts) == min(3, one.occurrences)
+    assert {*found.never("f"), *found.never("m")} == {" ".join(key) for key in LEXICON.entries(tokens)} - set(total)
+    if labels is None:
+        assert found.agreement is None
+        return
+    cells: Counter[tuple[str, str]] = Counter()
+    for document, weight in known.items():
+        most = max(weight.values(), default=0)
+        largest = [group for group, of in weight.items() if of == most]
+        label = "neutral" if not most else "several" if len(largest) > 1 else largest[0]
+        cells[label, slow_say(matches[int(document)])] += 1
+    agreement = found.agreement
+    assert agreement is not None
+    assert agreement.rows == ("f", "m", "neutral", "several")
+    assert agreement.columns == ("f", "m", "tied", "no word")
+    for row, counts in zip(agreement.rows, agreement.confusion.tolist(), strict=True):
+        assert counts == [cells[row, column] for column in agreement.columns]
+    assert (agreement.n, agreement.unlabelled, agreement.absent) == (len(known), len(documents) - len(known), 1)
+    right = cells["f", "f"] + cells["m", "m"] + cells["neutral", "tied"] + cells["neutral", "no word"]
+    assert (agreement.correct.part, agreement.correct.n) == (right, len(known))
+    for group in "fm":
+        precision, recall = agreement.precision(group), agreement.recall(group)
+        assert precision == Proportion(cells[group, group], sum(cells[row, group] for row in agreement.rows))
+        assert recall == Proportion(cells[group, group], sum(cells[group, column] for column in agreement.columns))
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_intervals(part: int, rest: int) -> None:
+    share = Proportion(part, part + rest)
+    if not share.n:
+        assert (share.value, share.ci95) == (None, None)
+        return
+    expected = binomtest(part, share.n).proportion_ci(method="wilson")
+    assert share.ci95 == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert share.value == part / share.n
+
+
+def test_other_names_of_groups() -> None:
+    texts = {"a": "she", "b": "he", "c": "she she he", "d": "none"}
+    labels = labels_of({"a": {"F": 1}, "b": {"M": 1}, "c": {"x": 1}, "d": {}}, groups="FMx")
+    agreement = check_lexicon(LEXICON, texts, labels=labels).agreement
+    assert agreement is not None
+    assert agreement.rows == ("f", "m", "x", "neutral", "several")
+    assert agreement.confusion.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    assert agreement.precision("f") == Proportion(1, 2)
+    assert agreement.correct == Proportion(3, 4)
+
+
+def test_three_groups_one_of_them_without_words() -> None:
+    lexicon = lexicon_of({"a": "x", "b": "y", "c": "z"})
+    found = check_lexicon(lexicon, {"1": "a b", "2": "b b a", "3": "-"}, threshold=2)
+    assert found.coverage.by_group == {"x": 2, "y": 2, "z": 0}
+    assert (found.coverage.covered, found.coverage.above) == (2, 1)
+    assert found.never("z") == ("c",)
+
+
+# --- contexts, by hand ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "capitalised", "hyphenated", "in_name", "name"),
+    [
+        ("They crowned the king yesterday.", 0.0, 0, 0, None),
+        ("They crowned the King yesterday.", 1.0, 0, 0, None),
+        ("They heard Martin Luther King yesterday.", 1.0, 0, 1, "Luther King"),
+        ("They went to Burger King Plaza yesterday.", 1.0, 0, 1, "Burger King Plaza"),
+        # The first word of a sentence, after a mark, a line or a quote; a capital before it is no name either.
+        ("King of nothing.", None, 0, 0, None),
+        ("They left. “King Lear” stayed there.", None, 0, 0, None),
+        ("They left\nKing Lear there", None, 0, 0, None),
+        ("The King stayed there.", 1.0, 0, 0, None),
+        # Headings and capitals throughout.
+        ("The Life Of A King Of England", None, 0, 0, None),
+        ("they said KING LEAR there", None, 0, 0, None),
+        ("a king-size bed for them", 0.0, 1, 0, None),
+        ("some ex-king there", 0.0, 1, 0, None),
+        ("some king - they said", 0.0, 0, 0, None),
+        ("Martin, King of them there", 1.0, 0, 0, None),
+    ],
+)
+def test_spelling(text: str, capitalised: float | None, hyphenated: float, in_name: float, name: str | None) -> None:
+    found = use(check_lexicon(LEXICON, {"d": text}), "king")
+    assert (found.occurrences, found.examined) == (1, 1)
+    assert (found.capitalised, found.hyphenated, found.in_name, found.name) == (capitalised, hyphenated, in_name, name)
+
+
+def test_doubt_and_neighbours() -> None:
+    texts = ["They saw the king there"] * 3 + ["They saw Stephen King there"]
+    found = check_lexicon(LEXICON, {str(i): text for i, text in enumerate(texts)})
+    king = use(found, "king")
+    assert (king.capitalised, king.in_name, king.doubt) == (0.25, 0.25, 0.25)
+    # the ×3, stephen, there ×4
+    assert king.neighbours == pytest.approx(math.exp(-sum(n / 8 * math.log(n / 8) for n in (3, 1, 4))))
+    assert king.contexts[0] == "They saw Stephen [King] there"
+    # Too few to be listed.
+    assert found.ambiguous() == ()
+    assert check_lexicon(LEXICON, {str(i): text for i, text in enumerate(texts * 2)}).ambiguous()[0].word == "king"
+    plain = check_lexicon(LEXICON, {str(i): "They saw the king there" for i in range(9)})
+    assert plain.ambiguous() == ()
+
+
+def test_long_contexts_are_cut() -> None:
+    text = f"{'word ' * 40}and then she came {'again ' * 40}"
+    context = use(check_lexicon(LEXICON, {"d": text}), "she").contexts[0]
+    assert context.startswith("… word")
+    assert " then [she] came again" in context
+    assert context.endswith("again …")
+    assert len(context) < 90
+
+
+def test_contexts_of_the_first_occurrences_only() -> None:
+    found = check_lexicon(LEXICON, {str(i): "She said she would" for i in range(EXAMINED)})
+    assert (use(found, "she").occurrences, use(found, "she").examined) == (2 * EXAMINED, EXAMINED)
+
+
+# --- the result -------------------------------------------------------------------------------------------------------
+
+
+def test_result(tmp_path: Path) -> None:
+    texts = {"1": "She said she saw the queen", "2": "He saw it", "3": "nothing"}
+    labels = labels_of({"1": {"f": 1}, "2": {"f": 1}, "3": {}, "9": {}})
+    found = check_lexicon(LEXICON, texts, labels=labels)
+    assert "3 documents, 6 words of the lexicon" in found.table()
+    assert "66.7% of the documents have a group word, 33.3% more than 1." in found.table()
+    assert "Words and labels say the same of 66.7%" in found.table()
+    assert "m: 2 of 3 words never occur: king, unused." in found.table()
+    assert "1 labelled document is not in the collection." in found.table()
+    values = json.loads(found.to_json(tmp_path / "check.json"))
+    interval = pytest.approx(Proportion(1, 2).ci95)
+    assert json.loads((tmp_path / "check.json").read_text()) == values
+    assert values["coverage"]["groups"]["f"] == {"documents": 1, "share": 1 / 3, "occurrences": 3}
+    assert values["labels"]["groups"]["f"]["recall"] == {"value": 0.5, "n": 2, "ci95": interval}
+    assert values["settings"]["labels"] == "x"
+    assert [one["word"] for one in values["words"]] == ["she", "queen", "he"]
+    assert values["never"] == {"f": ["her majesty"], "m": ["king", "unused"]}
+    assert repr(found).startswith("LexiconCheck(")
+    found.report(tmp_path / "check.html")
+    assert "<title>" in (tmp_path / "check.html").read_text(encoding="utf-8")
+
+
+def test_whitespace_leaves_phrases_out() -> None:
+    found = check_lexicon(LEXICON, {"1": "her majesty, she"}, tokens="whitespace")
+    assert "1 entry of several words is left out" in found.table()
+    assert {one.word for one in found.words} == {"she", "queen", "he", "king", "unused"}
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").write_text("")
+    texts = {f"d{i}": "she" for i in range(9)}
+    with pytest.raises(EvenrankError, match="no file and no built-in lexicon 'gender-xx'"):
+        check_lexicon("gender-xx", texts)
+    with pytest.raises(InputError, match="the file is empty"):
+        check_lexicon("gender-en", tmp_path / "empty.tsv")
+    with pytest.raises(EvenrankError, match="`collection`: expected at least one row, found none"):
+        check_lexicon("gender-en", pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))
+    with pytest.raises(EvenrankError, match="`collection`: expected documents, found none"):
+        check_lexicon("gender-en", iter([]))
+    with pytest.raises(EvenrankError) as caught:
+        check_lexicon("gender-en", texts, labels=labels_of({f"x{i}": {"f": 1} for i in range(7)}))
+    assert str(caught.value) == (
+        "`labels`: no document of the collection has one; labels are of 'x0', 'x1', 'x2', 'x3', 'x4', documents are "
+        "'d0', 'd1', 'd2', 'd3', 'd4'"
+    )
+    with pytest.raises(EvenrankError) as caught:
+        check_lexicon("gender-en", texts, labels=labels_of({"d1": {"x": 1}}, groups="xy"))
+    assert str(caught.value) == "`labels`: their groups are x, y, those of the lexicon f, m"
+    with pytest.raises(EvenrankError, match="two of their groups have one name: f, F"):
+        check_lexicon("gender-en", texts, labels=labels_of({"d1": {"f": 1}}, groups="fF"))
+    with pytest.raises(EvenrankError, match="`labels`: expected labels, found a group table of counted words"):
+        check_lexicon("gender-en", texts, labels=GroupTable.of(labels_of({"d1": {"f": 1}}).table))
+    with pytest.raises(EvenrankError, match="`neutral` and `group_column` say how to read `labels`"):
+        check_lexicon("gender-en", texts, neutral=["N"])
+    with pytest.raises(EvenrankError, match="`threshold`"):
+        evenrank.check_lexicon("gender-en", texts, threshold=-1)

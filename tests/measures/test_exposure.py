@@ -1,0 +1,379 @@
+"""Share, Exposure, ExposureGap, AWRF, NDKL, EED, EER, EEL: hand-worked, against slow versions, over ties, labels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+import slow
+import slow_exposure as plain
+from evenrank.groups import GroupTable
+from evenrank.io import EvenrankError, Run
+from evenrank.measures import Evaluation, as_target, exposure_orders, parse_measure, resolve
+from evenrank.measures.exposure_base import rank_discounts
+
+seeds = st.integers(0, 10_000)
+cutoffs = st.sampled_from([1, 2, 4, 10])
+discounts = st.sampled_from(["", "discount='trec'", "discount='rbp'", "discount='rbp',gamma=0.5"])
+SECOND = 1 / math.log2(3)
+
+
+def close(a: Any, b: Any, atol: float = 1e-9) -> None:
+    np.testing.assert_allclose(a, b, rtol=0, atol=atol, equal_nan=True)
+
+
+def evaluation(case: plain.Case, **more: Any) -> Evaluation:
+    return Evaluation(case.run, case.table, case.qrels, missing="neutral", **more)
+
+
+def one_list(docs: str, **more: Any) -> Evaluation:
+    """A list of documents f, m and n (no group), written as their groups, with falling scores; x is unknown."""
+    known = {"f": (1, 0), "m": (0, 1), "n": (0, 0)}
+    names = [f"{group}{number}" for number, group in enumerate(docs)]
+    table = plain.labels({name: known[name[0]] for name in names if name[0] in known}, "fm")
+    scores = [float(-number) for number in range(len(docs))]
+    run = pl.DataFrame({"query_id": ["q"] * len(docs), "doc_id": names, "score": scores})
+    return Evaluation(Run.from_table(run), table, missing="neutral", **more)
+
+
+def written(name: str, k: int, *parameters: str) -> Any:
+    inside = ",".join(filter(None, parameters))
+    return parse_measure(f"{name}({inside})@{k}" if inside else f"{name}@{k}")
+
+
+def arguments(parameters: str) -> dict[str, Any]:
+    """The keywords of the slow versions for parameters as they are written."""
+    gamma = {"gamma": 0.5} if "gamma" in parameters else {}
+    return {"kind": parameters.split("'")[1], **gamma} if parameters else {}
+
+
+# m, f, m: e_m = 1 + 1/2, e_f = 1/log2 3. AWRF: shares .7039, .2961, middle .6020, .3980.
+P = 1.5 / (1.5 + SECOND)
+JSD = (
+    P * math.log(P / (P / 2 + 0.25))
+    + (1 - P) * math.log((1 - P) / ((1 - P) / 2 + 0.25))
+    + 0.5 * math.log(0.5 / (P / 2 + 0.25))
+    + 0.5 * math.log(0.5 / ((1 - P) / 2 + 0.25))
+) / 2
+T = (1.5 + SECOND) / 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [
+        ("Share(group='f')@3", 1 / 3),
+        ("Share(group='m')@2", 1 / 2),
+        ("Share(group='m')@10", 2 / 3),
+        ("Exposure(group='f')@3", SECOND / (1.5 + SECOND)),
+        ("Exposure(group='m')@1", 1.0),
+        ("Exposure(group='f',discount='trec')@3", 1 / (2 + SECOND)),
+        ("Exposure(group='f',discount='rbp')@3", 0.8 / 2.44),
+        ("ExposureGap@3", (1.5 - SECOND) / (1.5 + SECOND)),
+        ("ExposureGap(poles='f,m')@3", (SECOND - 1.5) / (1.5 + SECOND)),
+        ("ExposureGap(poles='f,rest')@3", (SECOND - 1.5) / (1.5 + SECOND)),
+        ("AWRF@3", 1 - JSD),
+        ("AWRF(base=2)@3", 1 - JSD / math.log(2)),
+        # ln 2 at rank 1, 0 at rank 2, thirds at rank 3.
+        (
+            "NDKL@3",
+            (math.log(2) + 0.5 * (math.log(4 / 3) * 2 / 3 + math.log(2 / 3) / 3)) / (1.5 + SECOND),
+        ),
+        ("EED@3", 1.5**2 + SECOND**2),
+        ("EER@3", 1.5 * T + SECOND * T),
+        ("EEL@3", (1.5 - T) ** 2 + (SECOND - T) ** 2),
+    ],
+)
+def test_hand_worked(measure: str, value: float) -> None:
+    close(one_list("mfm").values(parse_measure(measure)), [value])
+
+
+def test_the_floor_of_awrf() -> None:
+    found = one_list("mm", target=as_target({"f": 1.0}, "fm"))
+    close(found.values(parse_measure("AWRF@2")), [1 - math.log(2)])
+    close(found.values(parse_measure("AWRF(base=2)@2")), [0.0])
+
+
+@given(seeds, cutoffs, discounts)
+def test_values_equal_the_slow_versions(seed: int, k: int, parameters: str) -> None:
+    case = plain.Case(seed, levels=100)
+    target = {str(query): np.random.default_rng(seed + query).dirichlet([1, 1, 1]).tolist() for query in range(4)}
+    given = as_target({q: dict(zip("abc", of, strict=True)) for q, of in target.items()}, "abc")
+    found, how = evaluation(case, target=given), arguments(parameters)
+    total = sum(plain.discount(rank, **how) for rank in range(1, k + 1))
+    names = ["Share(group='b')", "Exposure(group='b',{})", "ExposureGap(poles='a,c',{})", "AWRF({})", "NDKL({})"]
+    names += ["ExposureGap(poles='b,rest',{})", *(f"EE{kind}({{}})" for kind in "DRL")]
+    values = {
+        name: found.values(parse_measure(f"{name.format(parameters)}@{k}".replace(",)", ")").replace("()", "")))
+        for name in names
+    }
+    for i, (query, ranking) in enumerate(slow.rankings(case.run).items()):
+        docs = case.of([doc for doc, _ in ranking])
+        exposure = plain.exposures(docs, k, **how)
+        shares = plain.normalised(exposure)
+        expected = [plain.share(docs, k, 1), shares[1], shares[0] - shares[2], plain.awrf(exposure, target[query])]
+        expected += [plain.ndkl(docs, k, target[query], **how), shares[1] - (shares[0] + shares[2]) / 2]
+        # With ties, those are of all orders.
+        orders = slow.orders(ranking)
+        expected_exposure = plain.over(orders, lambda order: plain.exposures(case.of(order), k, **how))
+        expected += plain.ee(expected_exposure, target[query], total)
+        close([values[name][i] for name in names], expected)
+
+
+@given(seeds, cutoffs, discounts)
+def test_ties_and_random_orders_equal_all_orders(seed: int, k: int, parameters: str) -> None:
+    case = plain.Case(seed, longest=5, levels=2)
+    found, how = evaluation(case), arguments(parameters)
+    uniform = [1 / 3] * 3
+    total = sum(plain.discount(rank, **how) for rank in range(1, k + 1))
+    share, ratio = written("Share", k, "group='a'"), written("Exposure", k, "group='a'", parameters)
+    gap, awrf = written("ExposureGap", k, "poles='c,rest'", parameters), written("AWRF", k, parameters)
+    losses = [written(f"EE{kind}", k, parameters) for kind in "DRL"]
+    low, high = {}, {}
+    for m in (share, ratio, gap, awrf, written("NDKL", k, parameters)):
+        low[m], high[m] = found.tie_bounds(m)
+    for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+        for random in (False, True):
+            orders = slow.orders([(doc, 0.0) for doc, _ in ranking] if random else ranking)
+            expected = found.random_values if random else found.tie_values
+            close(expected(share)[i], sum(plain.share(case.of(docs), k, 0) for docs in orders) / len(orders))
+            exposure = plain.over(orders, lambda docs: plain.exposures(case.of(docs), k, **how))
+            each = [plain.awrf(plain.exposures(case.of(docs), k, **how), uniform) for docs in orders]
+            known = [value for value in each if not math.isnan(value)] or [math.nan]
+            close(expected(awrf)[i], sum(known) / len(known), 0.06)
+            close([expected(one)[i] for one in losses], plain.ee(exposure, uniform, total))
+        every = [plain.normalised(plain.exposures(case.of(docs), k, **how)) for docs in slow.orders(ranking)]
+        for measure, of in ((ratio, lambda e: e[0]), (gap, lambda e: e[2] - (e[0] + e[1]) / 2)):
+            defined = [of(shares) for shares in every if not math.isnan(shares[0])] or [math.nan]
+            close([low[measure][i], high[measure][i]], [min(defined), max(defined)])
+        shares = [plain.share(case.of(docs), k, 0) for docs in slow.orders(ranking)]
+        close([low[share][i], high[share][i]], [min(shares), max(shares)])
+
+
+@given(seeds, cutoffs)
+def test_a_ratio_of_documents_with_equal_sums_is_exact_over_ties(seed: int, k: int) -> None:
+    case = plain.Case(seed, longest=5, levels=2, whole=True)
+    found, measure = evaluation(case), written("Exposure", k, "group='a'")
+    for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+        for values, tied in (
+            (found.tie_values(measure), ranking),
+            (found.random_values(measure), [(d, 0.0) for d, _ in ranking]),
+        ):
+            every = [plain.normalised(plain.exposures(case.of(docs), k))[0] for docs in slow.orders(tied)]
+            close(values[i], sum(every) / len(every))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_drawn_means_and_ranges_come_near_those_of_all_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposure_orders, "TIE_DRAWS", 3000)
+    case = plain.Case(seed, longest=5, levels=2)
+    found, uniform, k = evaluation(case), [1 / 3] * 3, 3
+    forms = {
+        "Exposure(group='b')@3": lambda docs: plain.normalised(plain.exposures(docs, k))[1],
+        "NDKL@3": lambda docs: plain.ndkl(docs, k, uniform),
+        "AWRF@3": lambda docs: plain.awrf(plain.exposures(docs, k), uniform),
+    }
+    for text, value in forms.items():
+        measure = parse_measure(text)
+        mean, (low, high), random = found.tie_values(measure), found.tie_bounds(measure), found.random_values(measure)
+        for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+            every = [value(case.of(docs)) for docs in slow.orders(ranking)]
+            defined = [one for one in every if not math.isnan(one)] or [math.nan]
+            close([low[i], high[i]], [min(defined), max(defined)])
+            if not text.startswith("AWRF"):
+                close(mean[i], plain.mean_of_defined(every), 0.03)
+                every = [value(case.of(docs)) for docs in itertools.permutations(doc for doc, _ in ranking)]
+                close(random[i], plain.mean_of_defined(every), 0.03)
+
+
+def test_a_ratio_is_averaged_over_orders_where_sums_differ() -> None:
+    # f or half of m at the first rank: 1 or 0, though f has 2/3 of the expected exposure. In r, exactly 1 or 0.
+    table = plain.labels({"f": (1, 0), "half": (0, 0.5), "m": (0, 1)}, "fm")
+    run = pl.DataFrame({"query_id": [*"qqrr"], "doc_id": ["f", "half", "f", "m"], "score": [1.0] * 4})
+    found = Evaluation(Run.from_table(run), table)
+    for values in (found.tie_values, found.random_values):
+        drawn, exact = values(parse_measure("Exposure(group='f')@1"))
+        assert 0.4 < drawn < 0.6
+        assert exact == 0.5
+
+
+def test_what_ties_do_to_a_figure() -> None:
+    table = plain.labels({"m": (0, 1), "f": (1, 0)}, "fm")
+    run = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["f", "m"], "score": [1.0, 1.0]})
+    found = Evaluation(Run.from_table(run), table)
+    gap = resolve(parse_measure("ExposureGap@1")).ties(found)
+    assert (gap.mean, gap.range, gap.drawn) == (0.0, (-1.0, 1.0), False)
+    ndkl = resolve(parse_measure("NDKL@1")).ties(found)
+    assert ndkl.drawn
+    close([ndkl.mean, *ndkl.range], [math.log(2)] * 3)
+    # Every order of a tie is of one group, though its expected exposure is the target.
+    awrf = resolve(parse_measure("AWRF(base=2)@1")).ties(found)
+    assert awrf.drawn
+    close([awrf.mean, *awrf.range], [awrf.mean] * 3)
+    assert awrf.mean < 0.7
+    eel = resolve(parse_measure("EEL@1")).ties(found)
+    assert (eel.mean, eel.range, eel.drawn) == (0.0, (0.0, 0.0), False)
+    assert not resolve(parse_measure("AWRF@1")).ties(one_list("mf")).drawn
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_orders_are_drawn_evenly(anew: bool) -> None:
+    docs, k = "abcdefgh", 3
+    table = plain.labels({d: [float(d == other) for other in docs] for d in docs}, docs)
+    run = pl.DataFrame({"query_id": ["q"] * 8, "doc_id": [*docs], "score": [9.0, *[5.0] * 5, 1.0, 1.0]})
+    found = Evaluation(Run.from_table(run), table)
+    columns, rng = exposure_orders.group_columns(found), np.random.default_rng(0)
+    orders = exposure_orders.TieOrders(found.scored_lists, columns, k)
+    drawn = []
+    for _ in range(3000):
+        # Each draw from the last one's order, and each from the run's.
+        orders = exposure_orders.TieOrders(found.scored_lists, columns, k) if anew else orders
+        drawn.append(tuple(orders.drawn(rng)[:, 0].argmax(axis=0)))
+    assert {first for first, _, _ in drawn} == {found.document[0]}
+    pairs = [(second, third) for _, second, third in drawn]
+    counts = np.array([pairs.count(pair) for pair in set(pairs)])
+    assert len(counts) == 20
+    assert counts.min() > 100
+    assert counts.max() < 200
+
+
+def test_what_has_no_group_is_undefined_not_zero() -> None:
+    found = one_list("nn")
+    for text in ("Exposure(group='f')@2", "ExposureGap@2", "AWRF@2", "NDKL@2"):
+        measure = parse_measure(text)
+        close(found.values(measure), [math.nan])
+        close(found.random_values(measure), [math.nan])
+    assert resolve(parse_measure("AWRF@2")).ties(found).range is None
+    close(found.values(parse_measure("Share(group='f')@2")), [0.0])
+    # No exposure is far from the target.
+    close([found.values(parse_measure(f"EE{kind}@1"))[0] for kind in "DRL"], [0.0, 0.0, 0.5])
+    # A first document without a group has no shares: those of the second rank count alone.
+    close(one_list("nm").values(parse_measure("NDKL@2")), [math.log(2)])
+    # A target without one of the groups that are there: infinitely far.
+    away = one_list("mf", target=as_target({"m": 1.0}, "fm"))
+    close(away.values(parse_measure("NDKL@2")), [math.nan])
+    assert away.values(parse_measure("AWRF@2"))[0] < 1
+
+
+def test_an_unknown_document_keeps_its_rank_or_is_skipped() -> None:
+    found = one_list("xfm")
+    close(found.values(parse_measure("Exposure(group='f')@3")), [SECOND / (SECOND + 0.5)])
+    close(found.values(parse_measure("Share(group='f')@2")), [0.5])
+    skipped = Evaluation(found.run, found.group_table, missing="skip")
+    close(skipped.values(parse_measure("Exposure(group='f')@3")), [1 / (1 + SECOND)])
+    empty = one_list("xf")
+    alone = Run.from_table(empty.run.table.filter(pl.col("doc_id") == "x0"))
+    for text in ("Share(group='f')@2", "Exposure(group='f')@2", "AWRF@2", "NDKL@2", "EED@2", "EEL@2"):
+        close(Evaluation(alone, empty.group_table, missing="skip").values(parse_measure(text)), [math.nan])
+
+
+@given(seeds, cutoffs, discounts)
+def test_label_bounds_are_those_over_all_labels(seed: int, k: int, parameters: str) -> None:
+    case = plain.Case(seed, longest=4)
+    found = evaluation(case)
+    forms = {
+        written("Share", k, "group='b'"): lambda docs: plain.share(docs, k, 1),
+        written("Exposure", k, "group='b'", parameters): lambda docs: shares(docs)[1],
+        written("ExposureGap", k, "poles='a,c'", parameters): lambda docs: shares(docs)[0] - shares(docs)[2],
+        written("ExposureGap", k, "poles='a,rest'", parameters): lambda docs: (
+            shares(docs)[0] - (shares(docs)[1] + shares(docs)[2]) / 2
+        ),
+    }
+
+    def shares(docs: plain.Weights) -> list[float]:
+        return plain.normalised(plain.exposures(docs, k, **arguments(parameters)))
+
+    for measure, value in forms.items():
+        bounds = resolve(measure).label_bounds(found)
+        assert bounds is not None
+        for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+            docs = [doc for doc, _ in ranking]
+            unknown = [doc for doc in docs if doc not in case.weights]
+            values = []
+            for each in itertools.product([(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)], repeat=len(unknown)):
+                labels = {**case.weights, **dict(zip(unknown, each, strict=True))}
+                values.append(value([labels[doc] for doc in docs]))
+            defined = [one for one in values if not math.isnan(one)] or [math.nan]
+            close([bounds[0][i], bounds[1][i]], [min(defined), max(defined)])
+    for text in ("AWRF@3", "NDKL@3", "EED@3", "nDCG@3", "DeltaAPRF"):
+        assert resolve(parse_measure(text)).label_bounds(found) is None
+
+
+def test_expected_exposure_over_several_rankings() -> None:
+    known = {"m": (0, 1), "f": (1, 0)}
+    table, qrels = plain.labels(known, "fm"), pl.DataFrame({"query_id": ["q"], "doc_id": ["m"], "relevance": [1]})
+    first, second = (
+        Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
+        for rows in (
+            [("q", "m", 2.0), ("q", "f", 1.0), ("r", "m", 2.0)],
+            [("q", "f", 2.0), ("q", "m", 1.0)],
+        )
+    )
+    found = Evaluation(first, table, qrels)
+    found.rankings = [Evaluation(second, table, qrels)]
+    half = (1 + SECOND) / 2
+    # The second query is in one ranking alone.
+    close(found.values(parse_measure("EED@2")), [2 * half**2, 1.0])
+    close(found.values(parse_measure("EEL@2")), [0.0, (1 - half) ** 2 + half**2])
+    # Only m is relevant, for the first query.
+    close(found.values(parse_measure("EED(relevant=True)@2")), [half**2, math.nan])
+    close(found.values(parse_measure("EEL(relevant=True)@2")), [half**2, math.nan])
+    # Only these look at other rankings.
+    close(found.values(parse_measure("Exposure(group='m')@1")), [1.0, 1.0])
+    # The reference random is over random orders of each.
+    close(found.random_values(parse_measure("EEL@2")), [0.0, (1 - half) ** 2 + half**2])
+
+
+@given(seeds, cutoffs)
+def test_exposure_of_relevant_documents_equals_the_slow_version(seed: int, k: int) -> None:
+    case = plain.Case(seed, longest=5, levels=2)
+    found, uniform = evaluation(case), [1 / 3] * 3
+    total = sum(plain.discount(rank) for rank in range(1, k + 1))
+    measures = [written(f"EE{kind}", k, "relevant=True") for kind in "DRL"]
+    for random in (False, True):
+        values = [(found.random_values if random else found.values)(measure) for measure in measures]
+        for i, (query, ranking) in enumerate(slow.rankings(case.run).items()):
+            orders = slow.orders([(doc, 0.0) for doc, _ in ranking] if random else ranking)
+            exposure = plain.over(orders, lambda docs, q=query: plain.exposures(case.of(docs, relevant=q), k))
+            judged = any(grade > 0 for grade in case.grades[query].values())
+            expected = plain.ee(exposure, uniform, total) if judged else [math.nan] * 3
+            close([value[i] for value in values], expected)
+
+
+def test_groups_from_words() -> None:
+    # Shares of group words: ¾ and ¼ of four words; one word is within the threshold.
+    rows = {"doc_id": ["a", "b"], "count_f": [3, 1], "count_m": [1, 0], "neutrality": [0.5, 1.0]}
+    run = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    found = Evaluation(Run.from_table(run), GroupTable.of(pl.DataFrame(rows)))
+    close(found.values(parse_measure("Share(group='f')@2")), [0.75 / 2])
+    close(found.values(parse_measure("ExposureGap@2")), [-0.5])
+
+
+def test_in_an_audit() -> None:
+    texts = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
+    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    measures = "Share(group='f')@3 Exposure(group='f')@3 ExposureGap@3 AWRF@3 NDKL@3 EED@3 EER@3 EEL@3"
+    result = evenrank.audit({"one": run, "two": run}, collection=texts, measures=measures, baseline="one")
+    close(result["two"].figures["ExposureGap@3"].mean, 1 / 3)
+    close(result["random"].figures["ExposureGap@3"].mean, 0.0, 0.2)
+    # Discounts 1, .63, .5 for two of three ranks: the mean of three pairs, each met twice.
+    pairs = [(1.0, 0.6309), (1.0, 0.5), (0.6309, 0.5)]
+    middle = sum(plain.awrf(list(pair), [0.5, 0.5]) for pair in pairs) / 3
+    close(result["random"].figures["AWRF@3"].mean, middle, 0.005)
+    assert all(figure.vs_baseline.difference == 0 for figure in result["two"].figures.values())
+    with pytest.raises(EvenrankError, match="needs `qrels`"):
+        evenrank.audit(run, collection=texts, measures="EEL(relevant=True)@3")
+
+
+def test_a_deep_cutoff_is_no_long_array() -> None:
+    found = one_list("mf")
+    close(found.values(parse_measure("AWRF@2000000000")), found.values(parse_measure("AWRF@2")))
+    million = rank_discounts(3_000_000).sum()
+    close(found.values(parse_measure("EER@3000000")) / million, [(1 + SECOND) / 2])

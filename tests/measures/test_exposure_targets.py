@@ -1,0 +1,320 @@
+"""Targets of exposure: their forms and errors; the measures inside ir_measures; the figures of other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slow
+import slow_exposure as plain
+from evenrank.groups import GroupTable
+from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_run
+from evenrank.measures import (
+    AWRF,
+    EED,
+    EEL,
+    EER,
+    NDKL,
+    Evaluation,
+    Exposure,
+    ExposureGap,
+    Share,
+    Target,
+    as_target,
+    parse_measure,
+    provider,
+)
+
+RUN = {"q": {"m": 3.0, "f": 2.0, "n": 1.0}, "r": {"f": 1.0}}
+TABLE = plain.labels({"m": (0, 1), "f": (1, 0), "n": (0, 0), "o": (1, 0)}, "fm")
+QRELS = {"q": {"m": 1, "o": 2, "lost": 1, "n": 0}, "r": {"m": 0}}
+SHARES = {"q": {"f": 0.25, "m": 0.75}, "r": {"f": 1.0}}
+
+
+def close(a: Any, b: Any, atol: float = 1e-9) -> None:
+    np.testing.assert_allclose(a, b, rtol=0, atol=atol, equal_nan=True)
+
+
+def evaluation(**more: Any) -> Evaluation:
+    rows = [(query, doc, score) for query, of in RUN.items() for doc, score in of.items()]
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "mine")
+    judged = [(query, doc, grade) for query, of in QRELS.items() for doc, grade in of.items()]
+    return Evaluation(run, TABLE, pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row"), **more)
+
+
+# --- what a target is -------------------------------------------------------------------------------------------------
+
+
+def test_targets_that_are_computed() -> None:
+    found = evaluation()
+    close(found.target_shares(), [[0.5, 0.5]] * 2)
+    close(found.target_shares("uniform"), [[0.5, 0.5]] * 2)
+    # Without a background, the run's own documents.
+    close(found.target_shares("candidates"), [[0.5, 0.5], [1, 0]])
+    # m and o are relevant and known; nothing is for r.
+    close(found.target_shares("relevant"), [[0.5, 0.5], [math.nan] * 2])
+    found.target = as_target("relevant", "fm")
+    close(found.target_shares(), [[0.5, 0.5], [math.nan] * 2])
+    close(found.target_shares("uniform"), [[0.5, 0.5]] * 2)
+    assert found.neutral_first().target is found.target
+
+
+def test_candidates_are_those_of_the_background() -> None:
+    found = evaluation()
+    background = {"q": {"o": 3.0, "m": 2.0, "f": 1.0}, "r": {"n": 2.0, "m": 1.0}, "s": {"m": 1.0}}
+    rows = [(query, doc, score) for query, of in background.items() for doc, score in of.items()]
+    other = Evaluation(Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")), TABLE)
+    found.background = other.as_background("other")
+    close(found.target_shares("candidates"), [[2 / 3, 1 / 3], [0, 1]])
+    # Another background is looked at anew.
+    found.background = other.as_background("other", 2)
+    close(found.target_shares("candidates"), [[0.5, 0.5], [0, 1]])
+    found.background = other.as_background("other", 1)
+    close(found.target_shares("candidates"), [[1, 0], [math.nan] * 2])
+
+
+def test_candidates_that_the_labels_lack_have_no_share() -> None:
+    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["lost", "m", "f"], "score": [3.0, 2.0, 1.0]})
+    for missing in ("neutral", "skip"):
+        found = Evaluation(Run.from_table(run), TABLE, missing=missing)
+        close(found.target_shares("candidates"), [[0.5, 0.5]])
+
+
+LONG = "query_id,group,share\nq,m,.75\nq,f,.25\nr,f,1\n"
+WIDE = "query_id,m,f\nq,.75,.25\n\nr,0,1\n"
+
+
+@pytest.mark.parametrize("text", [LONG, WIDE, WIDE.replace(",", "\t"), LONG.replace("\n", "\r\n")])
+def test_shares_from_a_file(text: str, tmp_path: Path) -> None:
+    (tmp_path / "shares.csv").write_text(text)
+    target = as_target(tmp_path / "shares.csv", TABLE.groups)
+    close(evaluation(target=target).target_shares("file"), [[0.25, 0.75], [1, 0]])
+    assert target.described == f"the shares in {tmp_path / 'shares.csv'}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        SHARES,
+        pl.DataFrame({"query_id": ["q", "q", "r"], "group": ["m", "f", "f"], "share": [0.75, 0.25, 1.0]}),
+        pl.DataFrame({"query_id": ["r", "q"], "f": [1.0, 0.25], "m": [0.0, 0.75]}),
+    ],
+)
+def test_shares_from_memory(given: Any) -> None:
+    close(evaluation(target=as_target(given, "fm")).target_shares(), [[0.25, 0.75], [1, 0]])
+
+
+def test_shares_for_all_queries(tmp_path: Path) -> None:
+    (tmp_path / "shares.tsv").write_text("group\tshare\nm\t0.75\nf\t0.25\n")
+    for shares in ({"m": 0.75, "f": 0.25}, tmp_path / "shares.tsv"):
+        close(evaluation(target=as_target(shares, "fm")).target_shares(), [[0.25, 0.75]] * 2)
+    same = as_target({"m": 1}, "fm")
+    assert as_target(same, "fm") is same
+    close(evaluation(target=same).target_shares(), [[0, 1]] * 2)
+
+
+def test_numbers_as_query_ids() -> None:
+    assert as_target({7: {"m": 1.0}}, "fm").queries.to_list() == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("group,share\nx,1\n", "line 2: no group 'x' in the labels, which have f, m"),
+        ("query_id,m,x\nq,1,0\n", "line 1: no group 'x' in the labels, which have f, m"),
+        ("query_id,m,f\nq,.5,.4\n", "line 2: the shares of the query 'q' sum to 0.9, expected 1"),
+        ("group,share\nm,.5\nf,.6\n", "line 2: the shares sum to 1.1, expected 1"),
+        ("query_id,group,share\nq,m,1\nr,f,.1\n", "line 3: the shares of the query 'r' sum to 0.1, expected 1"),
+        (
+            "query_id,m,f\nq,1.5,-.5\n",
+            "line 2: expected a share from 0 to 1 of the group 'f', found '-.5'",
+        ),
+        ("group,share\nm,many\n", "line 2: expected a share from 0 to 1 of the group 'm', found 'many'"),
+        ("group,share\nm,nan\n", "line 2: expected a share from 0 to 1 of the group 'm', found 'nan'"),
+        ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", "line 4: the query 'q' is repeated"),
+        ("query_id,group,share\nq,m,1\nq,m,1\n", "line 3: the group 'm' of the query 'q' is repeated"),
+        ("group,share\nm,1\nm,1\n", "line 3: the group 'm' is repeated"),
+        ("query_id,m,m\nq,1,0\n", "line 1: the group 'm' is repeated"),
+        ("query_id,m,f\nq,1\n", "line 2: expected 3 fields (query_id, m, f), found 2"),
+        ("query_id,m,f\n,1,0\n", "line 2: expected a string or a whole number as query_id, found ''"),
+        ("m,f\n1,0\n", "line 1: expected group,share or query_id,group,share or query_id and a column for each group"),
+        ("group,share\n", "expected at least one share, found none"),
+        ("\n", "the file has no lines"),
+    ],
+)
+def test_what_is_wrong_with_a_file(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "shares.csv").write_text(text)
+    with pytest.raises(InputError) as error:
+        as_target(tmp_path / "shares.csv", ("f", "m"))
+    assert str(error.value).startswith(f"{tmp_path / 'shares.csv'}")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (5, "`target`: expected uniform, candidates, relevant, a file, {group: share}"),
+        ({"m": 0.5, "q": {"m": 1}}, "`target`: expected a share for each group or for each group of each query"),
+        ({"m": 0.5}, "`target`: the shares sum to 0.5, expected 1"),
+        ({"x": 1.0}, "`target`: no group 'x' in the labels, which have f, m"),
+        ({"m": None}, "`target`: expected a share from 0 to 1 of the group 'm', found 'None'"),
+        ({1.5: {"m": 1.0}}, "`target`: expected a string or a whole number as query_id, found '1.5'"),
+        ({}, "`target`: expected at least one share, found none"),
+        ("nowhere.csv", "`target`: expected uniform, candidates, relevant or a file, found 'nowhere.csv'"),
+    ],
+)
+def test_what_is_wrong_with_a_target(given: Any, message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        as_target(given, "fm")
+    assert str(error.value).startswith(message)
+
+
+def test_what_a_run_lacks() -> None:
+    with pytest.raises(EvenrankError, match=r"`target`: no shares for the query 'r' \(1 of 2 queries are missing\)"):
+        evaluation(target=as_target({"q": {"m": 1}}, "fm")).values(AWRF @ 2)
+    with pytest.raises(EvenrankError, match="target='file' needs the shares of the groups: give `target`"):
+        evaluation().values(AWRF(target="file") @ 2)
+    with pytest.raises(EvenrankError, match="the target 'relevant' needs `qrels`"):
+        Evaluation(evaluation().run, TABLE).values(AWRF(target="relevant") @ 2)
+    with pytest.raises(EvenrankError, match=r"EEL\(relevant=True\)@2 needs `qrels`"):
+        Evaluation(evaluation().run, TABLE).values(EEL(relevant=True) @ 2)
+    with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
+        evaluation().values(Share(group="x") @ 2)
+    with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
+        evaluation().values(ExposureGap(poles="m,x") @ 2)
+    other = as_target({"z": 1.0}, "xyz")
+    with pytest.raises(EvenrankError, match="`target`: no group 'x' in the labels, which have f, m"):
+        evaluation(target=other).values(AWRF @ 2)
+    close(evaluation(target=as_target({"q": {"m": 1}}, "fm")).values(EED @ 1), [1.0, 1.0])
+
+
+# --- inside ir_measures -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("AWRF(discount='trec',target='file')@20", "AWRF(discount='trec',target='file')@20"),
+        ("EEL(relevant=True)@20", "EEL(relevant=True)@20"),
+        ("AWRF(base=2, discount='log') @ 5", "AWRF(base=2)@5"),
+        ("NDKL(discount='rbp',gamma=0.5)@5", "NDKL(discount='rbp',gamma=0.5)@5"),
+        ("ExposureGap(poles='a,rest')@5", "ExposureGap(poles='a,rest')@5"),
+    ],
+)
+def test_names(text: str, written: str) -> None:
+    assert str(parse_measure(text)) == written
+    assert parse_measure(written) == parse_measure(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Share@10", "'Share@10' needs a group, such as Share(group='m')@10"),
+        ("Exposure(group='f')", "needs a cutoff, such as Exposure(group='f')@10"),
+        ("AWRF(target='half')@10", "invalid param target='half'"),
+        ("AWRF(base=10)@10", "invalid param base=10"),
+        ("AWRF(discount='rbp',gamma=1.5)@10", "invalid param gamma=1.5"),
+        ("AWRF(discount='rbp',gamma=0)@10", "invalid param gamma=0"),
+        ("EED(relevant=3)@10", "invalid param relevant=3"),
+        ("Share(group='f',discount='log')@10", "unsupported params found: ['discount']"),
+    ],
+)
+def test_what_is_no_measure(text: str, message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        parse_measure(text)
+    assert message in str(error.value)
+
+
+ALL = [Share(group="f"), Exposure(group="f"), ExposureGap, AWRF, NDKL, EED, EER, EEL]
+
+
+def test_every_measure_in_the_provider(tmp_path: Path) -> None:
+    (tmp_path / "shares.csv").write_text(LONG)
+    measures = [measure @ 2 for measure in ALL]
+    measures += [AWRF(target=kind) @ 2 for kind in ("uniform", "candidates", "relevant", "file")]
+    measures += [EEL(relevant=True) @ 2, ir_measures.nDCG @ 2]
+    found = provider(TABLE, target=tmp_path / "shares.csv").calc_aggregate(measures, QRELS, RUN)
+    evaluated = evaluation(target=as_target(SHARES, "fm"))
+    for measure in measures:
+        close(found[measure], np.nanmean(evaluated.values(measure)))
+    assert found[AWRF @ 2] == found[AWRF(target="file") @ 2] != found[AWRF(target="uniform") @ 2]
+    for shares in (SHARES, as_target(SHARES, "fm")):
+        assert provider(TABLE, target=shares).calc_aggregate([EEL @ 2], QRELS, RUN) == {EEL @ 2: found[EEL @ 2]}
+    # Bias needs no judgements.
+    assert provider(TABLE).calc_aggregate([Share(group="f") @ 1], {}, RUN) == {Share(group="f") @ 1: 0.5}
+
+
+@pytest.mark.parametrize("how", [{"target": "candidates"}, {}])
+def test_the_providers_background_has_the_candidates(how: dict[str, str]) -> None:
+    background = {"q": {"m": 1.0}, "r": {"f": 1.0}}
+    measure = (AWRF(base=2) if how else AWRF(base=2, target="candidates")) @ 1
+    found = provider(TABLE, background=background, **how).calc_aggregate([measure], {}, RUN)
+    assert found == {measure: 1.0}
+
+
+def test_an_unknown_group_in_the_providers_target() -> None:
+    with pytest.raises(EvenrankError, match="`target`: no group 'x' in the labels, which have f, m"):
+        provider(TABLE, target={"x": 1.0})
+
+
+# --- other programs ---------------------------------------------------------------------------------------------------
+
+
+def test_figures_of_the_trec_program(shared_data: Path) -> None:
+    folder = shared_data / "exposure"
+    weights = pl.read_csv(folder / "memberships.csv").rename({group: f"count_{group}" for group in "abc"})
+    table = GroupTable.of(weights.with_columns(neutrality=pl.lit(0.0)), {"labels": "memberships.csv"})
+    qrels, target = read_qrels(folder / "qrels.txt"), as_target(folder / "targets.csv", table.groups)
+
+    def evaluated(name: str) -> Evaluation:
+        # Its documents without a membership keep their ranks.
+        return Evaluation(read_run(folder / f"{name}.run"), table, qrels, missing="neutral", target=target)
+
+    single, first = evaluated("awrf"), evaluated("ranking0")
+    first.rankings = [evaluated(f"ranking{number}") for number in (1, 2, 3)]
+    expected = json.loads((folder / "expected.json").read_text())["values"]
+    assert len(expected) == 30
+    forms = {"AWRF": (single, "AWRF(discount='trec',target='file')@1000")}
+    for kind in "LDR":
+        forms[f"EE-{kind}"] = first, f"EE{kind}(discount='trec',target='file')@20"
+        forms[f"EE-{kind}-rel"] = first, f"EE{kind}(discount='trec',relevant=True)@20"
+    for name, (found, text) in forms.items():
+        values = dict(zip(found.queries, found.values(parse_measure(text)), strict=True))
+        close([values[query] for query in expected], [of[name] for of in expected.values()], 1e-5)
+
+
+@given(st.integers(0, 1000))
+def test_figures_of_fairranktune(seed: int) -> None:
+    """Its EXP and the attention of its AWRF are mean exposures of a group's items, its NDKL has an ε of 1e-7."""
+    theirs, pandas = pytest.importorskip("FairRankTune"), pytest.importorskip("pandas")
+    case = plain.Case(seed, longest=12, levels=100, whole=True)
+    found = Evaluation(case.run, case.table)
+    for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+        docs = [doc for doc, _ in ranking]
+        group = {doc: "abc"[case.weights[doc].index(1)] for doc in docs}
+        frame, counts = pandas.DataFrame(docs), pl.Series([*group.values()]).value_counts()
+        many = dict(counts.iter_rows())
+        for text, means in (
+            ("Exposure(group='{}')@12", theirs.EXP(frame, group, "MinMaxRatio")[1]),
+            ("Exposure(group='{}',discount='rbp',gamma=0.9)@12", theirs.AWRF(frame, group, 0.1, "MinMaxRatio")[1]),
+        ):
+            total = sum(mean * many[name] for name, mean in means.items())
+            for name, mean in means.items():
+                value = found.values(parse_measure(text.format(name)))[i]
+                close(value, mean * many[name] / total, 1e-9)
+        close(found.values(NDKL(target="candidates") @ 12)[i], theirs.NDKL(frame, group), 1e-4)
+
+
+def test_kinds_of_targets_say_what_they_are() -> None:
+    assert Target("candidates").described == "the groups' shares of the candidates"
+    assert Target("uniform").described == "equal shares of all groups"

@@ -26,7 +26,9 @@ def with_statistics(
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
     keys = [str(measure) for measure in measures]
-    plain = [key for key in keys if len(measured[0].parts[key]) == 1]
+    # What is estimated in every ranking has its intervals from its draws.
+    drawn = {key for key in keys if all(key in run.draws for run in measured)}
+    plain = [key for key in keys if len(measured[0].parts[key]) == 1 and key not in drawn]
     # One set of bootstrap draws for all runs and measures, so that differences are paired.
     stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
     draws = st.bootstrap_means(stacked, seed)
@@ -36,6 +38,8 @@ def with_statistics(
         if key in plain:
             columns = (draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured)))
             run_draws = [how.combine([column]) for column in columns]
+        elif key in drawn:
+            run_draws = [np.array([np.nan])] * len(measured)
         else:
             run_draws = _draws_of_parts(how, parts, seed)
         means: list[float | None] = [how.figure(part) for part in parts]

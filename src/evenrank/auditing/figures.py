@@ -155,12 +155,14 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, random: bool) -> bool:
     if evaluation.missing not in ("estimate", "bounds"):
         return False
     how, background = resolve(measure), evaluation.background
-    if not _with_ties(how, evaluation, random).all():
+    if not _known_rows(how, evaluation, random, ties=True).all():
         return True
     # Not of the candidates that a target is taken from: those without a label have no share in it.
     if type(how).needs_background and background is not None and background.lacks_labels:
         return True
-    return how.of_rankings and not all(_with_ties(how, ranking, random).all() for ranking in evaluation.rankings)
+    return how.of_rankings and not all(
+        _known_rows(how, ranking, random, ties=True).all() for ranking in evaluation.rankings
+    )
 
 
 def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, random: bool) -> None:
@@ -178,21 +180,14 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, random
             run.bounds[key] = how.bounds_of_figure((ends[0], ends[1]))
 
 
-def _with_ties(how: RunMeasure, run: JoinedRun, random: bool) -> Array:
-    """Which of the rows that a measure looks at are known, and of those that are tied with them."""
+def _known_rows(how: RunMeasure, run: JoinedRun, random: bool, *, ties: bool = False) -> Array:
+    """Which of the rows that a measure looks at are known; ``ties``: and of those that are tied with them."""
     places = None if random else how.looked_at(run)
-    if places is not None and run.lists.tied:
+    if ties and places is not None and run.lists.tied:
         starts, first = np.unique(run.lists.tie_of(places)[0], return_index=True)
         places, _ = expand(starts, run.lists.tie_of(places[first])[1])
-    known: Array = run.document >= 0
-    return known if places is None else known[places]
-
-
-def _known_rows(how: RunMeasure, run: JoinedRun, random: bool) -> Array:
-    """Which of the rows that a measure looks at are known."""
-    places = None if random else how.looked_at(run)
-    known: Array = run.document >= 0
-    return known if places is None else known[places]
+    known: Array = (run.document if places is None else run.document[places]) >= 0
+    return known
 
 
 def _undefined(run: Measured, measure: Measure, queries: int) -> None:

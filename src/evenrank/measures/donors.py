@@ -44,6 +44,11 @@ class Donors:
     entry: Array
     nearness: Array
 
+    def set_for(self, query: Array, rank: Array) -> Array:
+        """The set [N] that documents of these queries [N] and ranks [N], from 0 within the stratum, draw from."""
+        own = self.set_of[query]
+        return np.where(own > 0, own, self.set_at[rank])
+
     @functools.cached_property
     def of_set(self) -> Array:
         """The set [M] of each donor."""

@@ -117,11 +117,20 @@ class Imputation:
             self._donors[stratum] = self._find_donors(stratum)
         return self._donors[stratum]
 
+    def _span(self, stratum: int) -> tuple[int, int]:
+        """The ranks before a stratum's first, and its last."""
+        deepest = int(self.lists.lengths.max(initial=0))
+        return STRATA[stratum], STRATA[stratum + 1] if stratum + 1 < len(STRATA) else deepest
+
+    @property
+    def strata(self) -> range:
+        """The strata that the longest list reaches into."""
+        return range(sum(int(self.lists.lengths.max(initial=0)) > first for first in STRATA))
+
     def _find_donors(self, stratum: int) -> Donors:
         labels, patterns = self.labels
         queries, count = len(self.lists.lengths), len(patterns)
-        first = STRATA[stratum]
-        last = STRATA[stratum + 1] if stratum + 1 < len(STRATA) else int(self.lists.lengths.max(initial=0))
+        first, last = self._span(stratum)
         sizes = np.clip(self.lists.lengths - first, 0, last - first)
         places, query = expand(self.lists.offsets[:-1] + first, sizes)
         document = self.document[places]
@@ -156,7 +165,7 @@ class Imputation:
         """A number [N] for each document that rises with its neutrality, or with the expected one if it is unknown."""
         known = np.round(self.neutrality, 12)
         expected = {}
-        for stratum in range(sum(int(self.lists.lengths.max(initial=0)) > first for first in STRATA)):
+        for stratum in self.strata:
             means = self.completion(None).means(stratum, self.neutrality[self.labels[1]])
             expected[stratum] = np.round(means, 12)
         levels = np.unique(np.concatenate([known, *expected.values()]))
@@ -164,11 +173,9 @@ class Imputation:
         rank = self.lists.places()
         query = np.repeat(np.arange(len(self.lists.lengths)), self.lists.lengths)
         for stratum, means in expected.items():
-            donors, first = self.donors(stratum), STRATA[stratum]
-            last = STRATA[stratum + 1] if stratum + 1 < len(STRATA) else int(self.lists.lengths.max(initial=0))
+            first, last = self._span(stratum)
             places = np.flatnonzero((self.document < 0) & (rank >= first) & (rank < last))
-            of_query = donors.set_of[query[places]]
-            of_set = np.where(of_query > 0, of_query, donors.set_at[rank[places] - first])
+            of_set = self.donors(stratum).set_for(query[places], rank[places] - first)
             codes[places] = np.searchsorted(levels, means)[of_set]
         return codes
 
@@ -211,8 +218,7 @@ class Imputation:
         found = []
         for number in np.flatnonzero(np.bincount(stratum, minlength=1)).tolist():
             here, donors = np.flatnonzero(stratum == number), self.donors(number)
-            of_query = donors.set_of[query[here]]
-            of_set = np.where(of_query > 0, of_query, donors.set_at[rank[here] - STRATA[number]])
+            of_set = donors.set_for(query[here], rank[here] - STRATA[number])
             found.append((number, unknown[here], of_set, self.hashes[own[here]]))
         return Places(self.labels[0][np.maximum(document, 0)], found)
 
@@ -324,9 +330,9 @@ class _Filled(Column):
         if self._means is None:
             total = self._completion.of.known_totals(self._values, self._key).copy()
             patterns = self._values(self._completion.of.labels[1])
-            for stratum, first in enumerate(STRATA):
-                donors = self._completion.of.donors(stratum) if int(lists.lengths.max(initial=0)) > first else None
-                if donors is not None and donors.unknown.any():
+            for stratum in self._completion.of.strata:
+                donors = self._completion.of.donors(stratum)
+                if donors.unknown.any():
                     total += donors.unknown * self._completion.means(stratum, patterns)[donors.set_of]
             self._means = np.divide(total, lists.lengths, out=np.zeros(len(total)), where=lists.lengths > 0)
         return self._means

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenrank.io import InputError
-from evenrank.io.columns import DOCUMENT, QUERY, Columns, column_named, read_columns
+from evenrank.io.columns import DOCUMENT, Columns, column_named, read_columns
 
 
 def read(folder: Path, content: str | bytes) -> Columns:
@@ -161,7 +161,7 @@ def test_names_of_id_columns(tmp_path: Path) -> None:
         assert column_named(read(tmp_path, f"group,{name}\nm,a\n"), DOCUMENT) == name
     # In this order, whichever comes first in the file.
     assert column_named(read(tmp_path, "id,pid,doc_id\n1,2,3\n"), DOCUMENT) == "doc_id"
-    assert column_named(read(tmp_path, "qid,id\n1,2\n"), QUERY) == "qid"
+    assert column_named(read(tmp_path, "qid,id\n1,2\n"), ("query_id", "qid")) == "qid"
     with pytest.raises(InputError, match=r"columns, line 1: expected a column doc_id, found the columns a, b$"):
         column_named(read(tmp_path, "a,b\n1,2\n"), DOCUMENT)
     with pytest.raises(InputError, match=r"found the columns none$"):

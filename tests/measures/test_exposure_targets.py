@@ -143,12 +143,12 @@ def test_numbers_as_query_ids() -> None:
         ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", "line 4: the query 'q' is repeated"),
         ("query_id,group,share\nq,m,1\nq,m,1\n", "line 3: the group 'm' of the query 'q' is repeated"),
         ("group,share\nm,1\nm,1\n", "line 3: the group 'm' is repeated"),
-        ("query_id,m,m\nq,1,0\n", "line 1: the group 'm' is repeated"),
-        ("query_id,m,f\nq,1\n", "line 2: expected 3 fields (query_id, m, f), found 2"),
+        ("query_id,m,m\nq,1,0\n", "line 1: two columns are named 'm'"),
+        ("query_id,m,f\nq,1\n", "line 2: expected 3 values (query_id, m, f), found 2"),
         ("query_id,m,f\n,1,0\n", "line 2: expected a string or a whole number as query_id, found ''"),
         ("m,f\n1,0\n", "line 1: expected group,share or query_id,group,share or query_id and a column for each group"),
         ("group,share\n", "expected at least one share, found none"),
-        ("\n", "the file has no lines"),
+        ("\n", "the file contains no rows"),
     ],
 )
 def test_what_is_wrong_with_a_file(text: str, message: str, tmp_path: Path) -> None:

@@ -18,8 +18,6 @@ from .types import Array
 
 DOCUMENT = ("doc_id", "docno", "docid", "corpus-id", "pid", "id", "_id")
 """What the column of document ids may be called."""
-QUERY = ("query_id", "qid", "query-id")
-"""What the column of query ids may be called."""
 _PARQUET_MAGIC = b"PAR1"
 _MIXED = (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError)
 
@@ -50,6 +48,12 @@ class Columns:
         return f"row {row + 1}" if self.lines is None else f"line {int(self.lines[row])}"
 
 
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    with open_binary(path) as stream:
+        return read_bytes(path, stream, 4) == _PARQUET_MAGIC
+
+
 def read_columns(path: str | os.PathLike[str]) -> Columns:
     """The columns of a CSV or TSV file with a header line, of JSONL objects or of Parquet, by content; gzip too.
 
@@ -58,9 +62,7 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     """
     refuse_pipe(path)
     name = os.fspath(path)
-    with open_binary(path) as stream:
-        magic = read_bytes(path, stream, 4)
-    if magic == _PARQUET_MAGIC:
+    if is_parquet(path):
         with open_parquet(path) as file:
             return Columns(polars_table(path, file.read()), name)
     data = b"".join(block.data for block in line_blocks(path))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 
 import polars as pl
 
+from .columns import DOCUMENT
 from .errors import EvenrankError, quoted
 from .tables import first_repeat
 
@@ -26,7 +27,7 @@ _DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
 _RUN = {"query_id": _QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
 _QRELS = {"query_id": _QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel")}
 _TEXTS = {
-    "doc_id": {"doc_id": (*_DOCUMENT, "pid", "id", "_id"), "text": ("text", "contents", "body", "passage")},
+    "doc_id": {"doc_id": DOCUMENT, "text": ("text", "contents", "body", "passage")},
     # The rows of a ranking hold the texts of both: a query's own comes first.
     "query_id": {"query_id": (*_QUERY, "id", "_id"), "text": ("query", "text", "contents", "body")},
 }

@@ -13,15 +13,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from . import irds
+from .columns import is_parquet
 from .convert import text_table
 from .errors import InputError, quoted
-from .files import Block, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from .files import Block, line_blocks, open_parquet, polars_table, refuse_pipe
 from .folders import files_of
 from .tables import IdIndex, csv_drops, first_repeat, lines_of
 
 _IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
 _TEXTS = ("text", "contents", "body", "passage", "query")
-_PARQUET_MAGIC = b"PAR1"
 _LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 # White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -133,7 +133,7 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
 
 def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
     """The line numbers of a text file with the id ``wanted``; none for other formats and for several files."""
-    if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or _is_parquet(path):
+    if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or is_parquet(path):
         return []
     found = []
     for block in line_blocks(path):
@@ -164,7 +164,7 @@ def file_batches(
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
     refuse_pipe(path)
-    if _is_parquet(path):
+    if is_parquet(path):
         yield from _parquet_batches(path, id_column, span)
         return
     parse = None
@@ -187,11 +187,6 @@ def file_batches(
 
 def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
     return _parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
-
-
-def _is_parquet(path: str | os.PathLike[str]) -> bool:
-    with open_binary(path) as stream:
-        return read_bytes(path, stream, 4) == _PARQUET_MAGIC
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from evenrank.io.columns import read_columns
 from evenrank.io.convert import frame_of, is_path
 from evenrank.io.errors import EvenrankError, InputError, quoted, readable
-from evenrank.io.files import line_blocks
-from evenrank.io.tables import lines_of
 from evenrank.io.types import Array
 
 from .targets import Target, computed_target, no_group
@@ -28,7 +26,7 @@ _FORMS = "group,share or query_id,group,share or query_id and a column for each 
 def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> Target:
     """The target of a name (``uniform``, ``candidates``, ``relevant``), a file, a dict or a table, or as it is.
 
-    A file (CSV or TSV with a first line of names) and a table have ``group`` and ``share``, or these for each
+    A file (see :func:`evenrank.io.columns.read_columns`) and a table have ``group`` and ``share``, or these for each
     ``query_id``, or a ``query_id`` and a column for each group. A dict is ``{group: share}`` or
     ``{query: {group: share}}``. A group that is not mentioned has the share 0.
 
@@ -67,19 +65,11 @@ def _of_mapping(given: Mapping[object, object], what: str) -> pl.DataFrame:
 
 
 def _read(path: str | os.PathLike[str], groups: tuple[str, ...]) -> Target:
-    lines = [line for block in line_blocks(path) for line in lines_of(block).iter_rows()]
-    if not lines:
-        raise InputError(path, "the file has no lines")
-    tab = "\t" in lines[0][1]
-    fields = [
-        (number, [part.strip() for part in next(csv.reader([content], delimiter="\t" if tab else ","))])
-        for number, content in lines
-    ]
-    (first, names), rows = fields[0], fields[1:]
-    odd = next(((number, row) for number, row in rows if len(row) != len(names)), None)
-    if odd is not None:
-        raise InputError(path, f"expected {len(names)} fields ({', '.join(names)}), found {len(odd[1])}", line=odd[0])
-    return _Shares(groups, os.fspath(path), from_file=True).of(names, rows, first)
+    columns = read_columns(path)
+    rows = ([part.strip() if isinstance(part, str) else part for part in row] for row in columns.table.iter_rows())
+    lines = [None] * columns.table.height if columns.lines is None else columns.lines.tolist()
+    found = _Shares(groups, os.fspath(path), from_file=True)
+    return found.of(columns.table.columns, zip(lines, rows, strict=True), None if columns.lines is None else 1)
 
 
 @dataclass

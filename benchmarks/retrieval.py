@@ -33,7 +33,7 @@ def both(folder: str) -> None:
     collection, queries = (pl.read_parquet(Path(folder) / f"{name}.parquet") for name in "cq")
     index = Index.build(collection, Analyzer("english", "english"), forward=True, quiet=True)
     engine = bm25s.BM25(k1=index.k1, b=index.b, method="lucene", backend="numba")
-    engine.scores = {**index._columns, "num_docs": collection.height}
+    engine.scores = {**index._postings._asdict(), "num_docs": collection.height}
     engine.nonoccurrence_array = None
     # It asks these for the terms that it may score.
     engine.vocab_dict, engine.unique_token_ids_set = {"": index.analyzer.size}, range(index.analyzer.size)

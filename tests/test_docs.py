@@ -28,6 +28,7 @@ NEURAL = (
     "tutorials/mitigation",
     "tutorials/embeddings",
     "tutorials/sentence-transformers",
+    "guides/vectors",
     "extend/ranker",
     "extend/mitigation",
 )
@@ -35,8 +36,10 @@ QUICK = (
     "tutorials/audit",
     "tutorials/position",
     "guides/files",
+    "guides/first-stages",
     "guides/expansion",
     "guides/labels",
+    "guides/rerank",
     "guides/integrations",
     "api/index",
     "extend/lexicon",

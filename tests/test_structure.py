@@ -17,7 +17,8 @@ FLOORS = (
     ("engines", "datasets", "reports"),
     ("groups",),
     ("measures", "embeddings"),
-    ("retrieval", "rankers"),
+    ("rankers",),
+    ("retrieval",),
     ("position", "mitigation"),
     ("auditing",),
     ("training",),
@@ -30,7 +31,7 @@ LEAVES = ("evenrank._command", "evenrank._version")
 """Modules beside the folders that any folder may import."""
 
 MOST_FOLDERS = 16
-MOST_IMPORTS = 72
+MOST_IMPORTS = 73
 """Between folders."""
 MOST_ANY = 60
 LONGEST_MODULE = 350

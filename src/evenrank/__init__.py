@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from evenrank.position.answers import AnswersResult, position_answers
     from evenrank.position.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.position.similarity import SimilarityResult, position_similarity
+    from evenrank.rankers.endpoints import Endpoint
     from evenrank.rankers.load import load_ranker
     from evenrank.rankers.rerank import rerank
     from evenrank.retrieval.bm25 import retrieve
+    from evenrank.retrieval.encoding import Encoding
     from evenrank.retrieval.expansion import expand
     from evenrank.retrieval.fusion import interpolate, tune
+    from evenrank.retrieval.indexes import build_index, open_index
     from evenrank.retrieval.rm3 import RM3
     from evenrank.retrieval.stop_words import read_stop_words
     from evenrank.training.card import training_summary
@@ -78,11 +81,14 @@ _HOMES = {
     "position.answers": ("AnswersResult", "position_answers"),
     "position.sensitivity": ("SensitivityResult", "position_sensitivity"),
     "position.similarity": ("SimilarityResult", "position_similarity"),
+    "rankers.endpoints": ("Endpoint",),
     "rankers.load": ("load_ranker",),
     "rankers.rerank": ("rerank",),
     "retrieval.bm25": ("retrieve",),
+    "retrieval.encoding": ("Encoding",),
     "retrieval.expansion": ("expand",),
     "retrieval.fusion": ("interpolate", "tune"),
+    "retrieval.indexes": ("build_index", "open_index"),
     "retrieval.rm3": ("RM3",),
     "retrieval.stop_words": ("read_stop_words",),
     "training.card": ("training_summary",),
@@ -103,6 +109,8 @@ __all__ = [
     "RM3",
     "AnswersResult",
     "AuditResult",
+    "Encoding",
+    "Endpoint",
     "EvenrankError",
     "ExperimentOptions",
     "GroupTable",
@@ -117,6 +125,7 @@ __all__ = [
     "__version__",
     "as_labels",
     "audit",
+    "build_index",
     "builtin_lexicons",
     "check_experiment",
     "check_lexicon",
@@ -128,6 +137,7 @@ __all__ = [
     "load_ranker",
     "mask_texts",
     "named_runs",
+    "open_index",
     "position_answers",
     "position_sensitivity",
     "position_similarity",

@@ -17,9 +17,22 @@ def running(arguments: Sequence[str]) -> Iterator[None]:
     """In the block, results are recorded as made by the command ``evenrank`` with these arguments."""
     import shlex
 
-    tokens = typed.set(shlex.join(["evenrank", *arguments])), writes.set(False)
+    tokens = typed.set(shlex.join(["evenrank", *_without_secrets(arguments)])), writes.set(False)
     try:
         yield
     finally:
         typed.reset(tokens[0])
         writes.reset(tokens[1])
+
+
+def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments without names and passwords in addresses, and without the values in an endpoint's query."""
+    import re
+
+    before = ""
+    for argument in arguments:
+        shown = re.sub(r"://[^/?#]*@", "://…@", argument)
+        if "--endpoint" in (before, argument.partition("=")[0]):
+            shown = re.sub(r"\?.*", "?…", shown, flags=re.DOTALL)
+        yield shown
+        before = argument

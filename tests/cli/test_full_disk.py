@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,7 @@ NEGATIVES = ["negatives", "r.run", *INPUTS, "--n", "40", "--quiet", "--out"]
 DEBIAS = ["embeddings", "debias", "v.txt", "--out"]
 COMMANDS = {
     "audit, report": [*AUDIT, "--report", "OUT"],
+    "index": ["index", "c.tsv", "--quiet", "--out", "OUT/"],
     "retrieve": ["retrieve", "c.tsv", "q.tsv", "--out", "OUT"],
     "expand": ["expand", "q.tsv", "--vectors", "v.txt", "--out", "OUT"],
     "fuse": ["fuse", "r.run", "s.run", "--weight", "0.5", "--out", "OUT"],
@@ -68,6 +71,26 @@ COMMANDS = {
     "data squad": ["data", "squad", "squad.json", "--to", "OUT/"],
     "demo": ["demo", "--out", "OUT/"],
 }  # fmt: skip
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra [neural]")
+def test_no_room_for_vectors(source: Path, no_room: tuple[Path, str], evenrank: Command, tmp_path: Path) -> None:
+    from dense_indexes import bi_encoder
+
+    folder, reason = no_room
+    home = tmp_path.parent / f"{tmp_path.name}-model"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    home.mkdir()
+    model = bi_encoder(home / "tiny")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    out = folder / "out"
+    ended = evenrank("index", source / "c.tsv", "--quiet", "--out", out, "--model", model, "--device", "cpu")
+    # The first of its files that has no room is named, or the folder.
+    place, _, problem = ended.err.partition(": cannot be written: ")
+    assert (ended.status, problem) == (2, f"{reason}\n")
+    assert place.startswith(f"evenrank: {out}")
+    assert os.listdir(folder) == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

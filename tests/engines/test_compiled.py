@@ -22,9 +22,14 @@ from evenrank.groups.score import _matcher
 from evenrank.groups.tokens import alphabet
 from evenrank.mitigation import _drawing as negatives_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
+from evenrank.retrieval import _indexing as indexing_kernel
+from evenrank.retrieval import _scanning as scanning_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
 
-KERNELS = [groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, embeddings_kernel]
+KERNELS = [
+    groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, indexing_kernel, scanning_kernel,
+    embeddings_kernel,
+]  # fmt: skip
 SOURCE = """
 from evenrank.engines.jit import compiled
 
@@ -150,7 +155,7 @@ def plain() -> Iterator[None]:
     """The loops as plain Python over bounded arrays, by module."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for kernel in KERNELS:
-            patch.setattr(kernel, "np", _Numpy())
+            patch.setattr(kernel, "np", _Numpy(), raising=False)
             for name, function in list(vars(kernel).items()):
                 if hasattr(function, "py_func"):
                     patch.setattr(kernel, name, function.py_func)
@@ -183,10 +188,12 @@ def searches(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def search(case: dict[str, Any], first: Any) -> tuple[Any, Any, Any]:
+def search(case: dict[str, Any], first: Any, orders: tuple[Any, Any] | None = None) -> tuple[Any, Any, Any]:
     turn = np.array(case["turn"], np.int32)
     by_turn = np.empty_like(turn)
     by_turn[turn] = np.arange(len(turn))
+    if orders is not None:
+        turn, by_turn = orders
     shape = (len(case["queries"]), case["k"])
     documents, scores = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
     pairs = [pair for query in case["queries"] for pair in query]
@@ -202,6 +209,8 @@ def search(case: dict[str, Any], first: Any) -> tuple[Any, Any, Any]:
         case["k"],
         documents.view(Bounded),
         scores.view(Bounded),
+        bounded([retrieval_kernel.UNSEEN] * len(turn), np.float32),
+        bounded([0] * len(turn), np.int32),
     )
     return documents, scores, count
 
@@ -218,6 +227,24 @@ def test_a_search_stays_within_its_arrays(plain: None, case: dict[str, Any]) -> 
         found = documents[number, : count[number]].tolist()
         assert len(set(found)) == len(found)
         assert set(found) <= met
+
+
+ODD = st.sampled_from([-1, -(2**31), 2**31 - 1, 6]) | st.integers(0, 5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(searches(), st.data())
+def test_a_search_of_damaged_files_stays_within_its_arrays(plain: None, case: dict[str, Any], data: Any) -> None:
+    postings = [[data.draw(ODD) for _ in of] for of in case["postings"]]
+    size = len(case["turn"])
+    turn, by_turn = (np.array([data.draw(ODD) for _ in range(size)], np.int32) for _ in range(2))
+    with np.errstate(all="ignore"):
+        documents, _, count = search(case | {"postings": postings}, retrieval_kernel.search, (turn, by_turn))
+    for number, found in zip(count, documents, strict=True):
+        assert all(0 <= document < size for document in found[: max(number, 0)])
+    outside = {document for of in postings for document in of if not 0 <= document < size}
+    if not outside and not {*turn.tolist(), *by_turn.tolist()} - set(range(size)):
+        assert (count >= 0).all()
 
 
 TEXTS = st.lists(
@@ -297,3 +324,28 @@ def test_scores_that_underflow_are_found_once() -> None:
         case | {"queries": [[(0, 1e-19), (1, 1e-19), (2, 1e-19)]]}, retrieval_kernel.search
     )
     assert (documents.tolist(), scores.tolist(), count.tolist()) == ([[0]], [[0.0]], [1])
+
+
+@given(st.data())
+def test_scanning_stays_within_its_arrays(plain: None, data: st.DataObject) -> None:
+    queries, documents, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+    k = min(k, documents)
+    blocks = data.draw(st.integers(1, 2))
+    keys = bounded(np.zeros((queries, k + documents)), np.uint64)
+    counts, least = bounded(np.zeros(queries), np.int64), bounded(np.full(queries, -np.inf), np.float32)
+    every = []
+    for block in range(blocks):
+        rows = [data.draw(st.lists(EXTREME, min_size=documents, max_size=documents)) for _ in range(queries)]
+        turn = np.arange(block * documents, (block + 1) * documents)
+        scanning_kernel.scan(bounded(rows, np.float32), bounded(turn, np.int32), k, keys, counts, least, 0, queries)
+        every.append(np.array(rows, np.float32))
+    whole = np.concatenate(every, axis=1)
+    by_turn = bounded(data.draw(st.lists(st.integers(-2, 9), min_size=0, max_size=9)), np.int32)
+    found = bounded(np.full((queries, k), -1), np.int32), bounded(np.zeros((queries, k)), np.float32)
+    good = scanning_kernel.ranked(keys, counts, k, by_turn, *found)
+    valid = [np.sort(row[~np.isnan(row)])[::-1][:k] for row in whole]
+    for query, best in enumerate(valid):
+        kept = min(int(counts[query]), k)
+        assert kept == len(best)
+    if good:
+        np.testing.assert_array_equal(np.asarray(found[1]), np.array(valid) + np.float32(0))

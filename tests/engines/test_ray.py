@@ -116,6 +116,30 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.usefixtures("cluster")
+def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+    from evenrank.rankers.parts import Parts
+    from evenrank.rankers.rerank import rerank
+    from kind_factories import saved
+
+    (tmp_path / "m").mkdir()
+    model, texts, queries = saved("bi", tmp_path / "m"), {"d1": "she wrote", "d2": "he"}, {"q": "the doctor"}
+    call = functools.partial(rerank, {"q": {"d1": 2.0, "d2": 1.0}}, model, texts, queries, device="cpu", quiet=True)
+    here = call(precision="bfloat16", resolve_ties=True)
+    monkeypatch.setattr(Parts, "remove", lambda self: None)
+    settings = {"engine": "ray", "cluster": Cluster(1), "precision": "bfloat16", "out": tmp_path / "run"}
+    there = call(resolve_ties=True, **settings)
+    assert here.card is not None
+    assert here.card["ranker"]["precision"] == "bfloat16"  # type: ignore[index]
+    assert here.card["ranker"]["query_prompt"] == "query: "  # type: ignore[index]
+    assert there.card == {**here.card, "engine": "ray"}
+    # All of it kept from an interrupted run.
+    again = call(resolve_ties=True, **settings)
+    assert "2 of 2 scores kept" in " ".join(again.notes)
+    assert again.card == there.card
+
+
 class Part:
     """Writes a part as scoring does; on one machine it never comes to an end, and says so before."""
 

@@ -74,6 +74,37 @@ def test_ibbr_tables_are_laid_out_as_published(ibbr_run: tuple[ExperimentPage, P
     assert {drawing.name for drawing in page.drawings} == {"Plane BERT-L2", "Curve BERT-L2"}
 
 
+def test_retrieved_rows_search_the_whole_collection(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    """The first passages by the model's own vectors, found a second way, and a table of them."""
+    from sentence_transformers import SentenceTransformer
+
+    page, folder = ibbr_run
+    assert labels(table(page, "Retrieval"))[:3] == [("BERT-L2", "BM25"), ("BERT-L2", "base"), ("BERT-L2", "TS best")]
+    home, trained = folder / "data-1", folder / "seed-1" / "BERT-L2-base"
+    run = read_run(trained / "test.retrieved.run").table
+    model = SentenceTransformer(str(trained / "model"), device="cpu")
+    texts, queries = (read_queries(home / name) for name in ("collection.tsv", "test.queries.tsv"))
+    scores = model.similarity(
+        model.encode_query(queries["text"].to_list()), model.encode_document(texts["text"].to_list())
+    )
+    for row, query in enumerate(queries["query_id"]):
+        found = run.filter(pl.col("query_id") == query)
+        best = scores[row].sort(descending=True).values[:7]
+        assert found["score"].to_list() == pytest.approx(best.tolist(), rel=2e-3)  # vectors are kept in float16
+    reciprocal = []
+    for seed in (0, 1):
+        judged = read_qrels(folder / f"data-{seed}" / "test.qrels").filter(pl.col("relevance") > 0)
+        found = read_run(folder / f"seed-{seed}" / "BERT-L2-base" / "test.retrieved.run").table
+        best_rank = found.join(judged, on=["query_id", "doc_id"]).group_by("query_id").agg(pl.col("rank").min())
+        reciprocal.append(float((1 / best_rank["rank"]).sum()) / judged["query_id"].n_unique())
+    rows = {row.labels: row for row in table(page, "Retrieval").rows}
+    assert rows["BERT-L2", "base"].measured["mrr"].mean == pytest.approx(sum(reciprocal) / 2)
+    # Not BM25's candidates again.
+    candidates = read_run(home / "test.run").table
+    assert run.join(candidates, on=["query_id", "doc_id"], how="anti").height
+    assert not (trained / "index").exists()
+
+
 def test_controls_stand_in_every_table_of_rankings(ibbr_run: tuple[ExperimentPage, Path]) -> None:
     for name in ("Table 1", "Table 2", "Grid BERT-L2"):
         check_controls(table(ibbr_run[0], name))

@@ -95,7 +95,7 @@ def test_a_model_by_its_folder(tmp_path: Path, head: bool) -> None:
     folder = tiny_bert(tmp_path / "model", head=head)
     given = frame(1)
     if not head:
-        with pytest.raises(EvenrankError, match="set `kind` to cross or bi"):
+        with pytest.raises(EvenrankError, match="set `kind` to bi"):
             EvenrankReranker(folder)
     found = EvenrankReranker(folder, kind=None if head else "bi", device="cpu")(given).set_index("docno")["score"]
     model = load_encoder(find_model(str(folder), None if head else "bi"), "float32", "cpu")

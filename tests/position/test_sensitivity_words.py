@@ -163,7 +163,7 @@ def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.Mon
         yield advance
         assert total is None or done[what] - before == total
 
-    for module in ("position.sensitivity", "position.similarity", "rankers.rerank", "retrieval.bm25"):
+    for module in ("position.sensitivity", "position.similarity", "rankers.scoring_job", "retrieval.bm25"):
         monkeypatch.setattr(f"evenrank.{module}.progress", counted)
     sensitivity(home, Early(0.5), places=4, quiet=False)
     # 6 queries with 6 candidates each, and 6 passages at 4 places each.

@@ -54,7 +54,7 @@ def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Pa
     assert result.name == "mine"
     assert (tmp_path / "out.run").read_text().split("\n")[0].split()[-1] == "mine"
     assert ranked(written) == ranked(result)
-    assert [path.name for path in tmp_path.iterdir()] == ["out.run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.run", "out.run.card.json"]
 
 
 def test_frames_and_records_are_taken() -> None:
@@ -102,7 +102,7 @@ def test_scores_of_a_function_are_finite() -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    accepted = "a folder, a name on the hub, a CrossEncoder, a SentenceTransformer, a ranker or a function"
+    accepted = "a folder, a name on the hub, a model of sentence-transformers, a ranker, an Endpoint or a function"
     for model, found in ((3, "int '3'"), (None, "NoneType"), ([], "list")):
         with pytest.raises(EvenrankError) as caught:
             load_ranker(model)  # type: ignore[arg-type]

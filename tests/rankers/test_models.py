@@ -56,18 +56,18 @@ def test_model_folders_that_are_refused(tmp_path: Path) -> None:
     assert message(part).startswith(f"{part}/2_Dense/pytorch_model.bin: pickled weights are not loaded")
     plain = config_only(tmp_path / "plain", "BertModel")
     (tmp_path / "plain" / "model.safetensors").write_bytes(b"x")
-    assert message(plain) == (
-        f"{plain}: not clear whether this is a cross-encoder or a bi-encoder (BertModel): set `kind` to cross or bi"
-    )
+    assert message(plain) == (f"{plain}: not clear what kind of ranker this is (BertModel): set `kind` to bi")
     assert message(plain, "cross") == (
         f"{plain}: expected an architecture with a head that scores pairs, found BertModel"
     )
-    sparse = config_only(tmp_path / "sparse", modules=[], config_sentence_transformers={"model_type": "SparseEncoder"})
-    (tmp_path / "sparse" / "model.safetensors").write_bytes(b"x")
-    assert message(sparse) == f"{sparse}: expected a cross-encoder or a bi-encoder, found SparseEncoder"
+    odd = config_only(tmp_path / "odd", modules=[], config_sentence_transformers={"model_type": "DenseEncoder"})
+    (tmp_path / "odd" / "model.safetensors").write_bytes(b"x")
+    known = "a cross-encoder, bi-encoder, sparse encoder or late-interaction encoder"
+    assert message(odd) == f"{odd}: expected {known}, found DenseEncoder"
     assert message(BI, "cross") == f"{BI}: a bi-encoder has no head that scores pairs"
-    (tmp_path / "sparse" / "config_sentence_transformers.json").write_text("[")
-    assert message(sparse) == f"{sparse}/config_sentence_transformers.json: expected a JSON object"
+    assert message(BI, "late") == f"{BI}: `kind`: expected bi, as its files say, found late"
+    (tmp_path / "odd" / "config_sentence_transformers.json").write_text("[")
+    assert message(odd) == f"{odd}/config_sentence_transformers.json: expected a JSON object"
     for name in ("./a/b", "a/b/c", "/a", "~/a", "a//b", "a b"):
         assert message(name) == f"{name}: no such folder (and models on the hub are named OWNER/NAME or NAME)"
 

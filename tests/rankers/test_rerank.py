@@ -16,7 +16,7 @@ import pytest
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, read_run
 from evenrank.rankers.models import find_model, load_encoder
-from evenrank.rankers.parts import Parts
+from evenrank.rankers.parts import Parts, Scored
 from evenrank.rankers.rerank import rerank
 from forked import in_forks
 
@@ -77,7 +77,7 @@ def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
         return inference(self, inputs, **settings)
 
     monkeypatch.setattr(sentence_transformers.SentenceTransformer, "_inference", counted)
-    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 2)
     result = rerank(run, str(folder), collection, queries, batch_size=4)
     needed = collection.filter(pl.col("doc_id").is_in(run.table["doc_id"].implode()))
     assert sorted(encoded) == sorted([*queries["text"], *needed["text"]])
@@ -94,11 +94,11 @@ def test_batches_and_windows_change_nothing(
 ) -> None:
     run, collection, queries = data
     model = cross if which == "cross" else BI
-    monkeypatch.setattr("evenrank.rankers.scorers._SIMILARITIES", 7)
+    monkeypatch.setattr("evenrank.rankers.encoder_scorers._SIMILARITIES", 7)
     keys = ["query_id", "doc_id"]
     scores = []
     for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
-        monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", window)
+        monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", window)
         result = rerank(run, model, collection, queries, 5, batch_size=batch_size)
         scores.append(result.table.sort(keys)["score"].to_numpy())
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
@@ -132,16 +132,16 @@ def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFra
 
 KILLED = """
 import os, signal, sys
-from evenrank.rankers import rerank
+from evenrank.rankers import scoring_job
 from evenrank.rankers.parts import Parts
 save = Parts.save
-def killing(self, window, scores):
+def killing(self, window, scored):
     if window == 3:
         (self.folder / ".00000003.parquet.abc.part").write_bytes(b"half")
         os.kill(os.getpid(), signal.SIGKILL)
-    save(self, window, scores)
+    save(self, window, scored)
 Parts.save = killing
-rerank._WINDOW = 2
+scoring_job._WINDOW = 2
 from evenrank.cli import main
 main()
 """
@@ -160,12 +160,12 @@ def test_goes_on_after_a_kill(files: list[str], cross: str, tmp_path: Path, monk
     saved: list[int] = []
     save = Parts.save
 
-    def noted(self: Parts, window: int, scores: np.ndarray) -> None:
+    def noted(self: Parts, window: int, scored: Scored) -> None:
         saved.append(window)
-        save(self, window, scores)
+        save(self, window, scored)
 
     monkeypatch.setattr(Parts, "save", noted)
-    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 2)
     for way, out in zip(ways, outs, strict=True):
         side, whole = out.parent / ".out.run.rerank", out.parent / "whole.run"
         assert not out.exists()
@@ -178,20 +178,25 @@ def test_goes_on_after_a_kill(files: list[str], cross: str, tmp_path: Path, monk
         assert run_command(monkeypatch, *way, str(whole)) == 0
         assert saved[0] == 0
         assert out.read_bytes() == whole.read_bytes()
-        assert sorted(path.name for path in out.parent.iterdir()) == ["out.run", "whole.run"]
+        assert sorted(path.name for path in out.parent.iterdir()) == [
+            "out.run",
+            "out.run.card.json",
+            "whole.run",
+            "whole.run.card.json",
+        ]
 
 
 def test_kept_scores_of_another_call_are_not_used(
     data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, collection, queries = data
-    monkeypatch.setattr("evenrank.rankers.rerank._WINDOW", 2)
+    monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 2)
     out = tmp_path / "out.run"
     remove = Parts.remove
     monkeypatch.setattr(Parts, "remove", lambda self: None)
 
     def resumed(collection: pl.DataFrame = collection, model: str = cross, **settings: Any) -> tuple[str, ...]:
-        return rerank(run, model, collection, queries, batch_size=4, out=out, **settings).notes
+        return rerank(run, model, collection, queries, batch_size=4, out=out, **settings).notes[1:]
 
     assert resumed() == ()
     assert resumed() == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
@@ -211,7 +216,7 @@ def test_kept_scores_of_another_call_are_not_used(
     assert resumed(model=str(other)) == ()
     monkeypatch.setattr(Parts, "remove", remove)
     assert resumed(model=str(other)) == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run", "out.run.card.json"]
 
 
 def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -254,7 +259,8 @@ def test_settings_out_of_range(data: tuple[Run, pl.DataFrame, pl.DataFrame], cro
     run, collection, queries = data
     assert refused(run, cross, collection, queries, depth=0) == "`depth`: expected 1 or more, found 0"
     assert refused(run, cross, collection, queries, batch_size=0) == "`batch_size`: expected 1 or more, found 0"
-    assert refused(run, cross, collection, queries, kind="both") == "`kind`: expected cross or bi, found 'both'"
+    expected = "`kind`: expected cross, bi, sparse or late, found 'both'"
+    assert refused(run, cross, collection, queries, kind="both") == expected
     message = refused(run, cross, collection, queries, precision="int8")
     assert message == "`precision`: expected auto, float32 or bfloat16, found 'int8'"
 
@@ -323,8 +329,10 @@ def test_the_side_folder_is_only_cleared_of_its_own(tmp_path: Path) -> None:
     side.mkdir()
     (side / "mine.txt").write_text("keep")
     kept = Parts(tmp_path / "out.run", "a")
-    kept.save(0, np.array([1.0, 2.0]))
-    assert kept.load(0, 2) is not None
+    kept.save(0, Scored(np.array([1.0, 2.0]), '{"cut": 1}', {"kind": "x"}))
+    found = kept.load(0, 2)
+    assert found is not None
+    assert (found.scores.tolist(), found.truncated, found.facts) == ([1.0, 2.0], '{"cut": 1}', {"kind": "x"})
     assert kept.load(0, 3) is None
     assert Parts(tmp_path / "out.run", "b").load(0, 2) is None
     assert [path.name for path in side.iterdir()] == sorted(["fingerprint", "mine.txt"])

@@ -103,7 +103,7 @@ def _contents(result: Findings) -> dict[str, object]:
         "sections": [(name, title) for name, title in _SECTIONS if name not in absent],
         "judged": result.judged,
         "baseline": result.baseline,
-        "summary": [re.sub(r"(?<=[ (])-(?=\d)", "−", text) for text in summarise(result)],
+        "summary": [re.sub(r"(?<=[ (\[])-(?=\d)", "−", text) for text in summarise(result)],
         "columns": columns,
         "rows": rows,
         "counts_queries": any(column["name"] == "b/e/w" for column in columns),

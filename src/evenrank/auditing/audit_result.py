@@ -25,6 +25,7 @@ _SCHEMA = {
     **dict.fromkeys(("low", "high"), pl.Float64),
     **{"known": pl.Int64, "known_of": pl.Int64, "bound_low": pl.Float64, "bound_high": pl.Float64},
     **dict.fromkeys(("tie_mean", "tie_low", "tie_high"), pl.Float64),
+    **dict.fromkeys(("order_mean", "order_low", "order_high"), pl.Float64),
     **dict.fromkeys(("difference", "relative"), pl.Float64),
     **dict.fromkeys(("better", "equal", "worse"), pl.Int64),
     **dict.fromkeys(("t_p", "wilcoxon_p", "holm_p", "p", "difference_low", "difference_high"), pl.Float64),
@@ -74,6 +75,7 @@ class AuditResult(Findings, Result):
             "runs": {run.name: run.to_dict() for run in self.runs},
             "notes": list(self.notes),
             "words": None if self.words is None else self.words.to_dict(),
+            **({} if self.stages is None else {"stages": self.stages.to_dict()}),
         }
         text = json_text(envelope(values, self.provenance))
         if path is not None:
@@ -85,7 +87,8 @@ class AuditResult(Findings, Result):
 
         Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval); with
         labels ``known`` of ``known_of`` rows that the measure looks at, and ``bound_low`` and ``bound_high``;
-        ``tie_mean``, ``tie_low``, ``tie_high``; of the comparison with the baseline ``difference``, ``relative``,
+        ``tie_mean``, ``tie_low``, ``tie_high``; of a listwise re-ranking ``order_mean``, ``order_low``,
+        ``order_high``; of the comparison with the baseline ``difference``, ``relative``,
         ``better``, ``equal``, ``worse``, ``t_p``, ``wilcoxon_p``, ``holm_p``, for a measure of the whole run ``p``, and
         for that and for an estimate ``difference_low`` and ``difference_high``. Null where there is no value.
         """
@@ -127,6 +130,7 @@ def _rows(run: RunAudit) -> list[dict[str, object]]:
         known, known_of = figure.known or (None, None)
         bound_low, bound_high = figure.bounds or (None, None)
         tie_low, tie_high = figure.tie_range or (None, None)
+        order_low, order_high = figure.order_range or (None, None)
         difference_low, difference_high = (compared.ci95 if compared is not None else None) or (None, None)
         rows.append(
             {
@@ -134,6 +138,7 @@ def _rows(run: RunAudit) -> list[dict[str, object]]:
                 **{"undefined": figure.undefined, "low": low, "high": high},
                 **{"known": known, "known_of": known_of, "bound_low": bound_low, "bound_high": bound_high},
                 **{"tie_mean": figure.tie_mean, "tie_low": tie_low, "tie_high": tie_high},
+                **{"order_mean": figure.order_mean, "order_low": order_low, "order_high": order_high},
                 **{name: getattr(compared, name, None) for name in _COMPARISON},
                 **{"difference_low": difference_low, "difference_high": difference_high},
             }

@@ -105,15 +105,11 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None, seed:
     if base is None:
         return [None] * len(measured)
     whole = resolve(measure).whole_run
-    form = _compare_whole if whole else _compare_queries
     compared: list[Comparison | None] = [None] * len(measured)
     for r, run in enumerate(measured):
         if r != base:
-            found = _compare_drawn if str(measure) in run.means else form
-            if str(measure) in run.draws or str(measure) in measured[base].draws:
-                found = _compare_estimate
             deep = depth_decides(run, measured[base], measure)
-            compared[r] = replace(found(run, measured[base], measure, seed), unequal_depth=deep)
+            compared[r] = replace(compare_runs(run, measured[base], measure, seed), unequal_depth=deep)
     given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
     corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
     for r, p in zip(given, corrected, strict=True):
@@ -121,6 +117,16 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None, seed:
         assert comparison is not None
         compared[r] = replace(comparison, holm_p=p)
     return compared
+
+
+def compare_runs(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+    """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
+    key = str(measure)
+    if key in run.draws or key in base.draws:
+        return compare_estimates(run, base, measure)
+    if key in run.means:
+        return _compare_drawn(run, base, measure)
+    return (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure, seed)
 
 
 def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
@@ -153,10 +159,6 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int)
         baseline_mean=float(baseline[both].mean()) if n else None,
         partial=_partial([(values, baseline)]),
     )
-
-
-def _compare_estimate(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
-    return compare_estimates(run, base, measure)
 
 
 def _partial(pairs: list[tuple[Array, Array]]) -> bool:
@@ -195,7 +197,7 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -
     )
 
 
-def _compare_drawn(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -17,6 +17,7 @@ from evenrank.measures import statistics as st
 from evenrank.measures.imputation import IMPUTATIONS
 
 from .audit_result import AuditResult
+from .card_notes import add_cards, card_notes
 from .comparison import with_statistics
 from .documents import Documents, LabelOptions, LexiconOptions, describe_documents
 from .exposure_notes import evaluated_settings, exposure_notes, load_target
@@ -33,6 +34,9 @@ from .notes import (
     poles_notes,
     query_notes,
 )
+from .order_effects import load_orders, order_notes, with_orders
+from .stages import decompose, name_stages, stage_notes
+from .tie_notes import tie_notes
 from .words import Words, find_words
 
 Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
@@ -45,8 +49,9 @@ Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
 # parameters: one for each option of the command line, which mirrors this function
 # long: the signature and the description of its parameters; the steps are functions below
 def audit(
-    runs: Rankings,
+    runs: Rankings | None = None,
     *,
+    stages: Mapping[str, object] | Sequence[str] | None = None,
     collection: Texts | None = None,
     scores: object = None,
     labels: object = None,
@@ -81,7 +86,11 @@ def audit(
     Args:
         runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
             ``{query: {document: score}}``, a polars or pandas frame with ``query_id``, ``doc_id`` and ``score`` (or
-            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``.
+            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``. Of a listwise
+            re-ranking every figure is also computed over the other orders of its passages.
+        stages: The stages of a pipeline in order, each re-ranking the one before: names of runs, or runs by name, which
+            are audited like the others. For each bias measure the result says what the first stage's candidates hold
+            and what each stage adds; the first stage is the baseline unless there is another.
         collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
             ``text``, or records.
         scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
@@ -125,7 +134,8 @@ def audit(
     Raises:
         EvenrankError: For input that cannot be used; InputError with file and line if it comes from a file.
     """
-    named = name_runs(runs, order)
+    named, stage_names = name_stages({} if runs is None and stages is not None else name_runs(runs, order), stages)
+    baseline = stage_names[0] if baseline is None and stage_names else baseline
     if provenance is None:
         provenance = Provenance("evenrank.audit")
         sources = {"collection": collection, "scores": scores, "labels": labels, "qrels": qrels, "queries": queries}
@@ -152,10 +162,19 @@ def audit(
     if measures is None and groups is not None:
         inputs = replace(inputs, measures=usual_measures(groups, inputs.qrels is not None))
     wanted = load_target(target, groups, inputs.qrels is not None)
+    add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
     results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
-    return _result(inputs, documents, options, evaluated, measured, results, provenance)
+    orders = load_orders(inputs.runs, order)
+    results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
+    result = _result(inputs, documents, options, evaluated, measured, results, provenance)
+    first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
+    # The random reference is of the background's candidates.
+    held = measured.rankings[len(measured.given)] if first is evaluated.background else None
+    taken_apart = decompose(stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, seed, held)
+    notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
+    return replace(result, notes=(*result.notes, *notes), stages=taken_apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +189,8 @@ class _Evaluated:
     neutral_first: Evaluation | None
     normaliser: Background | None
     lacking: list[Lacking | None]
+    of_order: Callable[[Run], Evaluation]
+    """The evaluation of another order of a run."""
 
 
 def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Target | None) -> _Evaluated:
@@ -187,12 +208,18 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
     background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
     if documents.groups is None:
-        return _Evaluated(runs, background, None, None, lacking)
+        return _Evaluated(runs, background, None, None, lacking, evaluation)
     background.check_missing(options.missing_limit, inputs.measures, [options.background_depth])
     normaliser = background.as_background(inputs.background.name, options.background_depth)
     for each in [*runs, background]:
         each.background = normaliser
-    return _Evaluated(runs, background, background.neutral_first(), normaliser, lacking)
+
+    def of_order(run: Run) -> Evaluation:
+        order = evaluation(run)
+        order.background = normaliser
+        return order
+
+    return _Evaluated(runs, background, background.neutral_first(), normaliser, lacking, of_order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +269,7 @@ def _result(
     ]
     notes += label_notes(results, options.missing)
     notes += exposure_notes(evaluated.runs, inputs.measures)
+    notes += card_notes(inputs.runs)
     notes += [note for run in inputs.runs for note in run.notes]
     if inputs.query_ids is not None and inputs.qrels is not None:
         notes += query_notes(inputs.query_ids, inputs.qrels)
@@ -249,6 +277,7 @@ def _result(
     notes += make_notes(
         evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
     )
+    notes += tie_notes(inputs.runs, documents.tied_texts)
     queries = inputs.queries
     if queries is not None:
         queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))

@@ -28,6 +28,7 @@ from evenrank.measures import is_bias
 
 from .findings import NEUTRAL_FIRST
 from .inputs import Inputs, select_texts
+from .tie_notes import TiedTexts
 from .words import count_words
 
 _MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words", "tf_literal")
@@ -58,13 +59,14 @@ class Documents:
 
     ``groups``: their group table, None if the audit needs none; ``words``: the words counted in them, None without
     texts; ``lexicon``: the lexicon that the group table was made with, None if it is not known; ``notes``: remarks
-    for the audit's reader.
+    for the audit's reader; ``tied_texts``: hashes of the texts of tied documents, None if no texts were read.
     """
 
     groups: GroupTable | None
     words: WordCounts | None
     lexicon: Lexicon | None
     notes: list[str]
+    tied_texts: pl.DataFrame | None = None
 
 
 def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, options: LexiconOptions) -> Documents:
@@ -92,8 +94,9 @@ def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, opt
     if scores is None:
         threshold = 1 if options.threshold is None else options.threshold
         scoring = Scoring(lexicon.with_poles(options.poles), options.tokens or "word", _MAGNITUDES, threshold)
-        groups, words = _score_documents(inputs, scoring)
-        return Documents(groups, words, _if_known(lexicon, groups), [])
+        tied = TiedTexts(inputs.runs)
+        groups, words = _score_documents(inputs, scoring, tied)
+        return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes)
     groups = scores_as_asked(
         as_group_table(scores, [*ids, *inputs.relevant_ids]),
         lexicon=lexicon.name if options.lexicon is not None else None,
@@ -103,31 +106,32 @@ def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, opt
     )
     if groups.labelled:
         return Documents(groups, None, None, [])
-    counted = _count_words(groups, inputs, lexicon)
+    tied = TiedTexts(inputs.runs)
+    counted = _count_words(groups, inputs, lexicon, tied)
     notes = [] if counted is not None else [_why_no_words(groups, inputs, lexicon)]
-    return Documents(groups, counted, _if_known(lexicon, groups), notes)
+    return Documents(groups, counted, _if_known(lexicon, groups), notes, tied.hashes)
 
 
 def _if_known(lexicon: Lexicon, groups: GroupTable) -> Lexicon | None:
     return lexicon if lexicon.name == groups.settings.get("lexicon") else None
 
 
-def _score_documents(inputs: Inputs, scoring: Scoring) -> tuple[GroupTable, WordCounts]:
+def _score_documents(inputs: Inputs, scoring: Scoring, tied: TiedTexts) -> tuple[GroupTable, WordCounts]:
     """The runs' documents scored, and the words in them, from the collection's texts as they are read."""
     collection = inputs.collection
     if collection is None:
         raise EvenrankError("an audit needs the documents' texts (`collection`) or a group table (`scores`)")
     source = f"the collection {fspath(collection)}" if is_path(collection) else "the collection"
-    groups, words = score_with_words(_texts(inputs, collection), scoring)
+    groups, words = score_with_words(tied.watching(_texts(inputs, collection)), scoring)
     return replace(groups, source=source), words
 
 
-def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon) -> WordCounts | None:
+def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon, tied: TiedTexts) -> WordCounts | None:
     """The words of documents that were scored before; None without a collection or if the lexicon is not known."""
     tokens = groups.settings.get("tokens")
     if inputs.collection is None or not _if_known(lexicon, groups) or tokens not in ("word", "whitespace"):
         return None
-    return count_words(groups, _texts(inputs, inputs.collection), Scoring(lexicon, tokens))
+    return count_words(groups, tied.watching(_texts(inputs, inputs.collection)), Scoring(lexicon, tokens))
 
 
 def _texts(inputs: Inputs, collection: PathLike | pl.DataFrame) -> Iterator[pl.DataFrame]:

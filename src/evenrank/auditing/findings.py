@@ -20,6 +20,7 @@ from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 from evenrank.reports.format import Interval, equation
 
+from .stage_steps import Stages
 from .words import Words
 
 RANDOM, NEUTRAL_FIRST = "random", "neutral-first"
@@ -103,6 +104,8 @@ class Figure:
         bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
             known exactly.
         estimated: Whether unknown labels were drawn, so that ``mean`` is an estimate and ``ci95`` its interval.
+        order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
+            ``order_range``: the smallest and largest value. None for any other run.
     """
 
     measure: Measure
@@ -117,6 +120,8 @@ class Figure:
     known: tuple[int, int] | None = None
     bounds: Interval | None = None
     estimated: bool = False
+    order_mean: float | None = None
+    order_range: Interval | None = None
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"
@@ -128,11 +133,18 @@ class Figure:
     @property
     def tie_sensitive(self) -> bool:
         """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
-        if self.tie_range is None:
+        return self._wider(self.tie_range)
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Whether the order in which passages were given moves the figure by more than its interval is wide."""
+        return self._wider(self.order_range)
+
+    def _wider(self, ends: Interval | None) -> bool:
+        if ends is None:
             return False
-        width = self.tie_range[1] - self.tie_range[0]
-        # A single query has no interval: any effect of ties counts.
-        return width > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
+        # A single query has no interval: any effect counts.
+        return ends[1] - ends[0] > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
 
     @property
     def whole_run(self) -> bool:
@@ -142,6 +154,7 @@ class Figure:
     def to_dict(self) -> dict[str, object]:
         """The figure as JSON values."""
         names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
+        names += ["order_mean", "order_range"] if self.order_range is not None else []
         result: dict[str, object] = {name: getattr(self, name) for name in names}
         if self.known is not None:
             result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
@@ -264,6 +277,8 @@ class Findings:
     provenance: Provenance | None = field(default=None, repr=False, compare=False)
     words: Words | None = field(default=None, repr=False)
     """The words that drive the figures; None without texts."""
+    stages: Stages | None = field(default=None, repr=False)
+    """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
 
     @overload
     def __getitem__(self, name: str) -> RunAudit: ...

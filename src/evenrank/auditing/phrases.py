@@ -128,3 +128,9 @@ def signed_measures(result: Findings) -> list[str]:
 def utility_measures(result: Findings) -> list[Measure]:
     """The measures of effectiveness."""
     return [measure for measure in result.measures if not is_bias(measure)]
+
+
+def order_words(figure: Figure) -> str:
+    """A listwise run's figure over all orders, for a sentence."""
+    low, high = figure.order_range or (None, None)
+    return f"over all orders {number(figure.order_mean)} on average, {number(low)} to {number(high)}"

@@ -10,7 +10,7 @@ from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 from evenrank.reports.format import equation, number
 
 from .findings import NEUTRAL_FIRST, RANDOM, Comparison, Figure, Findings, RunAudit
-from .phrases import both, common_queries, passages, pick, poles, utility_measures
+from .phrases import both, common_queries, order_words, passages, pick, poles, utility_measures
 
 UNKNOWN = "Effectiveness is unknown"
 
@@ -32,6 +32,8 @@ def summarise(result: Findings) -> list[str]:
         if pairs is not None:
             sentences.append(" ".join(_pairs(result, run, pairs)))
         sentences += _ties(run)
+    if result.stages is not None:
+        sentences += result.stages.sentences(lean, neutral)
     return sentences
 
 
@@ -74,6 +76,10 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
         values = f"{measure} {number(figure.mean)} against {number(other.mean)}"
         if compared is not None and compared.unequal_depth:
             continue
+        if figure.order_sensitive or other.order_sensitive:
+            ordered = ", ".join(order_words(one) for one in (figure, other) if one.order_sensitive)
+            verdicts.setdefault("order", []).append(f"{values} ({ordered})")
+            continue
         if compared is not None and compared.partial:
             means = f"{number(compared.mean)} against {number(compared.baseline_mean)}"
             values = f"{measure} {means} on the {common_queries(result, figure)}"
@@ -93,7 +99,12 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
     sentences = []
     for verdict, comparisons in verdicts.items():
         listed = ", ".join(comparisons)
-        if verdict == "no loss":
+        if verdict == "order":
+            sentences.append(
+                f"Whether {run.name} is more effective than {base.name} depends on the order in which a ranker was"
+                f" given the passages: {listed}."
+            )
+        elif verdict == "no loss":
             sentences.append(f"{run.name}: no loss shown, within 5% of {base.name} or better: {listed}.")
         elif verdict == "a loss":
             sentences.append(f"{run.name}: a loss compared with {base.name} cannot be ruled out: {listed}.")
@@ -127,6 +138,8 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     sentences = [f"{text}; a random order of the candidates has {number(random)}."]
     if figure.tie_sensitive:
         sentences.append(f"Averaged over the orders of its tied documents, {measure} is {number(figure.tie_mean)}.")
+    if figure.order_sensitive:
+        sentences.append(f"That is in the run's order of passages: {order_words(figure)}.")
     compared = figure.vs_baseline
     if compared is not None and result.baseline is not None:
         sentences += _difference(result, run, measure, compared)
@@ -277,12 +290,18 @@ def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
 
 
 def _ties(run: RunAudit) -> list[str]:
-    flagged = [figure for figure in run.figures.values() if figure.tie_sensitive and figure.tie_range is not None]
-    if not flagged:
-        return []
-    ranges = ", ".join(
-        f"{figure.measure} from {number(figure.tie_range[0])} to {number(figure.tie_range[1])}"
-        for figure in flagged
-        if figure.tie_range is not None
+    """What moves a run's figures besides its queries: the order of tied documents, and that of a ranker's passages."""
+    figures = run.figures.values()
+    ties = [(f.measure, f.tie_range) for f in figures if f.tie_sensitive and f.tie_range is not None]
+    orders = [(f.measure, f.order_range) for f in figures if f.order_sensitive and f.order_range is not None]
+    causes = (
+        ("the order of its tied documents", ties),
+        ("the order in which its ranker was given the passages", orders),
     )
-    return [f"Read {run.name} with care: the order of its tied documents alone can move {ranges}."]
+    return [
+        f"Read {run.name} with care: {cause} alone can move "
+        + ", ".join(f"{measure} from {number(low)} to {number(high)}" for measure, (low, high) in moved)
+        + "."
+        for cause, moved in causes
+        if moved
+    ]

@@ -24,6 +24,7 @@ from .phrases import (
     positive,
     signed_measures,
 )
+from .stage_steps import TITLE
 from .summary import summarise
 from .words import Words
 
@@ -80,6 +81,8 @@ def render_text(result: Findings, width: int = 120) -> str:
     """
     width = max(width, _LEAST_WIDTH)
     blocks = [_head(result, width), _tables(result, width), _wrapped(_legend(result), width)]
+    if result.stages is not None and result.stages.measures:
+        blocks.append(f"{_wrapped(TITLE, width)}\n{result.stages.text()}")
     if result.words is not None:
         blocks.append(_words(result, result.words, width))
     notes = [note for note in result.notes if note not in result.warnings]

@@ -26,6 +26,7 @@ from . import (
     expand,
     experiment,
     fuse,
+    index,
     lexicon,
     negatives,
     position,
@@ -56,6 +57,7 @@ def _evenrank(version: _options.Version = False) -> None:
 
 app.command("score")(score.command)
 app.command("audit")(audit.command)
+app.command("index")(index.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
 app.command("expand")(expand.command)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Annotated, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec, TypeVar
 
 import typer
 
 from evenrank._version import __version__
+
+if TYPE_CHECKING:
+    from evenrank.engines.ray import Cluster
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,6 +30,16 @@ def in_range(command: Callable[P, T]) -> Callable[P, T]:
         return command(*args, **kwargs)
 
     return checked
+
+
+def cluster(engine: str, workers: str | None, cpus: float, gpus: float) -> Cluster:
+    """The cluster that the options ask for. Raises EvenrankError for one without Ray."""
+    from evenrank.engines.ray import Cluster, parse_workers
+    from evenrank.io import EvenrankError
+
+    if engine == "local" and (workers is not None or gpus):
+        raise EvenrankError("`workers` and `gpus` need `engine='ray'`")
+    return Cluster(parse_workers(workers), cpus, gpus)
 
 
 def text(value: str) -> str:
@@ -74,7 +87,17 @@ Cpus = Annotated[float, typer.Option("--cpus", help="ray: cores per worker.")]
 Gpus = Annotated[float, typer.Option("--gpus", help="ray: GPUs per worker; 0.5: two workers share one.")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, … (default: the fastest available).")]
 Kind = Annotated[
-    Literal["cross", "bi"] | None, typer.Option("--kind", help="cross or bi, if the model's files do not tell.")
+    Literal["cross", "bi", "sparse", "late"] | None,
+    typer.Option("--kind", help="cross, bi, sparse or late, if the model's files do not tell."),
+]
+QueryPrompt = Annotated[
+    str | None,
+    typer.Option(
+        "--query-prompt", help="Put before queries instead of the model's own; a cross-encoder's instruction."
+    ),
+]
+DocumentPrompt = Annotated[
+    str | None, typer.Option("--document-prompt", help="Put before passages instead of the model's own.")
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Texts per batch.")]
 

@@ -11,7 +11,8 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
     "experiment": {"folder": "out"},
     "expand": {"stop": "stopwords"},
     "fuse": {"measure": "tune", "measures": "tune", "weights": "weight"},
-    "rerank": {"lexicon": "blind"},
+    "rerank": {"lexicon": "blind", "url": "endpoint", "key": "key_env"},
+    "sensitivity": {"url": "endpoint", "key": "key_env"},
 }
 """By command: arguments of the library that have another name in the command."""
 

@@ -10,7 +10,18 @@ import typer
 
 from . import _options, _output, _words
 
-Runs = Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")]
+Runs = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME=]RUN…", help="TREC run files, with or without a name.")
+]
+Stage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stage",
+        metavar="NAME=RUN",
+        help="A stage of a pipeline, audited as a run; repeated in order, to say what each adds to the bias of the"
+        " first one's candidates.",
+    ),
+]
 Qrels = Annotated[
     str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, effectiveness is unknown.")
 ]
@@ -74,23 +85,35 @@ Measures = Annotated[
 PerQuery = Annotated[str | None, typer.Option("--per-query", help="Also write the values for each query (CSV).")]
 
 
-def _by_name(rankings: list[str]) -> dict[str, list[str]]:
+def _by_name(arguments: list[str], option: str) -> dict[str, list[str]]:
     """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
     from evenrank import EvenrankError
 
     found: dict[str, list[str]] = {}
-    for argument in rankings:
+    for argument in arguments:
         name, equals, path = argument.partition("=")
         if not (name and equals and path):
-            raise EvenrankError(f"`rankings`: expected NAME=RUN, found {argument!r}")
+            raise EvenrankError(f"`{option}`: expected NAME=RUN, found {argument!r}")
         found.setdefault(name, []).append(path)
     return found
+
+
+def _stages(arguments: list[str]) -> dict[str, str] | None:
+    """The runs of ``--stage`` by name, in order. Raises EvenrankError for a name that is repeated."""
+    from evenrank import EvenrankError
+
+    found = _by_name(arguments, "stages")
+    several = next((name for name, paths in found.items() if len(paths) > 1), None)
+    if several is not None:
+        raise EvenrankError(f"`stages`: expected one run named {several!r}, found several")
+    return {name: path for name, [path] in found.items()} or None
 
 
 @_options.in_range
 # long: a line for each option
 def command(  # parameters: the options
-    runs: Runs,
+    runs: Runs = None,
+    stages: Stage = None,
     collection: _options.MaybeCollection = None,
     scores: _options.GroupTable = None,
     labels: _options.Labels = None,
@@ -120,11 +143,15 @@ def command(  # parameters: the options
 ) -> None:
     """Measure the group bias of one or more rankings, together with their effectiveness."""
     from evenrank import audit, named_runs
+    from evenrank.io.run_cards import files_beside
 
-    named = named_runs(runs)
-    more = _by_name(rankings or [])
+    named = named_runs(runs or [])
+    more = _by_name(rankings or [], "rankings")
+    pipeline = _stages(stages or [])
     read = (
         *named.values(),
+        *(pipeline or {}).values(),
+        *files_beside(*named.values(), *(pipeline or {}).values()),
         *(path for paths in more.values() for path in paths),
         collection,
         scores,
@@ -139,6 +166,7 @@ def command(  # parameters: the options
     _output.will_write(json, report)
     result = audit(
         named,
+        stages=pipeline,
         collection=collection,
         scores=scores,
         labels=labels,

@@ -31,28 +31,38 @@ def command(  # parameters: the options
     import evenrank
     from evenrank.io import Provenance, write_text
     from evenrank.io.atomic import json_text
+    from evenrank.io.run_cards import card_path, write_card
 
     if (weight is None) == (tune is None):
         raise evenrank.EvenrankError("expected one of `weight` and `tune`")
     named = evenrank.named_runs(runs)
-    _output.check(streams=(out, json), inputs=(*named.values(), qrels))
-    name = evenrank.run_name(out) if out != _output.STANDARD else "fused"
-    if weight is not None:
-        run = evenrank.interpolate(named, _weights(weight, len(named)), name)
-        with _output.target(out) as path:
-            evenrank.write_run(run, path)
-        return
-    if tune is None or qrels is None:
-        raise evenrank.EvenrankError("`tune` needs `qrels`")
+    card = None if out == _output.STANDARD else card_path(out)
+    _output.check(streams=(out, json, card), inputs=(*named.values(), qrels))
     provenance = Provenance("evenrank fuse")
     for run_name, source in named.items():
         provenance.add(f"run {run_name}", source)
-    provenance.add("qrels", qrels).ahead(bool(json))
+    provenance.add("qrels", qrels)
+    name = evenrank.run_name(out) if out != _output.STANDARD else "fused"
+    if weight is not None:
+        weights = _weights(weight, len(named))
+        run = evenrank.interpolate(named, weights, name)
+        with _output.target(out) as path:
+            evenrank.write_run(run, path)
+        if card is not None:
+            write_card({"stage": "fuse", "weights": dict(zip(named, weights, strict=True))}, out, provenance)
+        return
+    if tune is None or qrels is None:
+        raise evenrank.EvenrankError("`tune` needs `qrels`")
+    provenance.ahead(bool(json) or card is not None)
     tuned = evenrank.tune(named, qrels, tune, folds=folds, restarts=restarts, seed=seed, name=name)
     with _output.target(out) as path, _output.target(json) as values:
         evenrank.write_run(tuned.run, path)
         if values:
             write_text(values, json_text({**tuned.to_dict(), "provenance": provenance.to_dict()}) + "\n")
+    if card is not None:
+        weights = list(map(float, tuned.mean))
+        made = {"stage": "fuse", "weights": dict(zip(named, weights, strict=True)), "tuned": str(tuned.measure)}
+        write_card(made, out, provenance)
     alone = ", ".join(f"{name} {value:.4f}" for name, value in zip(tuned.names, tuned.alone, strict=True))
     _output.say(f"{tuned.measure} {tuned.value:.4f} over {len(tuned.folds)} folds ({alone} alone)", err=True)
     for name, mean, deviation in zip(tuned.names, tuned.mean, tuned.deviation, strict=True):

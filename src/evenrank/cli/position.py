@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import _options, _output, _words
+from . import _models, _options, _output, _words
 
 app = typer.Typer(help="Position bias: where answers appear, and what that does to a ranker.", no_args_is_help=True)
 
@@ -79,10 +79,13 @@ def similarity(  # parameters: the options
 
 @app.command("sensitivity")
 @_options.in_range
-def sensitivity(  # parameters: the options
+def sensitivity(  # long, parameters: the options
     model: Annotated[
         str | None,
-        typer.Argument(metavar="MODEL", help="A model as for evenrank rerank; without, --run is evaluated as it is."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A model as for evenrank rerank (its name at --endpoint); without, --run is evaluated as it is.",
+        ),
     ] = None,
     squad: Annotated[
         str | None, typer.Option(metavar="SQUAD.json", help="Passages, questions and answers from one SQuAD file.")
@@ -99,7 +102,15 @@ def sensitivity(  # parameters: the options
     sample: Annotated[int | None, typer.Option(help="Number of queries, sampled with --seed.")] = None,
     batch_size: _options.BatchSize = 32,
     kind: _options.Kind = None,
+    query_prompt: _options.QueryPrompt = None,
+    document_prompt: _options.DocumentPrompt = None,
     device: _options.Device = None,
+    endpoint: _models.Endpoint = None,
+    api: _models.Api = None,
+    key_env: _models.KeyEnv = None,
+    concurrency: _models.Concurrency = None,
+    timeout: _models.Timeout = None,
+    endpoint_answers: _models.EndpointAnswers = None,
     seed: Annotated[int, typer.Option(help="Seed of intervals, shuffles and the sample.")] = 0,
     json: _options.Json = None,
     report: _options.Report = None,
@@ -109,12 +120,27 @@ def sensitivity(  # parameters: the options
     from evenrank import position_sensitivity
     from evenrank.io.errors import require_neural
 
-    if model is not None:
+    if model is not None and endpoint is None:
         require_neural("position sensitivity")
-    _output.check(report, streams=(json,), inputs=(model, squad, collection, queries, qrels, answers, run))
+    chosen = _models.chosen(
+        model,
+        endpoint,
+        api=api,
+        key_env=key_env,
+        concurrency=concurrency,
+        timeout=timeout,
+        endpoint_answers=endpoint_answers,
+        beside=json if json != _output.STANDARD and json else report,
+    )
+    kept = _models.answers_of(chosen)
+    _output.check(
+        *filter(None, (report, kept)),
+        streams=(json,),
+        inputs=(model if endpoint is None else None, squad, collection, queries, qrels, answers, run),
+    )
     _output.will_write(json, report)
     result = position_sensitivity(
-        model,
+        chosen,
         squad=squad,
         collection=collection,
         queries=queries,
@@ -126,6 +152,8 @@ def sensitivity(  # parameters: the options
         sample=sample,
         batch_size=batch_size,
         kind=kind,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
         device=device,
         seed=seed,
         quiet=quiet,

@@ -7,10 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from . import _options, _output
+from . import _models, _options, _output
 
 Model = Annotated[
-    str, typer.Option("--model", help="A trained ranker's folder, or any model that sentence-transformers loads.")
+    str | None,
+    typer.Option(
+        "--model",
+        help="A trained ranker's folder, or a model that sentence-transformers loads; with --endpoint: its name there.",
+    ),
 ]
 Out = Annotated[str, typer.Option("--out", help="The run to write. After an interruption, the same command resumes.")]
 Depth = Annotated[int, typer.Option("--depth", help="Documents per query to re-rank; the others are left out.")]
@@ -32,58 +36,88 @@ Blind = Annotated[
     str | None,
     typer.Option("--blind", metavar="LEXICON", help="Mask a lexicon's words in queries and passages."),
 ]
+Listwise = Annotated[
+    bool,
+    typer.Option(
+        "--listwise",
+        help="Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5).",
+    ),
+]
+ResolveTies = Annotated[
+    bool, typer.Option("--resolve-ties", help="Score different texts with equal scores again in float32.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles of --listwise.")]
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(  # long, parameters: the options
     run: Annotated[str, typer.Argument(metavar="RUN", help="The TREC run to re-rank.")],
-    model: Model,
     collection: _options.Collection,
     queries: _options.Queries,
     out: Out,
+    model: Model = None,
     depth: Depth = 1000,
     batch_size: _options.BatchSize = 32,
     kind: _options.Kind = None,
+    query_prompt: _options.QueryPrompt = None,
+    document_prompt: _options.DocumentPrompt = None,
     backend: Backend = "torch",
     int8: Int8 = False,
     precision: Precision = "auto",
     device: _options.Device = None,
     tag: Tag = None,
     blind: Blind = None,
+    listwise: Listwise = False,
+    resolve_ties: ResolveTies = False,
+    seed: Seed = 0,
+    endpoint: _models.Endpoint = None,
+    api: _models.Api = None,
+    key_env: _models.KeyEnv = None,
+    concurrency: _models.Concurrency = None,
+    timeout: _models.Timeout = None,
+    answers: _models.Answers = None,
     engine: _options.Engine = "local",
     workers: _options.Workers = None,
     cpus: _options.Cpus = 1,
     gpus: _options.Gpus = 0,
     quiet: _options.Quiet = False,
 ) -> None:
-    """Re-rank a run with a trained ranker, a cross-encoder or a bi-encoder."""
+    """Re-rank a run with any ranker: a trained one, a model of sentence-transformers, or an endpoint."""
     import evenrank
-    from evenrank.engines.ray import Cluster, parse_workers
     from evenrank.io import check_apart
+    from evenrank.io.wording import counted
 
-    if engine == "local" and (workers is not None or gpus):
-        raise evenrank.EvenrankError("`workers` and `gpus` need `engine='ray'`")
-    cluster = Cluster(parse_workers(workers), cpus, gpus)
+    cluster = _options.cluster(engine, workers, cpus, gpus)
+    chosen = _models.chosen(
+        model, endpoint, api=api, key_env=key_env, concurrency=concurrency, timeout=timeout, answers=answers
+    )
+    if chosen is None:
+        raise evenrank.EvenrankError("expected `model`, or `endpoint`")
     _output.refuse_standard(out)
     # The library sees the words of a lexicon, not its file.
-    check_apart([out], [blind])
+    check_apart([out, f"{out}.card.json"], [blind])
     transform = None
     if blind is not None:
         transform = partial(evenrank.mask_texts, scoring=evenrank.Scoring(evenrank.load_lexicon(blind)))
     result = evenrank.rerank(
         run,
-        model,
+        chosen,
         collection,
         queries,
         depth,
         batch_size=batch_size,
         kind=kind,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
         backend=backend,
         int8=int8,
         precision=precision,
         device=device,
         tag=tag,
         transform=transform,
+        listwise=listwise,
+        resolve_ties=resolve_ties,
+        seed=seed,
         out=out,
         engine=engine,
         cluster=cluster,
@@ -91,3 +125,4 @@ def command(  # parameters: the options
     )
     for note in result.notes:
         _output.say(note, err=True)
+    _output.say(f"{counted(result.queries.len(), 'query')} re-ranked: {out}", err=True)

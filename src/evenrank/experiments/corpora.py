@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -161,7 +162,7 @@ class Lists:
             missing,
             collection=self.collection,
             qrels=read_qrels(part.qrels),
-            doc_ids=self._index.doc_ids,
+            doc_ids=cast("pl.Series", self._index.doc_ids),
             lexicon=lexicon,
             tokens=tokens,
         )

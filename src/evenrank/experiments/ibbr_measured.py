@@ -227,7 +227,8 @@ def measure(
     part, scoring = data.parts["test"], scoring or experiment.scoring(seed)
     result = experiment.work(seed).audit(part, runs, " ".join(COLUMNS.values()), FIRST, scoring)
     into.audits.append(result)
-    documents = pl.concat([run.table["doc_id"] for run in runs.values()]).unique(maintain_order=True)
+    every = {FIRST: read_run(part.run, FIRST), **runs}
+    documents = pl.concat([run.table["doc_id"] for run in every.values()]).unique(maintain_order=True)
     texts = read_texts(data.collection, documents)
     table = score_in_memory(texts, scoring)
     counts = {
@@ -243,7 +244,6 @@ def measure(
     into.kinds.append(kinds_of(part, texts, scoring, list(result.queries)))
     if into.same_queries:
         judged = read_qrels(part.qrels)
-        every = {FIRST: read_run(part.run, FIRST), **runs}
         into.parts.append({name: _parts(run, table, judged, list(result.queries)) for name, run in every.items()})
 
 

@@ -23,6 +23,7 @@ from .ibbr_tables import (
     changes,
     grid_table,
     none_curve,
+    retrieval_table,
     score_table,
     systems_plane,
     table1,
@@ -56,6 +57,8 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
     if experiment.of(first).lexicon != LEXICON or scoring.tokens != "word":
         own, _, others = measured(experiment, chosen, trained, Scoring(load_lexicon(LEXICON)))
         tables += [table1(settings, own, chosen, OURS), table2(own, others, OURS)]
+    if settings.retrieved:
+        tables.append(retrieval_table(settings, retrieved(experiment, chosen, scoring)))
     tables += [
         table3(experiment.of(first)),
         *(grid_table(encoder, grids[encoder], trained, chosen) for encoder in settings.encoders),
@@ -106,6 +109,18 @@ def measured(
     others = {name: experiment.test(first, experiment.baseline(name)) for name in settings.baselines}
     measure(experiment, first, others | {"RM3": experiment.rm3(first)}, baselines, scoring)
     return figures, grids, baselines
+
+
+def retrieved(experiment: Experiment, chosen: Chosen, scoring: Scoring) -> dict[str, Figures]:
+    """The rows that search the whole collection, of all seeds by encoder."""
+    settings = experiment.settings
+    found = {encoder: Figures(same_queries=settings.planted is None) for encoder in settings.encoders}
+    for encoder, figures in found.items():
+        rows = experiment.retrievals(encoder, {term: chosen[encoder, term] for term in TERMS})
+        for seed in settings.seeds:
+            runs = {row[1]: experiment.retrieved(seed, *row) for row in rows}
+            measure(experiment, seed, runs, figures, scoring)
+    return found
 
 
 def _every_weight(

@@ -63,6 +63,8 @@ class Settings:
     """The weights of TS to compare for each R (one seed)."""
     dev_weight: float | None = None
     """λ of TS in the row "TS dev", chosen on the development seeds; evenrank's own lines rest on it. None: "best"."""
+    retrieved: tuple[str, ...] = ()
+    """Rows of Table 1 that also search the whole collection, without BM25's candidates."""
     auto_rate: float = 0.1
     """Learning rate of the trained λ."""
     baselines: Mapping[str, Sections]
@@ -213,6 +215,7 @@ def full(options: Options | None = None) -> Settings:
         weights=PUBLISHED_WEIGHTS,
         score="softmax",
         scores={"sigmoid": (0.1, 1.0, 10.0), "identity": (0.1, 1.0, 10.0)},
+        retrieved=("base", "none", "PD best", "TS best"),
         baselines={
             name: {"ranker": {"kind": kind, **words}, "training": {**plain, "learning_rates": {}}}
             for name, kind in kinds.items()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from evenrank.measures.statistics import holm
 
 from .ibbr_data import Data
-from .ibbr_measured import CLICKED, COLUMNS, GROUP_HEADINGS, HEADINGS, QUERY_COLUMNS, Figures
+from .ibbr_measured import CLICKED, COLUMNS, FIRST, GROUP_HEADINGS, HEADINGS, QUERY_COLUMNS, Figures
 from .ibbr_setup import TERMS, Settings
 from .ibbr_trainings import DEV, Experiment
 from .paper_page import Drawing, curve, plane
@@ -124,6 +124,25 @@ def table2(figures: Mapping[str, Figures], baselines: Figures, words: str = "") 
     headings = {key: {**HEADINGS, **OWN_HEADINGS}[key] for key in columns}
     notes = ("BM25, RM3 and kernel rankers: one seed, interval over queries.",)
     return Table(*_named("Table 2", "Rankers without the term", words), ("ranker",), headings, tuple(rows), notes)
+
+
+def retrieval_table(settings: Settings, figures: Mapping[str, Figures]) -> Table:
+    """The rows that search the whole collection themselves, beside BM25."""
+    columns = list(HEADINGS)
+    rows = []
+    for encoder, own in figures.items():
+        rows += [_row((encoder, name), own, name, columns) for name in (FIRST, *settings.retrieved)]
+        rows += [
+            replace(row, labels=(encoder, row.labels[0]))
+            for row in controls(own, 1, columns)
+            if row.labels[0] not in settings.retrieved
+        ]
+    notes = (
+        f"The first {settings.listed} passages of the whole collection by the ranker's own vectors (exact search),"
+        " where Table 1 re-ranks lists that always have the clicked passage. random and neutral-first order BM25's"
+        " lists.",
+    )
+    return Table("Retrieval", "The same rankers as first stages", ("model", "ranking"), HEADINGS, tuple(rows), notes)
 
 
 def table3(data: Data) -> Table:

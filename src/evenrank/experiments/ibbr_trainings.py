@@ -154,6 +154,21 @@ class Experiment(Trainings[Settings, Data]):
         """The test lists re-ranked by a training of this class, given by the name of its method and the arguments."""
         return self.test(seed, getattr(self, training)(*arguments))
 
+    def retrieved(self, seed: int, encoder: str, system: str, weight: float) -> Run:
+        """The first passages of the whole collection for the test queries, by the vectors of a row of Table 1.
+
+        ``system``: none, base, or a term with the best weight, ``weight``.
+        """
+        score = self.settings.score
+        term = "TS" if system == "none" else system.removesuffix(" best")
+        trained = self.base(seed, encoder) if system == "base" else self.fair(seed, encoder, term, weight, score)
+        part = self.of(seed).parts["test"]
+        return self.work(seed).retrieve(trained, "test", part, self.settings.listed)
+
+    def retrievals(self, encoder: str, chosen: Mapping[str, float]) -> list[tuple[str, str, float]]:
+        """The arguments of :meth:`retrieved` after the seed, for each row that searches."""
+        return [(encoder, row, chosen.get(row.removesuffix(" best"), 0.0)) for row in self.settings.retrieved]
+
     def shifts(self, seed: int, encoder: str) -> dict[float, Run]:
         """The test lists of none with shares of the ideal group offset, whose size the development queries give."""
         settings, data = self.settings, self.of(seed)
@@ -232,6 +247,8 @@ class Experiment(Trainings[Settings, Data]):
         self.ahead(steps, jobs)
         chosen = {(e, term): self.best(e, term)[0] for e in encoders for term in TERMS}
         self.ahead([fair(seed, *key, weight) for key, weight in chosen.items() for seed in settings.seeds], jobs)
+        searches = [row for e in encoders for row in self.retrievals(e, {term: chosen[e, term] for term in TERMS})]
+        self.ahead([("retrieved", (seed, *row)) for row in searches for seed in settings.seeds], jobs)
 
     def start(self, seed: int, encoder: str, blind: bool) -> None:
         """:meth:`base` as a step, with its test lists."""

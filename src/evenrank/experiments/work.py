@@ -6,6 +6,7 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import shutil
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -31,6 +32,8 @@ from evenrank.io import (
 )
 from evenrank.rankers.load import load_ranker
 from evenrank.rankers.models import Precision
+from evenrank.retrieval.encoding import Encoding
+from evenrank.retrieval.indexes import build_index, open_index
 from evenrank.training.recipes import Recipe, parse_recipe
 from evenrank.training.run import largest_bias, train_recipe
 from evenrank.training.validation import Validation
@@ -127,13 +130,34 @@ class Work:
         write_run(ranked, kept)
         return ranked
 
+    def retrieve(self, trained: Trained, name: str, part: Part, k: int) -> Run:
+        """The first ``k`` documents of the collection for each of the part's queries, by a bi-encoder's vectors.
+
+        The run is kept in the model's folder; the index is removed.
+        """
+        kept = trained.folder / f"{name}.retrieved.run"
+        if kept.is_file():
+            return read_run(kept, trained.folder.name)
+        index = trained.folder / "index"
+        self.say(f"encoding the collection with {trained.folder.name}")
+        encoding = Encoding(device=_device(), precision=trained.precision)
+        if not (index / "index.json").is_file():
+            build_index(self.collection, index, model=trained.model, encoding=encoding, quiet=True)
+        found = open_index(index).search(
+            read_queries(part.queries), k, name=trained.folder.name, encoding=encoding, quiet=True
+        )
+        write_run(found, kept)
+        shutil.rmtree(index)
+        return found
+
     def audit(
         self, part: Part, runs: Mapping[str, Run], measures: str, first: str, scoring: Scoring | None = None
     ) -> AuditResult:
         """An audit of re-ranked lists with their first stage, which is named ``first``; ``scoring`` if not by ours."""
         back = read_run(part.run, first)
-        texts = read_texts(self.collection, back.table["doc_id"].unique())
         found = {first: back, **runs}
+        documents = pl.concat([run.table["doc_id"] for run in found.values()]).unique(maintain_order=True)
+        texts = read_texts(self.collection, documents)
         judged = read_qrels(part.qrels).join(back.queries.to_frame(), on="query_id", how="semi")
         scoring = scoring or Scoring(load_lexicon(LEXICON))
         return audit(

@@ -13,23 +13,20 @@ import pyterrier as pt
 from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
-from evenrank.rankers.load import load_ranker
-from evenrank.rankers.models import Architecture
+from evenrank.rankers.kinds import Architecture
+from evenrank.rankers.load import RankerLike, load_ranker
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-
-    from evenrank.rankers.protocol import Ranker
-    from evenrank.rankers.scorers import ScoreFunction, Scorer
 
 
 class EvenrankReranker(pt.Transformer):
     """Scores the query and the text of each row, and ranks each query's rows by it.
 
     ``ranker``: a model as :func:`evenrank.rerank` takes it: a folder or a name on the hub (with ``kind`` if its files
-    do not show what it is), a loaded model, a ranker, or a function of a query and its texts. A folder's model computes
-    in float32, and each score depends on its own row alone.
+    do not show what it is), a loaded model, a ranker, an ``Endpoint``, or a function of a query and its texts.
+    ``query_prompt``, ``document_prompt``: in place of the model's own. A folder's model computes in float32, and each
+    score depends on its own row alone.
 
     In: ``qid``, ``query``, ``docno`` and ``text_field``. Out: the same rows and columns with new ``score`` and
     ``rank``, ranked as PyTerrier does (equal scores in the order of the rows).
@@ -40,21 +37,32 @@ class EvenrankReranker(pt.Transformer):
 
     def __init__(
         self,
-        ranker: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction,
+        ranker: RankerLike,
         *,
         batch_size: int = 32,
         text_field: str = "text",
         kind: Architecture | None = None,
         device: str | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
     ) -> None:
         super().__init__()
         check_ranges(batch_size=batch_size)
         stored = isinstance(ranker, str | os.PathLike)
-        self.ranker = load_ranker(ranker, kind, device=device, precision="float32" if stored else "auto")
+        self.ranker = load_ranker(
+            ranker,
+            kind,
+            device=device,
+            precision="float32" if stored else "auto",
+            query_prompt=query_prompt,
+            document_prompt=document_prompt,
+        )
         self.batch_size = batch_size
         self.text_field = text_field
         self.kind = kind
         self.device = device
+        self.query_prompt = query_prompt
+        self.document_prompt = document_prompt
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The rows with their scores and ranks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import InputError, reason_of
@@ -11,17 +12,34 @@ from .files import file_system
 
 UNFINISHED = "_unfinished.json"
 """The file that marks a folder of parts as unfinished; it is removed when all parts are written."""
+INDEX, UNFINISHED_INDEX = "index.json", "unfinished.json"
+"""The file that describes an index, and the one that marks a folder as an unfinished index."""
+INDEX_FORMAT = "evenrank index"
+
+
+def is_index(path: object) -> bool:
+    """Whether a path is the folder of an index, finished or not; damaged ones are told by their files."""
+    if not isinstance(path, str | os.PathLike) or file_system(path) is not None:
+        return False
+    for name in (INDEX, UNFINISHED_INDEX):
+        with suppress(OSError, ValueError), open(Path(path) / name, "rb") as stream:
+            # A collection can have a part of that name.
+            if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-text.bin").is_file():
+                return True
+    return False
 
 
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
     Names starting with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a
-    folder of parts that is unfinished.
+    folder of parts that is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
     if elsewhere is None:
+        if is_index(name):
+            raise InputError(name, "is an index; expected a collection")
         if os.path.isdir(name):
             try:
                 with os.scandir(name) as entries:

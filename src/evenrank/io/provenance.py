@@ -8,7 +8,7 @@ import platform
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,11 +40,12 @@ class _Entry:
     several: bool = False
     hub: bool = False
     digests: list[str | None] | None = None
+    card: Mapping[str, object] | None = None
 
     def digest(self) -> None:
         """Computes the digests, once."""
         if self.digests is None:
-            self.digests = [_digest(path) for _, path, _, _ in self.files]
+            self.digests = [file_digest(path) for _, path, _, _ in self.files]
 
     def finish(self) -> dict[str, object]:
         """The entry as JSON values; without a digest if a file has changed since it was recorded."""
@@ -68,6 +69,8 @@ class _Entry:
             values["commit"] = _commit(self.path or "")
         if self.note is not None:
             values["note"] = self.note
+        if self.card is not None:
+            values["card"] = dict(self.card)
         return values
 
 
@@ -115,6 +118,13 @@ class Provenance:
     def name(self, role: str, path: str, note: str) -> Provenance:
         """Records an input that is identified by its name only."""
         self._entries.append(_Entry(role, path, note))
+        return self
+
+    def add_card(self, role: str, card: Mapping[str, object] | None) -> Provenance:
+        """Records what made an input that was recorded as ``role``: the card of a run."""
+        for entry in self._entries:
+            if entry.role == role:
+                entry.card = card
         return self
 
     def ahead(self, wanted: bool | None = None) -> Provenance:
@@ -249,7 +259,8 @@ def _unchanged(_: str, path: str, size: int, changed: int) -> bool:
     return (known.st_size, known.st_mtime_ns) == (size, changed)
 
 
-def _digest(path: str) -> str | None:
+def file_digest(path: str) -> str | None:
+    """The SHA-256 of a file; None if it cannot be read."""
     try:
         with open(path, "rb", buffering=0) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -49,6 +49,9 @@ RANGES: dict[str, Range] = {
     "missing_limit": _SHARE,
     "n": _COUNT,
     "share": _SHARE,
+    # Endpoints.
+    "concurrency": Range(1, 1000),
+    "timeout": Range(0.001, 86_400, whole=False),
     # Word vectors.
     "components": _COUNT,
     "most": _COUNT,

@@ -16,6 +16,7 @@ from .atomic import atomic_path
 from .convert import run_table
 from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
+from .run_cards import read_card
 from .tables import Layout, first_repeat, parse_block, pick
 from .types import Array
 
@@ -53,6 +54,10 @@ class Run:
     notes: tuple[str, ...] = field(default=())
     source: str | None = field(default=None)
     """The file that the run was read from, for messages."""
+    card: Mapping[str, object] | None = field(default=None, repr=False)
+    """What made the run, as JSON values: see :mod:`evenrank.io.run_cards`; None if it is not known."""
+    orders: tuple[Run, ...] = field(default=(), repr=False)
+    """A listwise re-ranking's runs of the same documents, given to the ranker in other orders."""
 
     @property
     def described(self) -> str:
@@ -121,7 +126,7 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
 
 
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
-    """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table.
+    """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
 
     Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
     document that appears twice for a query.
@@ -145,7 +150,10 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     if contradictions:
         used = "scores" if order == "score" else "order of the file"
         notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
-    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes, os.fspath(path))
+    card, problem = read_card(path)
+    if problem is not None:
+        notes += (f"{name}: {problem}",)
+    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes, os.fspath(path), card)
 
 
 def described(name: str, source: str | None) -> str:

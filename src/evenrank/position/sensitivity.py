@@ -21,11 +21,9 @@ from .sensitivity_data import Sources, locate_answers, passage_ids, read_sources
 from .sensitivity_result import MEASURE, RotationCurves, SensitivityResult
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-
-    from evenrank.rankers.models import Architecture
-    from evenrank.rankers.protocol import Ranker
-    from evenrank.rankers.scorers import ScoreFunction, Scorer
+    from evenrank.rankers.kinds import Architecture
+    from evenrank.rankers.load import RankerLike
+    from evenrank.rankers.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
 
@@ -35,7 +33,7 @@ _READ = 256
 
 # parameters, long: the options of `evenrank position sensitivity`, and what each of them means
 def position_sensitivity(
-    model: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction | None = None,
+    model: RankerLike | None = None,
     *,
     squad: str | os.PathLike[str] | None = None,
     collection: object = None,
@@ -49,12 +47,15 @@ def position_sensitivity(
     batch_size: int = 32,
     kind: Architecture | None = None,
     device: str | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
     seed: int = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Effectiveness by the position of the answer, and the effect of moving an answer within its passage.
 
-    ``model``: any ranker that ``evenrank rerank`` takes; None: ``run`` as it is, without moving answers. ``squad``: a
+    ``model``: any ranker that ``evenrank rerank`` takes, with its ``kind`` and prompts; None: ``run`` as it is, without
+    moving answers. ``squad``: a
     SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels`` and ``run``: paths,
     dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with ``query_id``, ``doc_id``,
     ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not match; a query's first
@@ -74,7 +75,10 @@ def position_sensitivity(
     if model is None or isinstance(model, str | os.PathLike):
         made.add_model("model", model)
     else:
-        made.name("model", type(model).__name__, "in memory")
+        from evenrank.rankers.endpoint_scorers import shown_address
+
+        address = shown_address(model)
+        made.name("model", address or type(model).__name__, "asked over HTTP" if address else "in memory")
     for role, source in (given | {"run": run}).items():
         made.add(role, source)
     made.ahead()
@@ -87,7 +91,7 @@ def position_sensitivity(
     if model is not None:
         from evenrank.rankers.load import load_ranker
 
-        scorer = load_ranker(model, kind, device=device)
+        scorer = load_ranker(model, kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
         ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
     table = _with_values(table, ranked, judged)
     moved = cut = None
@@ -113,7 +117,14 @@ def position_sensitivity(
         by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, clusters=clusters, seed=seed),
         moved,
         cut,
-        {"model": named, **inputs, **used, "sample": sample, "seed": seed},
+        {
+            "model": named,
+            **({} if scorer is None else {"ranker": scorer.facts()}),
+            **inputs,
+            **used,
+            "sample": sample,
+            "seed": seed,
+        },
         added=added,
         without_candidates=drawn.without_candidates,
         absent=drawn.absent,

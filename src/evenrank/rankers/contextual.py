@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
 
+from .kinds import read_object
 from .models import (
     RARE_WORDS,
     ModelFolder,
@@ -23,7 +24,6 @@ from .models import (
     find_folder,
     loading_problem,
     quiet_loading,
-    read_object,
 )
 from .protocol import config_file
 

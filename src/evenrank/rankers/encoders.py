@@ -20,11 +20,14 @@ from evenrank.io.types import Array
 
 from .models import RARE_WORDS, check_tokeniser, find_folder, loading_problem, quiet_loading
 from .protocol import Ranker
+from .truncation import truncated_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from sentence_transformers.base.modules import Transformer
     from transformers import PretrainedConfig
+
+    from .truncation import Model
 
     Encoder: TypeAlias = "CrossEncoder | SentenceTransformer | Transformer"
 
@@ -98,11 +101,8 @@ def tokenise(
     """
     features = model.preprocess(list(texts), prompt=prompt or None, **settings)
     tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-    encodings = getattr(features, "encodings", None)
-    if tensors and encodings:
-        # Encodings have the overflow too; only rows as long as the batch can have been truncated.
-        full = (tensors["attention_mask"].sum(1) == tensors["attention_mask"].shape[1]).tolist()
-        cut = [longest and bool(row.overflowing) for longest, row in zip(full, encodings, strict=True)]
+    cut = truncated_rows(features) if tensors else None
+    if cut is not None:
         tensors["cut"] = torch.tensor(cut)
     return tensors
 
@@ -163,13 +163,13 @@ class TokenCache:
         return {**tensors, "cut": torch.tensor([cut for _, cut in rows])}
 
 
-def gives_offsets(model: Encoder, probe: str | list[str]) -> bool:
+def gives_offsets(model: Model, probe: str | list[str], **settings: str) -> bool:
     """Whether the tokeniser of ``model`` shows where in a text each token comes from; ``probe``: a text or a pair."""
-    return getattr(model.preprocess([probe]), "encodings", None) is not None
+    return getattr(model.preprocess([probe], **settings), "encodings", None) is not None
 
 
 def reads_to(
-    model: Encoder, texts: Sequence[str] | Sequence[list[str]], prompt: str | None = None, **settings: str
+    model: Model, texts: Sequence[str] | Sequence[list[str]], prompt: str | None = None, **settings: str
 ) -> list[int]:
     """How many characters of each of n texts (of the second of each pair) ``model`` reads before it truncates."""
     ends = []

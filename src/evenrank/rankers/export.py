@@ -81,6 +81,8 @@ def use_backend(
     check_backend(backend, int8, precision)
     fingerprint = _fingerprint(folder, backend, int8)
     towers = {name: part for name, part in encoder.named_modules() if hasattr(part, "transformer_task")}
+    if not towers:
+        raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
     for tower in towers.values():
         if tower.transformer_task not in _TASKS or tower.modality_config.get("text", {}).get("method") != "forward":
             raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from evenrank.io import EvenrankError
 
-READ = ["*.json", "*.txt", "*.model", "*.safetensors"]
-"""The files that loading reads."""
+READ = ["*.json", "*.txt", "*.model", "*.jinja", "artifact.metadata", "*.safetensors"]
+"""The files that loading reads: among them chat templates, and ColBERT's settings."""
 _NOT_READ = ["onnx/*", "openvino/*"]
 """The same weights in formats for other programs."""
 # Some of the oldest models have no owner (bert-base-uncased).

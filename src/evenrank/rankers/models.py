@@ -1,24 +1,15 @@
-"""Finds a model's folder, detects its architecture and loads it, without running its code or unpickling anything.
-
-The architecture is detected from the model's own files:
-1. with ``evenrank.json``: a kernel ranker of this library;
-2. with ``modules.json``: the ``model_type`` in ``config_sentence_transformers.json``, or a bi-encoder if there is none
-   (older models);
-3. else ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder;
-4. anything else needs the caller's choice: a plain encoder scores as a bi-encoder (mean pooling), a ``…ForCausalLM``
-   as a cross-encoder (its "yes" against its "no").
-"""
+"""Finds a model's folder and loads it, without running its code or unpickling anything."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -26,17 +17,13 @@ from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import quoted, readable
 
 from .hub import READ, bytes_on_hub, download_model, downloaded_model
+from .kinds import CHOICES, Architecture, architecture_of, read_object
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-
     from .protocol import Ranker
+    from .truncation import Model
 
-Architecture = Literal["cross", "bi", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
-_ARCHITECTURES: dict[str, Architecture] = {"CrossEncoder": "cross", "SentenceTransformer": "bi"}
-# As in protocol.config_file, which imports PyTorch.
-_KERNEL = "evenrank.json"
 RARE_WORDS = "\u16b1\u16a2\u16be \u2603"
 """Words that few vocabularies contain."""
 CACHE = ".evenrank"
@@ -74,10 +61,10 @@ def find_model(model: str, kind: Architecture | None = None) -> ModelFolder:
     Raises InputError for a folder without weights, with pickled weights only, or of a model that cannot score pairs;
     EvenrankError for a name that is neither a folder nor a model that can be downloaded.
     """
-    if kind not in (None, "cross", "bi"):
-        raise EvenrankError(f"`kind`: expected cross or bi, found {quoted(kind)}")
+    if kind not in (None, *CHOICES):
+        raise EvenrankError(f"`kind`: expected {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, found {quoted(kind)}")
     path = find_folder(model)
-    return ModelFolder(readable(model_name(model)), path, _architecture(path, kind))
+    return ModelFolder(readable(model_name(model)), path, architecture_of(path, kind))
 
 
 def model_name(model: str) -> str:
@@ -125,46 +112,6 @@ def _check_weights(path: Path) -> None:
         raise InputError(path, "the folder has no weights: expected model.safetensors")
 
 
-def read_object(path: Path) -> dict[str, object]:
-    """The JSON object in a file, empty if there is no such file. Raises InputError for a file with anything else."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (ValueError, RecursionError):
-        content = None
-    except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
-    if not isinstance(content, dict):
-        raise InputError(path, "expected a JSON object")
-    return content
-
-
-def _architecture(path: Path, wanted: Architecture | None) -> Architecture:
-    if (path / _KERNEL).is_file():
-        if wanted is not None:
-            raise InputError(path, f"a ranker of this library ({_KERNEL}) has no other `kind`")
-        return "kernel"
-    if (path / "modules.json").is_file():
-        saved = read_object(path / "config_sentence_transformers.json").get("model_type", "SentenceTransformer")
-        if not isinstance(saved, str) or saved not in _ARCHITECTURES:
-            raise InputError(path, f"expected a cross-encoder or a bi-encoder, found {str(saved)[:60]}")
-        if wanted == "cross" and _ARCHITECTURES[saved] == "bi":
-            raise InputError(path, "a bi-encoder has no head that scores pairs")
-        return wanted or _ARCHITECTURES[saved]
-    classes = read_object(path / "config.json").get("architectures") or []
-    if not isinstance(classes, list):
-        raise InputError(path / "config.json", f"expected a list of architectures, found {quoted(classes)}")
-    name = str(next(iter(classes), "none"))
-    if name.endswith("ForSequenceClassification"):
-        return wanted or "cross"
-    if wanted == "cross" and not name.endswith("ForCausalLM"):
-        raise InputError(path, f"expected an architecture with a head that scores pairs, found {name}")
-    if wanted is None:
-        raise InputError(
-            path, f"not clear whether this is a cross-encoder or a bi-encoder ({name}): set `kind` to cross or bi"
-        )
-    return wanted
-
-
 def chosen_device(device: str | None) -> str:
     """``device``, or the fastest one available. Raises EvenrankError for a device that cannot be used."""
     import torch
@@ -188,34 +135,43 @@ def _accelerators() -> list[str]:
     return [f"{kind.type}:{number}" for number in range(torch.accelerator.device_count())] if kind else []
 
 
-def load_encoder(
-    folder: ModelFolder, precision: Precision = "auto", device: str | None = None
-) -> CrossEncoder | SentenceTransformer:
+def load_encoder(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Model:
     """The sentence-transformers model of a folder, in evaluation mode.
 
-    With ``precision="auto"`` it computes in bf16 on a GPU that supports it (the head of a cross-encoder stays in
-    float32), else in float32. Raises InputError for a model that cannot be loaded or gives several scores per pair.
+    With ``precision="auto"`` it computes in bf16 on a GPU that supports it (what makes a cross-encoder's score stays in
+    float32), else in float32. Raises InputError for a model that cannot be loaded, whose scores would be random, or
+    that gives several scores per pair.
     """
     import torch
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    from .heads import check_head
 
     device = chosen_device(device)
     dtype = torch.bfloat16 if precision == "bfloat16" or (precision == "auto" and _has_bf16(device)) else torch.float32
     options = {"use_safetensors": True, "dtype": dtype}
-    cross = folder.architecture == "cross"
+    load = _loader(folder.architecture)
     try:
         with quiet_loading():
-            model = (CrossEncoder if cross else SentenceTransformer)(
+            model = load(
                 str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
             )
     except Exception as error:  # tokenizers raises Exception itself for a damaged file
         raise loading_problem(folder.path, error) from None
-    if cross:
-        _check_head(folder.path, model)
+    check_head(folder.path, model)
+    if folder.architecture == "cross":
         check_tokeniser(folder.path, model.preprocess, ["a", RARE_WORDS])
     else:
-        check_tokeniser(folder.path, model.preprocess, RARE_WORDS)
+        for task in ("query", "document"):
+            check_tokeniser(folder.path, partial(model.preprocess, task=task), RARE_WORDS)
     return model.eval()
+
+
+def _loader(architecture: Architecture) -> Callable[..., Model]:
+    import sentence_transformers
+
+    names = {"cross": "CrossEncoder", "sparse": "SparseEncoder", "late": "MultiVectorEncoder"}
+    loader: Callable[..., Model] = getattr(sentence_transformers, names.get(architecture, "SentenceTransformer"))
+    return loader
 
 
 def load_kernel_ranker(folder: ModelFolder, device: str | None = None) -> Ranker:
@@ -239,28 +195,6 @@ def check_tokeniser(path: Path, tokenise: Callable[[list[Text]], object], text: 
 def loading_problem(path: Path, error: Exception) -> InputError:
     """A loader's error as one line that names the folder."""
     return InputError(path, f"the model cannot be loaded ({type(error).__name__}: {_first_line(error)})")
-
-
-def _check_head(path: Path, model: CrossEncoder) -> None:
-    import torch
-
-    if model.num_labels != 1:
-        raise InputError(path, f"expected a model with one score per pair, found {model.num_labels}")
-    linear = [(name, part) for name, part in model.named_modules() if type(part) is torch.nn.Linear]
-    heads = [name for name, part in linear if part.out_features == 1]
-    if heads and not any(key.endswith(f"{heads[-1].split('.')[-1]}.weight") for key in _weight_names(path)):
-        raise InputError(path, f"the weights lack the head {heads[-1]}: its scores would be random")
-    # In bf16 scores have three digits, so rankings would be full of ties.
-    if heads and model.dtype != torch.float32:
-        model.set_keep_in_fp32_modules(heads[-1:])
-
-
-def _weight_names(path: Path) -> Iterator[str]:
-    from safetensors import safe_open
-
-    for file in path.rglob("*.safetensors"):
-        with safe_open(file, "numpy") as weights:
-            yield from weights.keys()
 
 
 def _has_bf16(device: str) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +17,16 @@ from evenrank.io.atomic import remove_unlocked
 from .scorers import Scores
 
 _FINGERPRINT = "fingerprint"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The ``scores`` of a window, what of it was ``truncated``, as JSON (None: not known), and the ranker's ``facts``
+    where they were computed."""
+
+    scores: Scores
+    truncated: str | None
+    facts: dict[str, object]
 
 
 class Parts:
@@ -37,19 +49,22 @@ class Parts:
         except OSError as error:
             raise InputError(target, f"cannot be written: {error.strerror or error}") from None
 
-    def load(self, window: int, size: int) -> Scores | None:
-        """The scores [size] of a window, or None if they are missing or damaged."""
+    def load(self, window: int, size: int) -> Scored | None:
+        """What :meth:`save` kept of a window of ``size`` pairs, or None if it is missing or damaged."""
         try:
-            scores = pl.read_parquet(self._file(window).read_bytes())["score"].to_numpy()
-        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            table = pl.read_parquet(self._file(window).read_bytes())
+            scores = table["score"].to_numpy()
+            [(cut, facts)] = table.select("truncated", "facts").head(1).rows()
+            return Scored(scores, cut, json.loads(facts)) if len(scores) == size else None
+        except (OSError, ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return None
-        return scores if len(scores) == size else None
 
-    def save(self, window: int, scores: Scores) -> None:
-        """Writes the scores of a window atomically."""
+    def save(self, window: int, scored: Scored) -> None:
+        """Writes what is known of a window, atomically."""
         self.folder.mkdir(exist_ok=True)  # another process may have removed it
+        cut, facts = pl.lit(scored.truncated, dtype=pl.String), pl.lit(json.dumps(scored.facts))
         with atomic_path(self._file(window)) as part:
-            pl.DataFrame({"score": scores}).write_parquet(part)
+            pl.DataFrame({"score": scored.scores}).with_columns(truncated=cut, facts=facts).write_parquet(part)
 
     def remove(self) -> None:
         """Removes the folder."""

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from evenrank._version import __version__
-from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine, on_ray
-from evenrank.io import EvenrankError, Run, as_collection, as_queries, as_run, check_outputs, write_run
+from evenrank.engines.ray import Cluster, Engine, check_engine
+from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_queries, as_run, check_outputs, write_run
+from evenrank.io.convert import is_path
+from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
+from evenrank.io.run_cards import card_path, files_beside, ranker_note, write_card
 
-from .load import StoredRanker, find_ranker
-from .models import Architecture, Precision
-from .pairs import Rows, TextPairs
-from .parts import Parts
-from .scorers import ScoreFunction, Scorer, Scores, check_finite
+from .endpoint_scorers import EndpointScorer
+from .endpoints import Endpoint
+from .kinds import Architecture
+from .listwise import SHUFFLES, check_listwise, listwise_scores, order_path, write_orders
+from .load import Prompts, RankerLike, find_ranker
+from .models import Precision
+from .pairs import TextPairs
+from .resolve_ties import Resolved, check_resolvable
+from .resolve_ties import resolve_ties as resolved_ties
+from .scorers import Scorer, Scores, check_finite
+from .scoring_job import ScoredPairs, ScoringJob
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-
     from .export import Backend
-    from .protocol import Ranker
-
-# Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
-_WINDOW = 64
 
 
 # long, parameters: those of the command, each documented here.
 def rerank(
     run: object,
-    model: str | os.PathLike[str] | CrossEncoder | SentenceTransformer | Ranker | Scorer | ScoreFunction,
+    model: RankerLike,
     collection: object,
     queries: object,
     depth: int = 1000,
@@ -49,8 +47,13 @@ def rerank(
     backend: Backend = "torch",
     int8: bool = False,
     device: str | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
     tag: str | None = None,
+    listwise: bool = False,
+    resolve_ties: bool = False,
+    seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     engine: Engine = "local",
     cluster: Cluster | None = None,
@@ -62,146 +65,153 @@ def rerank(
     polars or pandas, or records; ``run`` may be a :class:`Run`. Only the texts that are needed are kept in memory.
 
     ``model``: a folder of a ranker trained here; a folder or a name on the hub that sentence-transformers loads, with
-    ``kind`` ("cross" or "bi") if its files do not show which it is; a loaded ``CrossEncoder`` or
-    ``SentenceTransformer``; a ranker of this library; or a function of a query and a list of its passages that returns
-    a score for each passage, called once per query. The new run is named ``tag``, or after the model
-    (``runs/my-dot/model``: my-dot).
+    ``kind`` ("cross", "bi", "sparse" or "late") if its files do not show which it is; a loaded ``CrossEncoder``,
+    ``SentenceTransformer``, ``SparseEncoder`` or ``MultiVectorEncoder``; a ranker of this library; or a function of a
+    query and a list of its passages that returns a score for each passage, called once per query. The new run is named
+    ``tag``, or after the model (``runs/my-dot/model``: my-dot).
 
-    Scores are a cross-encoder's logits, a bi-encoder's own similarity (each text is encoded once, with the model's
-    prompts if it has any), or those of the ranker or the function. In float32 the score of a pair does not depend on
-    the other pairs, to 1e-5; in bf16 (the default on a GPU that supports it, unless ``precision="float32"``) the last
-    of about three digits can differ between batches.
+    Scores are a cross-encoder's logits, the model's own similarity of vectors (each text is encoded once), or those of
+    the ranker or the function. Models get the prompts of their configuration, or ``query_prompt`` and
+    ``document_prompt`` in their place; notes say what the model is and how many texts are longer than it reads. In
+    float32 the score of a pair does not depend on the other pairs, to 1e-5; in bf16 (the default on a GPU that supports
+    it, unless ``precision="float32"``) the last of about three digits can differ between batches.
 
     ``backend``: "onnx" or "openvino" run encoders on the CPU, in float32 unless ``precision="bfloat16"`` (OpenVINO) or
     ``int8`` is set; the exported model is kept beside the model's files. ``device``: as PyTorch names it (default: the
     fastest). These settings are for a model given by its folder or name; a loaded one is used as it is.
 
+    An :class:`evenrank.Endpoint` is asked over HTTP; its answers are kept in ``OUT.answers.sqlite`` beside ``out``.
+
     ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
 
-    ``out``: also write the run there. If ``model`` is a folder or a name, an interrupted call resumes when it is made
-    again, and writes the same bytes. ``engine="ray"``: the workers of a Ray cluster (``cluster``: how many, with which
-    resources) load the model and score the pairs; the folder must be available on every machine.
+    ``listwise``: for a function or an endpoint that re-ranks, whose scores may depend on the other passages: each
+    query's whole list is scored at once in the run's order, and in five shuffles that ``seed`` determines, which become
+    the run's ``orders``. ``resolve_ties``: different texts with equal scores for a query are scored again in float32
+    and ordered by it: the first keeps its score, each next one has the next smaller number of float32 (of float64, if
+    the gap to the next score is too narrow). Only for a folder or a name; nothing to do in float32.
+
+    ``out``: also write the run there, what made it into ``OUT.card.json`` (see :mod:`evenrank.io.run_cards`), and with
+    ``listwise`` the shuffles' runs into ``OUT.order-1`` to ``OUT.order-5``. If ``model`` is a folder or a name, an
+    interrupted call resumes when it is made again, and writes the same run. ``engine="ray"``: the workers of a Ray
+    cluster (``cluster``: how many, with which resources) load the model and score the pairs; the folder must be
+    available on every machine.
 
     Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
     [neural], or [export] for another backend.
     """
-    check_ranges(depth=depth, batch_size=batch_size)
+    check_ranges(depth=depth, batch_size=batch_size, seed=seed)
     check_engine(engine)
-    check_outputs([out], [run, collection, queries, model])
+    answers = None
+    if isinstance(model, Endpoint | EndpointScorer):
+        model = model.keeping_beside(out)
+        answers = (model if isinstance(model, Endpoint) else model.endpoint).answers
+    check_outputs([*_outputs(out, listwise), answers], [run, *files_beside(run), collection, queries, model])
+    provenance = _provenance(run, collection, queries, model).ahead(card_path(out) is not None)
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
+    provenance.add_card("run", run.card)
     # After the input, as a model on the hub may have to be downloaded.
-    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8)
+    prompts = Prompts(query_prompt, document_prompt)
+    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8, prompts=prompts)
     if engine == "ray" and isinstance(ranker, Scorer):
-        raise EvenrankError("`engine='ray'`: expected a folder or a name on the hub as `model`, found a loaded model")
+        what = "an endpoint" if isinstance(ranker, EndpointScorer) else "a loaded model"
+        raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")
+    if resolve_ties:
+        check_resolvable(ranker)
     table = run.table.filter(pl.col("rank") <= depth)
+    if listwise:
+        check_listwise(ranker)
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    job = _Job(ranker, pairs, batch_size)
-    scores, resumed, parts = job.run(out, (cluster or Cluster()) if engine == "ray" else None, quiet)
-    check_finite(scores, str(model) if isinstance(model, str | os.PathLike) else ranker.name)
-    notes = run.notes
-    if resumed:
-        notes += (f"{ranker.name}: {resumed} of {pairs.size} scores kept from an interrupted run",)
-    result = Run.from_table(table.with_columns(pl.Series("score", scores)), tag or ranker.name, notes=notes)
+    job = ScoringJob(ranker, pairs, batch_size)
+    if listwise:
+        ids = table["query_id"].unique(maintain_order=True).to_list()
+        scorer = check_listwise(ranker)
+        own, *others = listwise_scores(scorer, pairs, ids, batch_size, seed, quiet=quiet)
+        found = ScoredPairs(own, scorer.facts(), tuple(others))
+    else:
+        found = job.run(out, (cluster or Cluster()) if engine == "ray" else None, quiet)
+    for scores in (found.scores, *found.of_shuffles):
+        check_finite(scores, str(model) if is_path(model) else ranker.name)
+    said, resolved = ranker_note(ranker.name, found.facts), None
+    notes = run.notes if said is None else (*run.notes, said)
+    if found.resumed:
+        notes += (f"{ranker.name}: {found.resumed} of {pairs.size} scores kept from an interrupted run",)
+    if found.truncated is not None:
+        notes += found.truncated.notes(ranker.name)
+    if isinstance(ranker, Scorer):
+        notes += ranker.notes()
+    if resolve_ties:
+        again = partial(_scores_again, batch_size=batch_size, quiet=quiet)
+        scores, resolved = resolved_ties(ranker, found.facts, pairs, found.scores, again)
+        found = replace(found, scores=scores)
+        notes += (resolved.note(ranker.name),)
+    settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None, "engine": engine}
+    result = replace(
+        _ranked(table, found.scores, tag or ranker.name, notes),
+        card=_made_by(found, settings, resolved, seed if listwise else None),
+        orders=tuple(_ranked(table, scores, tag or ranker.name) for scores in found.of_shuffles),
+    )
     if out is not None:
-        write_run(result, out)
-    if parts is not None:
-        parts.remove()
+        _write(result, out, provenance)
+    if found.parts is not None:
+        found.parts.remove()
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent."""
-
-    ranker: StoredRanker | Scorer
-    pairs: TextPairs
-    batch_size: int
-
-    def windows(self) -> list[Rows]:
-        """The rows of each window."""
-        return self.pairs.windows(self.ranker.unit, _WINDOW * self.batch_size)
-
-    def scorer(self) -> Scorer:
-        """The ranker, loaded."""
-        return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
-
-    def __call__(self) -> Callable[[int], dict[str, list[float]]]:
-        """What a worker of a cluster does: from the number of a window to its scores."""
-        score, windows = self.scorer().bind(self.pairs, self.batch_size), self.windows()
-        return lambda number: {"scores": score(windows[number]).tolist()}
-
-    def run(
-        self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool
-    ) -> tuple[Scores, int, Parts | None]:
-        """All scores [pairs], how many of them an interrupted run left beside ``out``, and where they are kept."""
-        windows = self.windows()
-        if cluster is not None:
-            assert isinstance(self.ranker, StoredRanker)
-            model = self.ranker
-            settings = f"ray {model.precision} {model.device} {model.backend} {model.int8} {bool(cluster.gpus)}"
-            score_windows = partial(_on_ray, self, cluster)
-        else:
-            scorer = self.scorer()
-            settings = scorer.settings
-            score_windows = partial(_here, scorer.bind(self.pairs, self.batch_size), windows)
-        parts = None
-        if out is not None and isinstance(self.ranker, StoredRanker):
-            parts = Parts(out, _fingerprint(self.ranker, settings, self.pairs, self.batch_size))
-        scores, resumed = _score_windows(score_windows, windows, self.pairs.size, parts, quiet)
-        return scores, resumed, parts
+def _ranked(table: pl.DataFrame, scores: Scores, name: str, notes: tuple[str, ...] = ()) -> Run:
+    return Run.from_table(table.with_columns(pl.Series("score", scores)), name, notes=notes)
 
 
-def _fingerprint(ranker: StoredRanker, settings: str, pairs: TextPairs, batch_size: int) -> str:
-    """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
-    import sentence_transformers
-    import torch
-    import transformers
-
-    versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
-    folder = ranker.folder
-    values = [folder.digest(), folder.architecture, batch_size, _WINDOW, settings, *versions]
-    total = hashlib.sha256(json.dumps(values).encode())
-    for texts in (pairs.queries, pairs.documents):
-        for part in texts.to_frame("text").iter_slices(1 << 16):
-            total.update(part.write_ndjson().encode())
-    total.update(pairs.query.tobytes())
-    total.update(pairs.document.tobytes())
-    return total.hexdigest()
+# --- what is written --------------------------------------------------------------------------------------------------
 
 
-def _here(score: Callable[[Rows], Scores], windows: list[Rows], numbers: list[int]) -> Iterator[tuple[int, Scores]]:
-    yield from ((number, score(windows[number])) for number in numbers)
+def _outputs(out: str | os.PathLike[str] | None, listwise: bool) -> list[object]:
+    """Every file that a re-ranking into ``out`` writes. Raises EvenrankError for several into what is no local file."""
+    card = card_path(out)
+    if out is None or not listwise:
+        return [out, card]
+    if card is None:
+        raise EvenrankError(f"`listwise` writes several files: expected a local file as `out`, found {quoted(out)}")
+    return [out, card, *(order_path(out, number) for number in range(1, 1 + SHUFFLES))]
 
 
-def _on_ray(job: _Job, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scores]]:
-    for number, report in on_ray(numbers, job, cluster, keep=True):
-        yield number, np.array(report["scores"], np.float64)
+def _provenance(run: object, collection: object, queries: object, model: object) -> Provenance:
+    made = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
+    return made.add_model("model", model) if is_path(model) else made
 
 
-def _score_windows(
-    score_windows: Callable[[list[int]], Iterator[tuple[int, Scores]]],
-    windows: list[Rows],
-    size: int,
-    parts: Parts | None,
-    quiet: bool,
-) -> tuple[Scores, int]:
-    """All scores [size], and how many of them an interrupted run had kept."""
-    scores = np.empty(size)
-    missing = []
-    with progress("re-ranking", size, quiet=quiet) as advance:
-        for number, rows in enumerate(windows):
-            kept = None if parts is None else parts.load(number, len(rows))
-            if kept is None:
-                missing.append(number)
-                continue
-            scores[rows] = kept
-            advance(len(rows))
-        for number, found in score_windows(missing) if missing else ():
-            if parts is not None:
-                parts.save(number, found)
-            scores[windows[number]] = found
-            advance(len(found))
-    return scores, size - sum(len(windows[number]) for number in missing)
+def _made_by(
+    found: ScoredPairs,
+    settings: Mapping[str, object],
+    resolved: Resolved | None,
+    seed: int | None,
+) -> dict[str, object]:
+    """What made the run, for its card."""
+    return {
+        "stage": "rerank",
+        "ranker": found.facts,
+        **settings,
+        "truncated": None if found.truncated is None else found.truncated.to_dict(),
+        "listwise": None if seed is None else {"seed": seed, "shuffles": len(found.of_shuffles)},
+        "resolved_ties": None if resolved is None else resolved.to_dict(),
+    }
+
+
+def _write(run: Run, out: str | os.PathLike[str], provenance: Provenance) -> None:
+    """Writes the run, and beside it those of shuffles and the card."""
+    if card_path(out) is not None:
+        provenance.finish()
+    orders = write_orders(run, out)
+    write_run(run, out)
+    made_by = dict(run.card or {})
+    listwise = made_by.get("listwise")
+    if isinstance(listwise, dict):
+        made_by["listwise"] = {**listwise, "orders": orders}
+    write_card(made_by, out, provenance)
+
+
+def _scores_again(scorer: Scorer, pairs: TextPairs, *, batch_size: int, quiet: bool) -> Scores:
+    """The scores [pairs] of pairs in their windows."""
+    return ScoringJob(scorer, pairs, batch_size).run(None, None, quiet).scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -16,35 +16,54 @@ from evenrank.io.errors import quoted
 from .pairs import Rows, TextPairs, Unit
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-
     from .protocol import Ranker
+    from .truncation import Truncation
 
 Scores = NDArray[np.float64]
 ScoreFunction = Callable[[str, list[str]], ArrayLike]
 """A query and n passages → their n scores."""
-# Similarities computed at once.
-_SIMILARITIES = 1 << 14
-_PASSAGE_PROMPTS = ("document", "passage", "corpus")
 
 
 class Scorer(ABC):
     """Scores pairs of a query and a passage; :func:`load_ranker` makes one of any model.
 
     ``name``: the name of the runs that it ranks. ``settings``: what the scores depend on besides the model's files.
-    ``progress_bar``: whether sentence-transformers shows its own.
+    ``progress_bar``: whether sentence-transformers shows its own. ``truncated``: how many of the passages or pairs
+    scored so far the model cut, each distinct one counted once per call; None if it does not show it.
+    ``listwise_capable``: whether a score may depend on the other passages of the list; ``listwise``: whether rows come
+    as whole lists, in the order to give the passages in, all of a query together in one call. ``digest``: what computes
+    the SHA-256 of the model's files, if it has any.
     """
 
     unit: ClassVar[Unit] = "pair"
+    listwise_capable: ClassVar[bool] = False
+    listwise = False
     settings = ""
     progress_bar = False
+    truncated: Truncation | None = None
+    digest: Callable[[], str] | None = None
 
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def facts(self) -> dict[str, object]:
+        """What the model is, as JSON values: ``kind``, ``model`` (its name), ``sha256`` (None for one in memory) and,
+        where they mean something, ``query_prompt``, ``document_prompt``, ``reads`` (tokens), ``precision``,
+        ``similarity``, ``backend`` and ``device``.
+        """
+        return {"kind": type(self).__name__, "model": self.name, "sha256": self.digest and self.digest()}
+
     @abstractmethod
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
         """A function from rows of ``pairs`` to their scores; computes first what all rows share."""
+
+    def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
+        """The scores of each window of rows, in order; a scorer may work ahead of the window that is wanted."""
+        yield from map(self.bind(pairs, batch_size), windows)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the calls since the last time, besides their scores."""
+        return ()
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         """How many characters of each passage [pairs] the model reads before it truncates; None if unknown."""
@@ -68,80 +87,6 @@ def check_finite(scores: Scores, model: str) -> None:
         raise EvenrankError(f"{model}: {bad} of {len(scores)} scores are not finite")
 
 
-class CrossEncoderScorer(Scorer):
-    """The logits of a cross-encoder."""
-
-    def __init__(self, model: CrossEncoder, name: str) -> None:
-        super().__init__(name)
-        self.model = model
-
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        from torch.nn import Identity
-
-        def score(rows: Rows) -> Scores:
-            texts = list(zip(*pairs.texts(rows), strict=True))
-            # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
-            training = self.model.training
-            scores = self.model.predict(
-                texts, batch_size=batch_size, activation_fn=Identity(), show_progress_bar=self.progress_bar
-            )
-            self.model.train(training)
-            return np.asarray(scores, np.float64)
-
-        return score
-
-    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
-        from .encoders import gives_offsets, reads_to
-
-        if not gives_offsets(self.model, ["a", "a"]):
-            return None
-        prompt = self.model.prompts.get(self.model.default_prompt_name)
-        return reads_to(self.model, [list(pair) for pair in zip(queries, passages, strict=True)], prompt)
-
-
-class BiEncoderScorer(Scorer):
-    """A bi-encoder's own similarity of query and passage, with its prompts if it has any."""
-
-    unit = "document"
-
-    def __init__(self, model: SentenceTransformer, name: str) -> None:
-        super().__init__(name)
-        self.model = model
-
-    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        from torch import inference_mode
-
-        options = {"batch_size": batch_size, "show_progress_bar": self.progress_bar, "convert_to_tensor": True}
-        training = self.model.training
-        query_vectors = self.model.encode_query(pairs.queries.to_list(), **options).float()
-        self.model.train(training)
-
-        def score(rows: Rows) -> Scores:
-            distinct, place = np.unique(pairs.document[rows], return_inverse=True)
-            training = self.model.training
-            vectors = self.model.encode_document(pairs.documents.gather(distinct).to_list(), **options).float()
-            self.model.train(training)
-            query = pairs.query[rows]
-            scores = np.empty(len(rows))
-            with inference_mode():
-                for start in range(0, len(rows), _SIMILARITIES):
-                    part = slice(start, start + _SIMILARITIES)
-                    similarity = self.model.similarity_pairwise(query_vectors[query[part]], vectors[place[part]])
-                    scores[part] = similarity.cpu().numpy()
-            return scores
-
-        return score
-
-    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
-        from .encoders import gives_offsets, reads_to
-
-        if not gives_offsets(self.model, "a"):
-            return None
-        prompts = self.model.prompts or {}
-        prompt = next((prompts[name] for name in _PASSAGE_PROMPTS if prompts.get(name)), None)
-        return reads_to(self.model, passages, prompt, task="document")
-
-
 class RankerScorer(Scorer):
     """The scores of a :class:`Ranker` of this library."""
 
@@ -155,6 +100,12 @@ class RankerScorer(Scorer):
 
         return score
 
+    def facts(self) -> dict[str, object]:
+        parameter = next(self.ranker.parameters())
+        precision = str(parameter.dtype).removeprefix("torch.")
+        computed = {"precision": precision, "backend": "torch", "device": str(parameter.device)}
+        return {**super().facts(), "kind": self.ranker.kind, **computed}
+
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         return self.ranker.reads_to(queries, passages)
 
@@ -163,10 +114,14 @@ class FunctionScorer(Scorer):
     """The scores of a function of a query and its passages, called once for each query of a call."""
 
     unit = "query"
+    listwise_capable = True
 
     def __init__(self, function: ScoreFunction, name: str) -> None:
         super().__init__(name)
         self.function = function
+
+    def facts(self) -> dict[str, object]:
+        return {"kind": "function", "model": self.name}
 
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
         def score(rows: Rows) -> Scores:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evenrank._version import __version__
+from evenrank.io.run_cards import made_by_text
 
 from .folding import asset, make_foldable, style_sheet
 
@@ -106,6 +107,7 @@ def _provenance(provenance: Provenance) -> dict[str, object]:
             "role": file["role"],
             "path": file["path"] or "",
             "digest": file.get("sha256") or file.get("commit"),
+            "card": [made_by_text(file["card"]), file["card"].get("command")] if "card" in file else [],
             "about": [f"{file[unit]:,} {unit}" for unit in ("files", "rows", "bytes") if file.get(unit) is not None]
             + [text for text in (file.get("note"), "changed since it was read" if "changed" in file else None) if text],
         }

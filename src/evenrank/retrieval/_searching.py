@@ -14,24 +14,24 @@ _BUCKETS = 1 << 15
 # A word that weighs less changes no score.
 NO_WEIGHT = np.float32(1e-20)
 # Marks a document without a term of the query: no sum of absolute values is −0, but it can underflow to 0.
-_UNSEEN = np.float32(-0.0)
+UNSEEN = np.float32(-0.0)
 _UNSEEN_BITS = np.uint32(1 << 31)
 
 
 # parameters: a compiled loop takes plain arrays.
 @compiled(nogil=True)
-def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, documents, scores):
+def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, documents, scores, total, seen):
     """The first ``k`` documents of each query by falling score Σ weight · data, ties by rising ``turn``.
 
     Postings by term: ``data`` [P] float32 from 0, ``indices`` [P] int32 (documents), ``indptr`` [T + 1]. ``turn`` [N]:
     the position of each document in the order of ties, from 0; ``by_turn`` [N]: the document at each position. Queries:
     ``terms`` [·] and ``weights`` [·] float32, those of query q from ``starts``[q] to ``starts``[q + 1]. Fills
-    ``documents`` [Q, k] int32 and ``scores`` [Q, k] float32, and returns the number of results of each query [Q] int64;
-    documents without a term of the query are no results. Any values of ``data`` and ``weights`` are memory-safe.
+    ``documents`` [Q, k] int32 and ``scores`` [Q, k] float32, and returns the number of results of each query [Q] int64:
+    −1 from a query on that leads to a document outside the index; a document without a term of the query is no result.
+    ``total`` [N] float32, all UNSEEN, and ``seen`` [N] int32: room to work in, left so. Any values are memory-safe, but
+    those of ``indptr`` and ``terms``.
     """
-    total = np.full(len(turn), _UNSEEN, np.float32)
-    bits = total.view(np.uint32)
-    seen = np.empty(len(turn), np.int32)
+    bits, size = total.view(np.uint32), np.uint32(len(turn))
     bucket = np.empty(_BUCKETS, np.int64)
     results = np.zeros(len(starts) - 1, np.int64)
     for query in range(len(starts) - 1):
@@ -42,6 +42,9 @@ def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docu
                 continue
             for posting in range(indptr[term], indptr[term + 1]):
                 document = indices[posting]
+                if np.uint32(document) >= size:
+                    results[query:] = -1
+                    return results
                 if bits[document] == _UNSEEN_BITS:
                     seen[count] = document
                     count += 1
@@ -57,8 +60,7 @@ def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docu
             while above < k:
                 least -= 1
                 above += bucket[least]
-        keys = np.empty(count, np.uint64)
-        kept = 0
+        keys, kept = np.empty(count, np.uint64), 0
         for i in range(count):
             document = seen[i]
             if bits[document] >> 16 >= least:
@@ -68,9 +70,13 @@ def search(data, indices, indptr, turn, by_turn, terms, weights, starts, k, docu
         keys = np.sort(keys[:kept])[:k]
         results[query] = len(keys)
         for i in range(len(keys)):
-            document = by_turn[keys[i] & np.uint64(0xFFFFFFFF)]
+            at = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
+            if at >= size or np.uint32(by_turn[at]) >= size:
+                results[query:] = -1
+                return results
+            document = by_turn[at]
             documents[query, i] = document
             scores[query, i] = total[document]
         for i in range(count):
-            total[seen[i]] = _UNSEEN
+            total[seen[i]] = UNSEEN
     return results

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -24,28 +25,40 @@ class Analyzer:
 
     ``stopwords``: a language (``"english"``: the 33 words of Lucene; else NLTK's lists), a file with a word per line,
     None, or the words themselves. ``stemmer``: the name of a Snowball stemmer (``"english"`` is Porter 2, ``"porter"``
-    the original), or None. Raises EvenrankError for an unknown list or stemmer.
+    the original), or None. ``terms``: the numbers of the terms of an index; no others are added. ``name``: that of the
+    stop words, if the words themselves are given. Raises EvenrankError for an unknown list or stemmer.
     """
 
-    def __init__(self, stopwords: str | Sequence[str] | None = "english", stemmer: str | None = "english") -> None:
-        self._stopwords = _stopword_set(stopwords)
-        name = stopwords if isinstance(stopwords, str) else "given"
-        stops = f"stop words {name} ({len(self._stopwords)})" if self._stopwords else "no stop words"
+    def __init__(
+        self,
+        stopwords: str | Sequence[str] | None = "english",
+        stemmer: str | None = "english",
+        *,
+        terms: Mapping[str, int] | None = None,
+        name: str = "given",
+    ) -> None:
+        self.stopwords = stop_word_set(stopwords)
+        self.stopwords_name = stopwords if isinstance(stopwords, str) else name
+        self.stemmer = stemmer
+        stops = f"stop words {self.stopwords_name} ({len(self.stopwords)})" if self.stopwords else "no stop words"
         self.description = f"{stops}, {f'stemmer {stemmer}' if stemmer else 'no stemmer'}"
         self._stem = _stem_words(stemmer)
         self._terms: dict[str, int] = {}
+        self.known = self._terms if terms is None else terms
         self._words: dict[str, int] = {}
 
     @property
     def size(self) -> int:
         """The number of distinct terms seen."""
-        return len(self._terms)
+        return len(self.known)
 
     @property
     def alphabetical(self) -> NDArray[np.int64]:
         """The position of each term [terms], by its number, among the sorted terms, from 1."""
-        terms = pl.Series(list(self._terms), dtype=pl.String)
-        return terms.rank("ordinal").to_numpy().astype(np.int64)
+        ready: NDArray[np.int64] | None = getattr(self.known, "alphabetical", None)
+        if ready is not None:
+            return ready
+        return pl.Series(list(self.known), dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
 
     def terms(self, texts: pl.Series, *, grow: bool) -> pl.DataFrame:
         """The terms of each text in their order: ``text`` (row of ``texts``) and ``term`` (number), both int32.
@@ -66,22 +79,28 @@ class Analyzer:
         """The number of each of ``words``, which are distinct."""
         new = [word for word in words if word not in self._words]
         for word, stem in zip(new, self._stem(new), strict=True):
-            if word in self._stopwords:
+            if word in self.stopwords:
                 self._words[word] = STOP_WORD
             elif grow:
                 self._words[word] = self._terms.setdefault(stem, len(self._terms))
-            elif stem in self._terms:
-                self._words[word] = self._terms[stem]
+            elif (number := self.known.get(stem)) is not None:
+                self._words[word] = number
         # A word of a query that the collection does not have is still missing.
         return [self._words.get(word, UNKNOWN) for word in words]
 
 
-def _stopword_set(stopwords: str | Sequence[str] | None) -> frozenset[str]:
+def stop_word_set(stopwords: str | Sequence[str] | None) -> frozenset[str]:
+    """The stop words that :class:`Analyzer` takes, in lower case."""
     if stopwords is None:
         return frozenset()
     if isinstance(stopwords, str):
         return read_stop_words(stopwords)
     return frozenset(word.lower() for word in stopwords)
+
+
+def words_digest(words: frozenset[str]) -> str:
+    """The SHA-256 of a set of words."""
+    return hashlib.sha256("\n".join(sorted(words)).encode(errors="surrogatepass")).hexdigest()
 
 
 def _stem_words(stemmer: str | None) -> Callable[[list[str]], list[str]]:

@@ -8,25 +8,26 @@ where a term that is repeated in the query counts each time. |d| is the number o
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Protocol, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.errors import quoted
+from evenrank.io.folders import is_index
 from evenrank.io.ranges import check_ranges
 from evenrank.io.wording import counted
 
 from .analysis import STOP_WORD, Analyzer
+from .encoding import Encoding, refuse_model
+from .postings import Counts, ForwardParts, Postings, starts_of
 from .rm3 import RM3, Forward, Ints, relevance_model
 
-_Counts = tuple[Ints, Ints, Ints]
 _CHUNK, _CELLS = 256, 1 << 23
 """Queries searched at once, and the cells of their results (64 MB)."""
 _HEAVIEST = 1e9
@@ -41,47 +42,76 @@ def retrieve(
     queries: object,
     k: int = 1000,
     *,
-    k1: float = 0.9,
-    b: float = 0.4,
-    stopwords: str | Sequence[str] | None = "english",
-    stemmer: str | None = "english",
+    k1: float | None = None,
+    b: float | None = None,
+    stopwords: str | Sequence[str] | None = "default",
+    stemmer: str | None = "default",
     rm3: RM3 | None = None,
     weighted: bool = False,
-    name: str = "bm25",
+    name: str | None = None,
     quiet: bool = False,
+    model: object = None,
+    encoding: Encoding | None = None,
 ) -> Run:
-    """The first ``k`` documents of each query by BM25, as a run.
+    """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.
 
     ``collection``: a path, ``{document: text}``, a frame of polars or pandas with ``doc_id`` and ``text``, records, or
-    an iterable of polars frames. ``queries``: a path, ``{query: text}``, a frame with ``query_id`` and ``text``, or
-    records. ``stopwords``, ``stemmer``: as for :class:`Analyzer`. ``rm3``: expand each query with words of its first
-    documents, and search again. ``weighted``: words of queries carry weights, ``word^0.3`` (default 1);
-    score = Σ_t weight_t · BM25(t, d).
+    an iterable of polars frames; or an index, open (:func:`evenrank.open_index`) or by its folder. ``queries``: a path,
+    ``{query: text}``, a frame with ``query_id`` and ``text``, or records. ``k1`` (None: 0.9), ``b`` (None: 0.4),
+    ``stopwords``, ``stemmer`` (default: English): as for :class:`Analyzer`; an index has its own. ``rm3``: expand each
+    query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
+    ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
+    an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
+    encoded, and whether the search is approximate.
 
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
 
-    Raises EvenrankError for a setting or a weight out of range and if no query has a result; InputError for a
-    collection that cannot be read.
+    Raises EvenrankError for a setting or a weight out of range, for a setting that is not the index's, and if no query
+    has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
     """
+    from .indexes import FirstStage, check_settings, open_index
+
     check_ranges(k=k, k1=k1, b=b)
-    index = Index.build(collection, Analyzer(stopwords, stemmer), k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
-    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name, quiet=quiet)
+    if is_index(collection):
+        collection = open_index(cast("str | os.PathLike[str]", collection))
+    if isinstance(collection, FirstStage):
+        check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
+        settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}
+        return collection.search(queries, k, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
+    refuse_model(model, encoding)
+    analyzer = Analyzer(
+        "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
+    )
+    k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
+    index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
+    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
 
 
-class Postings(NamedTuple):
-    """Scores ``data`` and documents ``indices`` [postings], sorted by term; those of term t from ``indptr``[t] on."""
+class Documents(Protocol):
+    """The ids of documents: a series, or those of an index on disk."""
 
-    data: NDArray[np.float32]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: pl.Series, /) -> pl.Series:
+        """The ids of ``rows``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frugal:
+    """How an index whose arrays are mapped is searched in little memory: at most ``postings`` at once per thread, and
+    ``threads``; ``release(terms)`` gives back the memory of the postings of terms that were read."""
+
+    postings: int
+    threads: int
+    release: Callable[[Ints], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
     """An inverted index. ``doc_ids`` [documents] (text), in the collection's order."""
 
-    doc_ids: pl.Series
+    doc_ids: Documents
     analyzer: Analyzer
     k1: float
     b: float
@@ -92,6 +122,7 @@ class Index:
     """[documents]: the document at each position."""
     _forward: Forward | None = None
     """The terms of each document, which RM3 needs."""
+    _frugal: Frugal | None = None
 
     @classmethod
     def build(
@@ -104,33 +135,19 @@ class Index:
         forward: bool = False,
         quiet: bool = False,
     ) -> Index:
-        """Indexes a collection batch by batch, in about 20 bytes per (document, term).
+        """Indexes a collection batch by batch, in about 15 bytes per (document, term).
 
         ``forward``: also keep each document's terms (8 bytes each), for searches with RM3. Raises EvenrankError for an
         empty collection.
         """
         check_ranges(k1=k1, b=b)
-        ids: list[pl.Series] = []
-        counts: list[_Counts] = []
-        lengths: list[Ints] = []
-        documents = 0
-        with progress("indexing", quiet=quiet) as advance:
-            for batch in as_batches(collection):
-                terms = analyzer.terms(batch["text"], grow=True)
-                counts.append(_count(terms, documents))
-                lengths.append(np.bincount(terms["text"].to_numpy(), minlength=batch.height))
-                ids.append(batch["doc_id"])
-                documents += batch.height
-                advance(batch.height)
-        if not documents:
-            raise EvenrankError("the collection has no document")
-        doc_ids = pl.concat(ids)
-        document_terms = Forward.from_counts(counts, documents) if forward else None
-        postings = _scored_postings(counts, analyzer.size, np.concatenate(lengths), k1, b)
-        by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
-        turn = np.empty(documents, np.int32)
-        turn[by_turn] = np.arange(documents, dtype=np.int32)
-        return cls(doc_ids, analyzer, k1, b, postings, turn, by_turn, document_terms)
+        parts = ForwardParts()
+        with Counts(forward=parts.add if forward else None) as counts:
+            batches = counted_batches(collection, analyzer, counts, quiet=quiet)
+            doc_ids = pl.concat([batch["doc_id"] for batch in batches])
+            postings = counts.postings(analyzer.size, k1, b)
+        turn, by_turn = turns(doc_ids)
+        return cls(doc_ids, analyzer, k1, b, postings, turn, by_turn, parts.whole() if forward else None)
 
     def search(
         self,
@@ -167,8 +184,9 @@ class Index:
             raise EvenrankError(f"none of the {queries.height} queries has a word of the collection")
         if not weighted:
             grouped = grouped.with_columns(pl.col("term").list.eval(pl.lit(1.0)).alias("weight"))
-        with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
-            size = min(_CHUNK, -(-grouped.height // (os.cpu_count() or 1)))
+        threads = os.cpu_count() or 1 if self._frugal is None else self._frugal.threads
+        with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(threads) as pool:
+            size = min(_CHUNK, -(-grouped.height // threads))
             size = max(1, min(size, _CELLS // min(k, len(self.doc_ids))))
             waiting = [pool.submit(self._search_part, part, k, rm3) for part in grouped.iter_slices(size)]
             parts = []
@@ -185,7 +203,13 @@ class Index:
             ]
         )
         # Rows are already grouped by query and ranked, without repeated documents.
-        return Run(name, table, tuple(notes))
+        return Run(name, table, tuple(notes), card=self._card(k, rm3, weighted))
+
+    def _card(self, k: int, rm3: RM3 | None, weighted: bool) -> dict[str, object]:
+        """What made a run; see :mod:`evenrank.io.run_cards`."""
+        settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
+        search = {"depth": k, "rm3": None if rm3 is None else asdict(rm3)}
+        return {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, **search}
 
     def _search_part(self, queries: pl.DataFrame, k: int, rm3: RM3 | None) -> pl.DataFrame:
         if rm3 is None:
@@ -206,21 +230,33 @@ class Index:
         query's number), ``term`` and ``weight`` (lists)."""
         from . import _searching as _kernel
 
-        wide = min(k, len(self.doc_ids))
+        size = len(self.doc_ids)
+        wide = min(k, size)
         documents = np.empty((queries.height, wide), np.int32)
         scores = np.empty((queries.height, wide), np.float32)
-        lengths = queries["term"].list.len().to_numpy()
-        count = _kernel.search(
-            *self._postings,
-            self._turn,
-            self._by_turn,
-            queries["term"].explode().to_numpy(),
-            queries["weight"].explode().to_numpy().astype(np.float32),
-            np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-            wide,
-            documents,
-            scores,
-        )
+        count = np.zeros(queries.height, np.int64)
+        terms = queries["term"].explode().to_numpy()
+        weights = queries["weight"].explode().to_numpy().astype(np.float32)
+        starts = starts_of(queries["term"].list.len().to_numpy())
+        total, seen = np.full(size, _kernel.UNSEEN, np.float32), np.empty(size, np.int32)
+        for first, last in self._pieces(terms, starts):
+            count[first:last] = _kernel.search(
+                *self._postings,
+                self._turn,
+                self._by_turn,
+                terms,
+                weights,
+                starts[first : last + 1],
+                wide,
+                documents[first:last],
+                scores[first:last],
+                total,
+                seen,
+            )
+            if self._frugal is not None:
+                self._frugal.release(terms[starts[first] : starts[last]])
+        if (count < 0).any():
+            raise EvenrankError("the index is damaged: a posting leads to a document that is not in it")
         rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
         present = rank <= count[:, None]
         if not np.isfinite(scores[present]).all():
@@ -233,6 +269,44 @@ class Index:
                 "rank": rank[present],
             }
         )
+
+    def _pieces(self, terms: Ints, starts: Ints) -> Iterator[tuple[int, int]]:
+        """The queries that are searched at once: all, or as many as :class:`Frugal` allows, and at least one."""
+        if self._frugal is None:
+            yield 0, len(starts) - 1
+            return
+        indptr = self._postings.indptr
+        begin, end = indptr[terms], indptr[terms + 1]
+        if (begin < 0).any() or (end < begin).any() or (end > len(self._postings.indices)).any():
+            raise EvenrankError("the index is damaged: the postings of a term are not in it")
+        reached = starts_of(end - begin)[starts]
+        first = 0
+        while first < len(starts) - 1:
+            limit = reached[first] + self._frugal.postings
+            last = max(first + 1, int(np.searchsorted(reached, limit, side="right")) - 1)
+            yield first, last
+            first = last
+
+
+def counted_batches(
+    collection: object, analyzer: Analyzer, counts: Counts, *, quiet: bool = False
+) -> Iterator[pl.DataFrame]:
+    """The batches of a collection, each once its terms are in ``counts``. Raises EvenrankError if there is none."""
+    with progress("indexing", quiet=quiet) as advance:
+        for batch in as_batches(collection):
+            counts.add(analyzer.terms(batch["text"], grow=True), batch.height)
+            yield batch
+            advance(batch.height)
+    if not counts.documents:
+        raise EvenrankError("the collection has no document")
+
+
+def turns(doc_ids: pl.Series) -> tuple[Ints, Ints]:
+    """The position of each document by falling id, and the document at each position [documents], both int32."""
+    by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
+    turn = np.empty(len(by_turn), np.int32)
+    turn[by_turn] = np.arange(len(by_turn), dtype=np.int32)
+    return turn, by_turn
 
 
 def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
@@ -259,38 +333,3 @@ def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
 
 def _queries(count: int) -> str:
     return f"{counted(count, 'query')} {'has' if count == 1 else 'have'}"
-
-
-def _count(terms: pl.DataFrame, first: int) -> _Counts:
-    """Term, document and tf, sorted by term, then document; ``first``: the number of the document in row 0."""
-    # One sort of packed numbers: many times faster than grouping by two columns.
-    packed = np.sort((terms["term"].to_numpy().astype(np.int64) << 32) | terms["text"].to_numpy())
-    starts = np.flatnonzero(np.diff(packed, prepend=-1))
-    tf = np.diff(starts, append=len(packed)).astype(np.int32)
-    once = packed[starts]
-    return (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32) + np.int32(first), tf
-
-
-def _scored_postings(counts: list[_Counts], terms: int, length: Ints, k1: float, b: float) -> Postings:
-    """The score of every (term, document), by term. Empties ``counts`` to save memory; ``length`` [documents]."""
-    documents = len(length)
-    frequency = np.zeros(terms, np.int64)
-    for term, _, _ in counts:
-        frequency += np.bincount(term, minlength=terms)
-    idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
-    norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
-    indptr = np.zeros(terms + 1, np.int64)
-    np.cumsum(frequency, out=indptr[1:])
-    data = np.empty(indptr[-1], np.float32)
-    indices = np.empty(indptr[-1], np.int32)
-    free = indptr[:-1].copy()
-    counts.reverse()
-    while counts:
-        term, document, tf = counts.pop()
-        size = np.bincount(term, minlength=terms)
-        # Batches are in document order, each sorted by term: a term's documents follow those of earlier batches.
-        place = free[term] + np.arange(len(term)) - (np.cumsum(size) - size)[term]
-        data[place] = idf[term] * tf / (tf + norm[document])
-        indices[place] = document
-        free += size
-    return Postings(data, indices, indptr)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank.io import EvenrankError
 from evenrank.io.ranges import check_ranges
 
 Ints = NDArray[np.integer[Any]]
@@ -41,26 +42,21 @@ class Forward:
     terms: Ints
     tf: Ints
 
-    @classmethod
-    def from_counts(cls, counts: list[tuple[Ints, Ints, Ints]], documents: int) -> Forward:
-        """From (term, document, tf) of batches in document order."""
-        starts = np.zeros(documents + 1, np.int64)
-        terms, tfs = [], []
-        for term, document, tf in counts:
-            order = np.argsort(document, kind="stable")
-            terms.append(term[order])
-            tfs.append(tf[order])
-            starts[1:] += np.bincount(document, minlength=documents)
-        return cls(np.cumsum(starts), np.concatenate(terms), np.concatenate(tfs))
-
     def rows(self, documents: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """For each posting of ``documents`` [n]: the row of the document, the term, and tf / |d|."""
+        """For each posting of ``documents`` [n]: the row of the document, the term, and tf / |d|.
+
+        Raises EvenrankError for arrays that do not fit each other, as those of a damaged file.
+        """
         sizes = self.starts[documents + 1] - self.starts[documents]
+        if (sizes < 0).any() or (self.starts[documents] < 0).any() or (self.starts[documents + 1] > len(self.tf)).any():
+            raise EvenrankError("the index is damaged: the terms of a document are not in it")
         row = np.repeat(np.arange(len(documents)), sizes)
         place = np.arange(len(row)) + (self.starts[documents] - (np.cumsum(sizes) - sizes))[row]
         tf = self.tf[place].astype(np.float64)
         length = np.bincount(row, weights=tf, minlength=len(documents))
-        return row, self.terms[place], tf / length[row]
+        # Frequencies of 0 are those of a damaged file: the search refuses the scores.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return row, self.terms[place], tf / length[row]
 
 
 def relevance_model(
@@ -77,6 +73,8 @@ def relevance_model(
     """
     first = feedback.filter(pl.int_range(pl.len()).over("query") < settings.fb_docs)
     row, term, share = forward.rows(first["document"].to_numpy())
+    if ((term < 0) | (term >= len(order))).any():
+        raise EvenrankError("the index is damaged: a document has a term without a number")
     weight = share * first["score"].to_numpy().astype(np.float64)[row]
     terms = _summed(first["query"].to_numpy()[row], term, weight)
     # Documents with score 0 add no words.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evenrank.io import EvenrankError, read_queries
+from evenrank.io import EvenrankError, InputError, read_queries
 from evenrank.rankers.protocol import Ranker, config_file, ranker_class
 
 from .recipes import DataRecipe, RankerRecipe
@@ -70,6 +70,8 @@ def ranker_at(model: str) -> Ranker:
     found = find_model(model)
     if found.architecture == "kernel":
         return load_kernel_ranker(found)
+    if found.architecture not in ("cross", "bi"):
+        raise InputError(found.path, "cannot be trained further: expected a cross-encoder or a bi-encoder")
     encoder = load_encoder(found, "float32")
     return CatRanker(encoder) if found.architecture == "cross" else DotRanker(encoder)
 

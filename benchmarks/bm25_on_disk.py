@@ -1,0 +1,123 @@
+"""BM25's index on disk: against the one in memory, and against bm25s' mapped index of the same postings.
+
+200,000 passages; ``EVENRANK_LARGE`` sets another size (10 million: some minutes and 10 GB of disk).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .collections import write_collections
+from .measure import Row, run, run_command
+
+PASSAGES = int(os.environ.get("EVENRANK_LARGE", 200_000))
+QUERIES, K, TIMES = 200, 1_000, 3
+
+
+def make(folder: Path) -> None:
+    """A collection and questions."""
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
+
+    write_collections(folder, {"c": PASSAGES})
+    made = generate(SyntheticConfig(passages=20_000, queries=QUERIES)).queries
+    made.select("query_id", "text").write_csv(folder / "q.tsv", separator="\t", include_header=False)
+
+
+def _megabytes() -> float:
+    """The most that this process has had resident, mapped pages included."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+
+
+def _opened(folder: str) -> tuple[Any, float]:
+    from evenrank import open_index
+
+    start = time.perf_counter()
+    index = open_index(f"{folder}/index")
+    return index, time.perf_counter() - start
+
+
+def ours(folder: str) -> None:
+    """Prints the seconds to open the index and to search it, and the megabytes that took."""
+    from evenrank import read_queries
+
+    index, opened = _opened(folder)
+    queries = read_queries(f"{folder}/q.tsv")
+    index.search(queries.head(2), K, quiet=True)
+    seconds = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        index.search(queries, K, quiet=True)
+        seconds.append(time.perf_counter() - start)
+    print(opened, min(seconds), _megabytes())
+
+
+def give(folder: str) -> None:
+    """Writes our postings, and the queries' terms, as bm25s reads them."""
+    import bm25s
+
+    from evenrank import read_queries
+
+    index, _ = _opened(folder)
+    postings, analyzer = index._index._postings, index._index.analyzer
+    terms = analyzer.terms(read_queries(f"{folder}/q.tsv")["text"], grow=False).filter(pl.col("term") >= 0)
+    terms.group_by("text", maintain_order=True).agg("term").select("term").write_parquet(f"{folder}/terms.parquet")
+    engine = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numba")
+    engine.scores = {**postings._asdict(), "num_docs": index.manifest.documents}
+    engine.nonoccurrence_array, engine.vocab_dict = None, {str(i): i for i in range(analyzer.size)}
+    engine.save(f"{folder}/bm25s", show_progress=False)
+
+
+def theirs(folder: str) -> None:
+    """The same of bm25s, whose results carry no ids."""
+    import bm25s
+    import numba
+
+    start = time.perf_counter()
+    engine = bm25s.BM25.load(f"{folder}/bm25s", mmap=True, show_progress=False)
+    opened = time.perf_counter() - start
+    lists = pl.read_parquet(f"{folder}/terms.parquet")["term"].to_list()
+    threads = {"n_threads": numba.get_num_threads(), "backend_selection": "numba", "show_progress": False}
+    engine.retrieve(lists[:2], k=K, **threads)
+    seconds = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        found = engine.retrieve(lists, k=K, **threads)
+        seconds.append(time.perf_counter() - start)
+    assert np.isfinite(found.scores).all()
+    print(opened, min(seconds), _megabytes())
+
+
+def rows(folder: Path) -> list[Row]:
+    """The table's lines."""
+    make(folder)
+    command = [sys.executable, "-m", "evenrank"]
+    c, q, index = (str(folder / name) for name in ("c.tsv", "q.tsv", "index"))
+    memory = run_command([*command, "retrieve", c, q, "--out", str(folder / "memory.run"), "--quiet"])
+    built = run_command([*command, "index", c, "--out", index, "--quiet"])
+    run_command([*command, "retrieve", index, q, "--out", str(folder / "disk.run"), "--quiet"])
+    same = (folder / "memory.run").read_bytes() == (folder / "disk.run").read_bytes()
+    run("bm25_on_disk.give", str(folder))
+    mine = [float(value) for value in run("bm25_on_disk.ours", str(folder)).said.split()]
+    peer = [float(value) for value in run("bm25_on_disk.theirs", str(folder)).said.split()]
+    size = sum(file.stat().st_size for file in Path(index).iterdir()) / 1e6
+
+    def row(what: str, ours: float, peer: float, expected: str, digits: str = ".2f") -> Row:
+        return Row(what, f"{ours:{digits}}", f"{peer:{digits}}", f"{ours / peer:.2f} x", expected)
+
+    return [
+        row(f"index: seconds, {PASSAGES:,} (peer: retrieve)", built.seconds, memory.seconds, "<= 1"),
+        row("index: MB at most", built.megabytes, memory.megabytes, "<= 1", ",.0f"),
+        Row("index: MB on disk", f"{size:,.0f}", "", "", "-"),
+        row("open: seconds (peer: bm25s, mapped)", mine[0], peer[0], "< 0.5 s"),
+        row(f"search: queries a second x {K:,}", QUERIES / mine[1], QUERIES / peer[1], ">= 1", ".1f"),
+        row("search: MB at most", mine[2], peer[2], "<= 1,000 MB", ",.0f"),
+        Row("search: the same run as in memory, byte for byte", str(same), "", "", "True"),
+    ]

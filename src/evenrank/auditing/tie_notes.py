@@ -1,0 +1,124 @@
+"""Ties: how many are equal scores of different texts, and what rounded the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import polars as pl
+
+from evenrank.io import Run
+from evenrank.io.tables import IdIndex
+from evenrank.io.types import Array
+from evenrank.io.wording import are, counted
+
+from .figures import SHOWN_DEPTH
+
+_LOW_PRECISION = ("bfloat16", "float16", "int8")
+_FEW_DECIMALS = 4
+# Of fewer distinct scores, many are round by chance.
+_FEWEST_SCORES = 20
+
+
+class TiedTexts:
+    """Hashes of the texts of tied documents, taken while a collection is read.
+
+    Documents count as tied if another document of their query has the same score, and one of those with it is in the
+    first ranks of a run.
+    """
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._tied = [tied_documents(run)["doc_id"].unique() for run in runs]
+        self._parts: list[pl.DataFrame] = []
+
+    def watching(self, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """The batches (``doc_id``, ``text``), unchanged."""
+        wanted = IdIndex(self._tied) if any(map(len, self._tied)) else None
+        for batch in batches:
+            if wanted is not None:
+                tied = batch.filter(wanted.among(batch["doc_id"]))
+                self._parts.append(tied.select("doc_id", pl.col("text").hash().alias("text")))
+            yield batch
+
+    @property
+    def hashes(self) -> pl.DataFrame | None:
+        """``doc_id`` and ``text``, a hash; None if no texts were read."""
+        return pl.concat(self._parts).unique("doc_id") if self._parts else None
+
+
+def tied_documents(run: Run) -> pl.DataFrame:
+    """The rows of ties that reach into the first ranks: ``query_id``, ``doc_id``, ``score``, and whether the row itself
+    is one of the first ranks, ``top``."""
+    table, keys = run.table.with_columns(top=pl.col("rank") <= SHOWN_DEPTH), ["query_id", "score"]
+    reaching = table.join(table.filter("top").select(keys), on=keys, how="semi")
+    return reaching.filter(pl.len().over(keys) > 1).select("query_id", "doc_id", "score", "top")
+
+
+def pairs_of_ties(run: Run, hashes: pl.DataFrame) -> tuple[int, int]:
+    """Of the pairs of tied documents with texts, one or both in the first ranks, how many have different texts; and all
+    of them."""
+    tied = tied_documents(run).join(hashes, on="doc_id")
+
+    def pairs(*keys: str) -> int:
+        sizes = tied.group_by(*keys).agg(every=pl.len().cast(pl.Int64), below=(~pl.col("top")).sum().cast(pl.Int64))
+        every, below = sizes["every"], sizes["below"]
+        return int((every * (every - 1) // 2 - below * (below - 1) // 2).sum())
+
+    every = pairs("query_id", "score")
+    return every - pairs("query_id", "score", "text"), every
+
+
+def tie_notes(runs: Iterable[Run], hashes: pl.DataFrame | None) -> list[str]:
+    """Notes on runs with ties in their first ranks, unless all of those are known to be of equal texts."""
+    notes = []
+    for run in runs:
+        if not tied_documents(run).height:
+            continue
+        parts: list[str] = []
+        if hashes is not None:
+            different, every = pairs_of_ties(run, hashes)
+            if every and not different:
+                continue
+            if every:
+                parts.append(
+                    f"of {counted(every, 'pair')} of tied documents that reach into the first {SHOWN_DEPTH} ranks,"
+                    f" {different:,} {are(different)} of different texts"
+                )
+        parts += _rounding(run)
+        if parts:
+            notes.append(f"{run.name}: {'; '.join(parts)}.")
+    return notes
+
+
+def _rounding(run: Run) -> list[str]:
+    """What is known to have rounded the scores, unless their ties were resolved."""
+    card = run.card or {}
+    if card.get("resolved_ties"):
+        return []
+    ranker = card.get("ranker")
+    precision = ranker.get("precision") if isinstance(ranker, dict) else None
+    if precision in _LOW_PRECISION:
+        return [f"it was computed in {precision}, which makes close scores equal (evenrank rerank --resolve-ties)"]
+    grid = grid_of(run.table.filter(pl.col("rank") <= SHOWN_DEPTH)["score"].to_numpy())
+    return [f"its top scores {grid}, so that close ones are equal"] if grid is not None else []
+
+
+def grid_of(scores: Array) -> str | None:
+    """What scores [N] are rounded to, as ``have at most 3 decimals``; None if nothing shows, or for whole numbers."""
+    distinct = np.unique(scores)
+    if len(distinct) < _FEWEST_SCORES or (distinct == np.rint(distinct)).all():
+        return None
+    for decimals in range(1, _FEW_DECIMALS + 1):
+        # The nearest number of float64, as a reader of the file has it.
+        if (np.round(distinct, decimals) == distinct).all():
+            return f"have at most {counted(decimals, 'decimal')}"
+    if np.abs(distinct).max() > np.finfo(np.float32).max:
+        return None
+    single = distinct.astype(np.float32)
+    if (single != distinct).any():
+        return None
+    if not (single.view(np.uint32) & 0xFFFF).any():
+        return "are numbers of bfloat16"
+    if np.abs(distinct).max() <= np.finfo(np.float16).max and (distinct.astype(np.float16) == distinct).all():
+        return "are numbers of float16"
+    return None

@@ -1,0 +1,168 @@
+"""Pairs to score in windows: here or on a cluster, resuming what was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from evenrank._version import __version__
+from evenrank.engines.progress import progress
+from evenrank.engines.ray import Cluster, on_ray
+
+from .load import StoredRanker
+from .pairs import Rows, TextPairs
+from .parts import Parts, Scored
+from .scorers import Scorer, Scores
+from .truncation import Truncation
+
+# Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
+_WINDOW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """All scores [pairs]; ``of_shuffles``: those of other orders of each list.
+
+    ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
+    that is unknown; ``resumed``: how many of the scores an interrupted run left in ``parts``.
+    """
+
+    scores: Scores
+    facts: dict[str, object]
+    of_shuffles: tuple[Scores, ...] = ()
+    truncated: Truncation | None = None
+    resumed: int = 0
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringJob:
+    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent."""
+
+    ranker: StoredRanker | Scorer
+    pairs: TextPairs
+    batch_size: int
+
+    def windows(self) -> list[Rows]:
+        """The rows of each window."""
+        return self.pairs.windows(self.ranker.unit, _WINDOW * self.batch_size)
+
+    def scorer(self) -> Scorer:
+        """The ranker, loaded."""
+        return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
+
+    def __call__(self) -> Callable[[int], dict[str, object]]:
+        """What a worker of a cluster does: from the number of a window to its scores and the facts of the ranker."""
+        scorer, windows = self.scorer(), self.windows()
+        score = scorer.bind(self.pairs, self.batch_size)
+
+        def reported(number: int) -> dict[str, object]:
+            before = scorer.truncated
+            scores = score(windows[number]).tolist()
+            cut = _truncated_since(before, scorer.truncated)
+            return {"scores": scores, "truncated": cut, "facts": scorer.facts()}
+
+        return reported
+
+    def run(self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool) -> ScoredPairs:
+        """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
+        windows = self.windows()
+        if cluster is not None:
+            assert isinstance(self.ranker, StoredRanker)
+            model = self.ranker
+            settings = f"ray {model.precision} {model.device} {model.backend} {model.int8} {bool(cluster.gpus)}"
+            score_windows = partial(_on_ray, self, cluster)
+        else:
+            scorer = self.scorer()
+            settings = scorer.settings
+            score_windows = partial(_here, scorer, self.pairs, self.batch_size, windows)
+        parts = None
+        if out is not None and isinstance(self.ranker, StoredRanker):
+            parts = Parts(out, _fingerprint(self.ranker, settings, self.pairs, self.batch_size))
+        scores, facts, truncated, resumed = _score_windows(score_windows, windows, self.pairs.size, parts, quiet)
+        return ScoredPairs(scores, facts or self.scorer().facts(), (), truncated, resumed, parts)
+
+
+def _fingerprint(ranker: StoredRanker, settings: str, pairs: TextPairs, batch_size: int) -> str:
+    """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
+    import sentence_transformers
+    import torch
+    import transformers
+
+    versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
+    folder = ranker.folder
+    prompts = [ranker.prompts.query, ranker.prompts.document]
+    values = [folder.name, folder.digest(), folder.architecture, batch_size, _WINDOW, settings, *prompts, *versions]
+    total = hashlib.sha256(json.dumps(values).encode())
+    for texts in (pairs.queries, pairs.documents):
+        for part in texts.to_frame("text").iter_slices(1 << 16):
+            total.update(part.write_ndjson().encode())
+    total.update(pairs.query.tobytes())
+    total.update(pairs.document.tobytes())
+    return total.hexdigest()
+
+
+def _here(
+    scorer: Scorer, pairs: TextPairs, batch_size: int, windows: list[Rows], numbers: list[int]
+) -> Iterator[tuple[int, Scored]]:
+    """Windows by number with what is known of each."""
+    before, facts = scorer.truncated, scorer.facts()
+    found = scorer.each(pairs, batch_size, [windows[number] for number in numbers])
+    for number, scores in zip(numbers, found, strict=True):
+        after = scorer.truncated
+        yield number, Scored(scores, _truncated_since(before, after), facts)
+        before = after
+
+
+def _truncated_since(before: Truncation | None, after: Truncation | None) -> str | None:
+    """What was truncated between two counts, as JSON; None if it is unknown."""
+    return None if before is None or after is None else json.dumps((after - before).to_dict())
+
+
+def _on_ray(job: ScoringJob, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scored]]:
+    for number, report in on_ray(numbers, job, cluster, keep=True):
+        yield number, Scored(np.array(report["scores"], np.float64), report["truncated"], report["facts"])
+
+
+def _score_windows(
+    score_windows: Callable[[list[int]], Iterator[tuple[int, Scored]]],
+    windows: list[Rows],
+    size: int,
+    parts: Parts | None,
+    quiet: bool,
+) -> tuple[Scores, dict[str, object], Truncation | None, int]:
+    """All scores [size], the ranker's facts (of one that was loaded now, if any was), what was truncated, and how many
+    of the scores an interrupted run had kept."""
+    scores = np.empty(size)
+    missing, truncated = [], []
+    facts: dict[str, object] = {}
+    with progress("re-ranking", size, quiet=quiet) as advance:
+        for number, rows in enumerate(windows):
+            kept = None if parts is None else parts.load(number, len(rows))
+            if kept is None:
+                missing.append(number)
+                continue
+            scores[rows], facts = kept.scores, kept.facts
+            truncated.append(kept.truncated)
+            advance(len(rows))
+        for number, found in score_windows(missing) if missing else ():
+            if parts is not None:
+                parts.save(number, found)
+            scores[windows[number]], facts = found.scores, found.facts
+            truncated.append(found.truncated)
+            advance(len(found.scores))
+    return scores, facts, _sum(truncated), size - sum(len(windows[number]) for number in missing)
+
+
+def _sum(truncated: list[str | None]) -> Truncation | None:
+    """What was truncated of all windows; None if that is unknown of one."""
+    counts = [Truncation(**json.loads(one)) for one in truncated if one is not None]
+    if not counts or len(counts) < len(truncated):
+        return None
+    return sum(counts[1:], counts[0])

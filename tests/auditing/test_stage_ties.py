@@ -1,0 +1,61 @@
+"""Stages whose documents are tied: what they add without the order that the ties happen to have."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from scipy import stats
+
+import evenrank
+
+LEAN = "ARaB(magnitude='bool')@3"
+SIDE = {"m": 1, "f": -1, "n": 0}
+COLLECTION = {
+    f"{kind}{number}": f"{text} {number}"
+    for kind, text in {"m": "he and his father", "f": "she and her mother", "n": "a stone bridge"}.items()
+    for number in range(3)
+}
+QUERIES = [f"q{number}" for number in range(9)]
+# Ties are broken by descending document id: n before m before f.
+TIED = {query: dict.fromkeys(["m0", "f0", "f1", "n0"], 1.0) for query in QUERIES}
+SORTED = {query: {"f0": 4.0, "m0": 3.0, "f1": 2.0 + (query > "q4") * 3, "n0": 1.0} for query in QUERIES}
+
+
+def lean(order: tuple[str, ...]) -> float:
+    sides = [SIDE[doc[0]] for doc in order]
+    return sum(sum(sides[:t]) / t for t in (1, 2, 3)) / 3
+
+
+def test_an_order_of_ties_is_no_effect_of_a_stage() -> None:
+    result = evenrank.audit(stages={"A": TIED, "B": SORTED}, collection=COLLECTION, measures=LEAN)
+    assert result.stages is not None
+    of = result.stages.measures[LEAN]
+    orders = list(permutations(TIED["q0"]))
+    on_average = sum(map(lean, orders)) / len(orders)
+    written = lean(tuple(sorted(TIED["q0"], reverse=True)))
+    after = [lean(tuple(sorted(one, key=lambda doc: -one[doc]))) for one in SORTED.values()]
+    first, second = of.steps
+    # A random order of the candidates is what all of them tied are: the first stage adds nothing.
+    assert of.candidates == pytest.approx(on_average)
+    assert first.added == pytest.approx(written - on_average)
+    assert abs(first.added) > 0.2
+    assert first.tie_added == pytest.approx(0, abs=1e-12)
+    assert second.tie_added == pytest.approx(sum(after) / len(after) - on_average)
+    assert second.tie_p == pytest.approx(stats.ttest_1samp([value - on_average for value in after], 0).pvalue)
+    assert first.tie_sensitive
+    assert "That depends on the order of tied documents: averaged over it, A adds" in of.sentence()
+    step = result.to_dict()["stages"]["measures"][LEAN]["steps"][0]  # type: ignore[index]
+    assert step["tie_added"] == first.tie_added
+    assert "tie mean" in result.table()
+
+
+def test_without_ties_nothing_is_said_of_them() -> None:
+    turned = {query: {doc: -score for doc, score in one.items()} for query, one in SORTED.items()}
+    result = evenrank.audit(stages={"A": SORTED, "B": turned}, collection=COLLECTION, measures=LEAN)
+    assert result.stages is not None
+    of = result.stages.measures[LEAN]
+    for step in of.steps:
+        assert step.tie_added == pytest.approx(step.added)
+        assert not step.tie_sensitive
+    assert "tied" not in of.sentence()

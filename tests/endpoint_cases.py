@@ -1,0 +1,73 @@
+"""A small collection for a server to rank, and what the tests of endpoints share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenrank import Endpoint, rerank
+from evenrank.io import Run
+from loopback import Body, Server, score_of
+
+QUERIES = {f"q{i}": f"query {i}" for i in range(4)}
+DOCUMENTS = {f"d{i}": f"passage {i}" + " and more" * i for i in range(9)}
+RUN = {
+    query: {document: -float(rank) for rank, document in enumerate(list(DOCUMENTS)[number : number + 7])}
+    for number, query in enumerate(QUERIES)
+}
+"""4 queries with 7 documents each, the last with 6."""
+REQUESTS = 11
+"""Of 3 passages at most."""
+
+
+def endpoint(server: Server, api: Any = "cohere", **settings: Any) -> Endpoint:
+    return Endpoint(server.url, api, **{"model": "maker/ranks-2", "timeout": 20, **settings})
+
+
+def ranked(model: Endpoint, out: Path | None = None, **settings: Any) -> Run:
+    return rerank(RUN, model, DOCUMENTS, QUERIES, **{"batch_size": 3, "quiet": True, "out": out, **settings})
+
+
+def scores_of(run: Run) -> dict[tuple[str, str], float]:
+    return {
+        (query, document): score for query, document, score in run.table.select("query_id", "doc_id", "score").rows()
+    }
+
+
+def expected(score: Any = score_of) -> dict[tuple[str, str], float]:
+    """One pair at a time."""
+    return {(query, one): score(QUERIES[query], DOCUMENTS[one]) for query in RUN for one in RUN[query]}
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """Run, collection and queries as files."""
+    rows = [
+        f"{query} Q0 {one} {rank} {score} first"
+        for query in RUN
+        for rank, (one, score) in enumerate(RUN[query].items(), 1)
+    ]
+    (folder / "first.run").write_text("".join(f"{row}\n" for row in rows))
+    for name, texts in (("c.tsv", DOCUMENTS), ("q.tsv", QUERIES)):
+        pl.DataFrame({"id": list(texts), "text": list(texts.values())}).write_csv(
+            folder / name, separator="\t", include_header=False
+        )
+    return {name: folder / name for name in ("first.run", "c.tsv", "q.tsv")}
+
+
+def command(folder: Path, server: Server, *more: object) -> list[str]:
+    """``evenrank rerank`` with an endpoint; without --out."""
+    made = files(folder)
+    texts = ["--collection", made["c.tsv"], "--queries", made["q.tsv"], "--batch-size", 3, "--quiet"]
+    return [str(word) for word in ("rerank", made["first.run"], *texts, "--endpoint", server.url, *more)]
+
+
+def texts_of(body: Body) -> list[str]:
+    found: list[str] = body.get("documents") or body.get("texts") or body["input"]
+    return found
+
+
+def every_file(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    yield from ((path, path.read_bytes()) for path in folder.rglob("*") if path.is_file())

@@ -315,6 +315,7 @@ def test_page_that_trains_runs(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SMALLER)
 def test_page_that_trains_runs_smaller(page: str, tmp_path: Path) -> None:
     need_models(tmp_path)

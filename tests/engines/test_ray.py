@@ -116,6 +116,7 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")

@@ -28,12 +28,13 @@ class TiedTexts:
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        self._tied = [tied_documents(run)["doc_id"].unique() for run in runs]
+        self._runs = tuple(runs)
         self._parts: list[pl.DataFrame] = []
 
     def watching(self, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The batches (``doc_id``, ``text``), unchanged."""
-        wanted = IdIndex(self._tied) if any(map(len, self._tied)) else None
+        tied_ids = [tied_documents(run)["doc_id"].unique() for run in self._runs]
+        wanted = IdIndex(tied_ids) if any(map(len, tied_ids)) else None
         for batch in batches:
             if wanted is not None:
                 tied = batch.filter(wanted.among(batch["doc_id"]))
@@ -54,10 +55,10 @@ def tied_documents(run: Run) -> pl.DataFrame:
     return reaching.filter(pl.len().over(keys) > 1).select("query_id", "doc_id", "score", "top")
 
 
-def pairs_of_ties(run: Run, hashes: pl.DataFrame) -> tuple[int, int]:
-    """Of the pairs of tied documents with texts, one or both in the first ranks, how many have different texts; and all
-    of them."""
-    tied = tied_documents(run).join(hashes, on="doc_id")
+def pairs_of_ties(tied: pl.DataFrame, hashes: pl.DataFrame) -> tuple[int, int]:
+    """Of the pairs of :func:`tied_documents` with texts, one or both in the first ranks, how many have different texts;
+    and all of them."""
+    tied = tied.join(hashes, on="doc_id")
 
     def pairs(*keys: str) -> int:
         sizes = tied.group_by(*keys).agg(every=pl.len().cast(pl.Int64), below=(~pl.col("top")).sum().cast(pl.Int64))
@@ -72,11 +73,12 @@ def tie_notes(runs: Iterable[Run], hashes: pl.DataFrame | None) -> list[str]:
     """Notes on runs with ties in their first ranks, unless all of those are known to be of equal texts."""
     notes = []
     for run in runs:
-        if not tied_documents(run).height:
+        tied = tied_documents(run)
+        if not tied.height:
             continue
         parts: list[str] = []
         if hashes is not None:
-            different, every = pairs_of_ties(run, hashes)
+            different, every = pairs_of_ties(tied, hashes)
             if every and not different:
                 continue
             if every:

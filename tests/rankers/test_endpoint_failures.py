@@ -21,7 +21,8 @@ from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, sco
 from evenrank import Endpoint
 from evenrank.io import EvenrankError
 from evenrank.rankers import endpoint_http, endpoint_session
-from evenrank.rankers.endpoint_http import Address, Client
+from evenrank.rankers.endpoint_address import Address
+from evenrank.rankers.endpoint_http import Client
 from loopback import Body, Server, serving
 
 BUSY = (429, {}, {"message": "slow down"})

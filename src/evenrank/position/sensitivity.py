@@ -75,7 +75,7 @@ def position_sensitivity(
     if model is None or isinstance(model, str | os.PathLike):
         made.add_model("model", model)
     else:
-        from evenrank.rankers.endpoint_scorers import shown_address
+        from evenrank.rankers.endpoints import shown_address
 
         address = shown_address(model)
         made.name("model", address or type(model).__name__, "asked over HTTP" if address else "in memory")

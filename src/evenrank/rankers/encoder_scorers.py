@@ -69,7 +69,7 @@ class EncoderScorer(Scorer):
             "device": str(self.model.device),
         }
 
-    def _watched(self, compute: Callable[[], Vectors]) -> Vectors:
+    def watched(self, compute: Callable[[], Vectors]) -> Vectors:
         """What ``compute`` gives, with what the model cuts meanwhile counted and its mode left as it was."""
         counter, training = TruncationCounter(), self.model.training
         with counter.watching(self.model):
@@ -110,7 +110,7 @@ class CrossEncoderScorer(EncoderScorer):
         def score(rows: Rows) -> Scores:
             texts = list(zip(*pairs.texts(rows), strict=True))
             # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
-            scores = self._watched(
+            scores = self.watched(
                 lambda: self.model.predict(
                     texts,
                     prompt=self.query_prompt,
@@ -169,7 +169,7 @@ class VectorScorer(EncoderScorer, Generic[Vectors]):
             scores = np.empty(len(rows))
             for start, stop in self._pieces(len(distinct), batch_size):
                 texts = pairs.documents.gather(distinct[start:stop]).to_list()
-                passages = self._watched(lambda texts=texts: self.passages(texts, batch_size))  # type: ignore[misc]
+                passages = self.watched(lambda texts=texts: self.passages(texts, batch_size))  # type: ignore[misc]
                 inside = np.flatnonzero((place >= start) & (place < stop))
                 with inference_mode():
                     for at in range(0, len(inside), _SIMILARITIES):

@@ -27,12 +27,6 @@ _COSINES = 1 << 12
 """Cosines computed at once."""
 
 
-def shown_address(model: object) -> str | None:
-    """The address of an endpoint, without what is secret in it; None for any other model."""
-    endpoint = model.endpoint if isinstance(model, EndpointScorer) else model
-    return endpoint.address.shown if isinstance(endpoint, Endpoint) else None
-
-
 class EndpointScorer(Scorer):
     """The scores of an :class:`Endpoint`."""
 
@@ -46,6 +40,11 @@ class EndpointScorer(Scorer):
         other = copy.copy(self)
         other.endpoint, other._counts = self.endpoint.keeping_beside(out), np.zeros(3, np.int64)
         return other
+
+    @property
+    def answers(self) -> str | os.PathLike[str] | None:
+        """The endpoint's."""
+        return self.endpoint.answers
 
     def facts(self) -> dict[str, object]:
         """What the ranker is, as JSON values."""

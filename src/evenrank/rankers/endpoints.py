@@ -13,8 +13,8 @@ from evenrank.io.atomic import is_stream
 from evenrank.io.errors import quoted, readable
 from evenrank.io.ranges import check_ranges
 
+from .endpoint_address import Address
 from .endpoint_apis import APIS, ENDINGS, Api
-from .endpoint_http import Address
 
 if TYPE_CHECKING:
     from .endpoint_scorers import EndpointScorer
@@ -104,3 +104,9 @@ class Endpoint:
 
         self.secret()
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
+
+
+def shown_address(model: object) -> str | None:
+    """The address of an endpoint or its scorer, without what is secret in it; None for any other model."""
+    endpoint = getattr(model, "endpoint", model)
+    return endpoint.address.shown if isinstance(endpoint, Endpoint) else None

@@ -17,7 +17,6 @@ from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, files_beside, ranker_note, write_card
 
-from .endpoint_scorers import EndpointScorer
 from .endpoints import Endpoint
 from .kinds import Architecture
 from .listwise import SHUFFLES, check_listwise, listwise_scores, order_path, write_orders
@@ -103,9 +102,9 @@ def rerank(
     check_ranges(depth=depth, batch_size=batch_size, seed=seed)
     check_engine(engine)
     answers = None
-    if isinstance(model, Endpoint | EndpointScorer):
+    if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
-        answers = (model if isinstance(model, Endpoint) else model.endpoint).answers
+        answers = model.answers
     check_outputs([*_outputs(out, listwise), answers], [run, *files_beside(run), collection, queries, model])
     provenance = _provenance(run, collection, queries, model).ahead(card_path(out) is not None)
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
@@ -114,23 +113,21 @@ def rerank(
     prompts = Prompts(query_prompt, document_prompt)
     ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8, prompts=prompts)
     if engine == "ray" and isinstance(ranker, Scorer):
-        what = "an endpoint" if isinstance(ranker, EndpointScorer) else "a loaded model"
+        what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
         raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")
     if resolve_ties:
         check_resolvable(ranker)
     table = run.table.filter(pl.col("rank") <= depth)
-    if listwise:
-        check_listwise(ranker)
+    scorer = check_listwise(ranker) if listwise else None
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    job = ScoringJob(ranker, pairs, batch_size)
-    if listwise:
+    if scorer is not None:
         ids = table["query_id"].unique(maintain_order=True).to_list()
-        scorer = check_listwise(ranker)
         own, *others = listwise_scores(scorer, pairs, ids, batch_size, seed, quiet=quiet)
         found = ScoredPairs(own, scorer.facts(), tuple(others))
     else:
+        job = ScoringJob(ranker, pairs, batch_size)
         found = job.run(out, (cluster or Cluster()) if engine == "ray" else None, quiet)
     for scores in (found.scores, *found.of_shuffles):
         check_finite(scores, str(model) if is_path(model) else ranker.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,11 @@ class Scorer(ABC):
     truncated: Truncation | None = None
     digest: Callable[[], str] | None = None
 
+    @property
+    def answers(self) -> str | os.PathLike[str] | None:
+        """The file that keeps what a server has answered; None if there is none."""
+        return None
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -64,6 +70,10 @@ class Scorer(ABC):
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the calls since the last time, besides their scores."""
         return ()
+
+    def keeping_beside(self, out: str | os.PathLike[str] | None) -> Scorer:
+        """The scorer for runs written to ``out``; one that keeps ``answers`` may keep them beside it."""
+        return self
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         """How many characters of each passage [pairs] the model reads before it truncates; None if unknown."""

@@ -73,23 +73,27 @@ class ScoringJob:
     def run(self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool) -> ScoredPairs:
         """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
         windows = self.windows()
+        digest: Callable[[], str] | None
         if cluster is not None:
             assert isinstance(self.ranker, StoredRanker)
             model = self.ranker
+            digest = model.folder.digest
             settings = f"ray {model.precision} {model.device} {model.backend} {model.int8} {bool(cluster.gpus)}"
             score_windows = partial(_on_ray, self, cluster)
         else:
             scorer = self.scorer()
-            settings = scorer.settings
+            # The same as is computed for the facts, once.
+            settings, digest = scorer.settings, scorer.digest
             score_windows = partial(_here, scorer, self.pairs, self.batch_size, windows)
         parts = None
         if out is not None and isinstance(self.ranker, StoredRanker):
-            parts = Parts(out, _fingerprint(self.ranker, settings, self.pairs, self.batch_size))
+            assert digest is not None
+            parts = Parts(out, _fingerprint(self.ranker, digest(), settings, self.pairs, self.batch_size))
         scores, facts, truncated, resumed = _score_windows(score_windows, windows, self.pairs.size, parts, quiet)
         return ScoredPairs(scores, facts or self.scorer().facts(), (), truncated, resumed, parts)
 
 
-def _fingerprint(ranker: StoredRanker, settings: str, pairs: TextPairs, batch_size: int) -> str:
+def _fingerprint(ranker: StoredRanker, digest: str, settings: str, pairs: TextPairs, batch_size: int) -> str:
     """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
     import sentence_transformers
     import torch
@@ -98,7 +102,7 @@ def _fingerprint(ranker: StoredRanker, settings: str, pairs: TextPairs, batch_si
     versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
     folder = ranker.folder
     prompts = [ranker.prompts.query, ranker.prompts.document]
-    values = [folder.name, folder.digest(), folder.architecture, batch_size, _WINDOW, settings, *prompts, *versions]
+    values = [folder.name, digest, folder.architecture, batch_size, _WINDOW, settings, *prompts, *versions]
     total = hashlib.sha256(json.dumps(values).encode())
     for texts in (pairs.queries, pairs.documents):
         for part in texts.to_frame("text").iter_slices(1 << 16):

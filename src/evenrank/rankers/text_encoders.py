@@ -74,7 +74,7 @@ class TextEncoder:
     def documents(self, texts: Sequence[str]) -> Encoded:
         """The vectors [texts, d] or weights [texts, terms] of documents; counts those that are truncated."""
         scorer = self._scorer
-        return self._rows(scorer._watched(lambda: scorer.passages(list(texts), self._batch_size)))
+        return self._rows(scorer.watched(lambda: scorer.passages(list(texts), self._batch_size)))
 
     def facts(self) -> dict[str, object]:
         """What the model is (see :meth:`Scorer.facts`), and its ``path``."""

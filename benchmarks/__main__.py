@@ -28,6 +28,7 @@ NAMES = (
     "endpoints",
     "debiasing",
     "rotation",
+    "probes",
 )
 
 

@@ -45,11 +45,34 @@ POSITION = (
         "`evenrank position similarity MODEL --collection C`, `evenrank.position_similarity` in Python.",
     ),
     Subject(
+        "moved-answers",
+        "Moved answers",
+        "position/curves.py",
+        ("PositionCurve", "position_curve"),
+        "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
+    ),
+    Subject(
         "position-sensitivity",
         "Position sensitivity",
         "position/buckets.py",
         ("Buckets", "by_bucket"),
         "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
+    ),
+)
+PROBES = (
+    Subject(
+        "probe-effect",
+        "Effect of a probe",
+        "probes/effects.py",
+        ("", "effect"),
+        "`evenrank probe MODEL --variants FILE …`, `evenrank.probe` in Python.",
+    ),
+    Subject(
+        "mixed-pool",
+        "Mixed pool",
+        "probes/mixed_pool.py",
+        ("", "mixed_pool"),
+        "`evenrank probe MODEL --variants FILE …`, `evenrank.probe` in Python.",
     ),
 )
 MITIGATIONS = (
@@ -120,7 +143,7 @@ def on_config(config: Any, **_: Any) -> Any:
     pages: dict[str, list[Any]] = {"Measures": [], "Mitigations": [], "Commands": []}
     for measure in _measures():
         pages["Measures"].append({measure.NAME: f"measures/{_slug(measure)}.md"})
-    pages["Measures"] += [{subject.title: f"measures/{subject.slug}.md"} for subject in POSITION]
+    pages["Measures"] += [{subject.title: f"measures/{subject.slug}.md"} for subject in (*POSITION, *PROBES)]
     pages["Mitigations"] += [{subject.title: f"mitigations/{subject.slug}.md"} for subject in MITIGATIONS]
     pages["Commands"] = [{name: f"commands/{_command_slug(name)}.md"} for name, _ in _commands()]
     for entry in config.nav or ():
@@ -134,7 +157,7 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Adds a page for each measure, each mitigation and each command."""
     for measure in _measures():
         files.append(File.generated(config, f"measures/{_slug(measure)}.md", content=_measure_page(measure)))
-    for folder, subjects in (("measures", POSITION), ("mitigations", MITIGATIONS)):
+    for folder, subjects in (("measures", (*POSITION, *PROBES)), ("mitigations", MITIGATIONS)):
         for subject in subjects:
             files.append(File.generated(config, f"{folder}/{subject.slug}.md", content=_subject_page(subject)))
     for name, command in _commands():

@@ -12,7 +12,8 @@ from evenrank.io.squad import answer_table
 from evenrank.rankers.pairs import Rows, TextPairs
 from evenrank.rankers.scorers import Scorer, Scores
 
-WORDS = [f"w{i}" for i in range(9)]
+WORDS = [f"W{i}." for i in range(9)]
+"""Sentences of one word."""
 
 
 def command(*arguments: object):
@@ -22,14 +23,14 @@ def command(*arguments: object):
 
 
 class Early(Scorer):
-    """A ranker whose score falls with the place of the word "the", or does not depend on it."""
+    """A ranker whose score falls with the place of the word "The", or does not depend on it."""
 
     def __init__(self, slope: float, reads: int = 10_000) -> None:
         super().__init__("early")
         self.slope, self.reads = slope, reads
 
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        return lambda rows: np.array([5 - self.slope * text.split().index("the") for text in pairs.texts(rows)[1]])
+        return lambda rows: np.array([5 - self.slope * text.split().index("The") for text in pairs.texts(rows)[1]])
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         return [min(self.reads, len(passage)) for passage in passages]

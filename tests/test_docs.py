@@ -39,12 +39,15 @@ QUICK = (
     "guides/first-stages",
     "guides/expansion",
     "guides/labels",
+    "guides/probes",
     "guides/rerank",
     "guides/integrations",
     "api/index",
     "extend/lexicon",
     "extend/measure",
 )
+LONG = ("guides/labels", "guides/expansion", "guides/probes")
+"""Of these, the pages that are left to the slow tests."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
 SMALLER = {
@@ -217,7 +220,7 @@ def subjects() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("slug", "place"), subjects(), ids=lambda value: str(value))
 def test_subject_page_is_whole(hooks: ModuleType, slug: str, place: int) -> None:
-    subject = (*hooks.POSITION, *hooks.MITIGATIONS)[place]
+    subject = (*hooks.POSITION, *hooks.PROBES, *hooks.MITIGATIONS)[place]
     assert subject.slug == slug
     if subject.module.startswith("mitigation"):
         pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -291,7 +294,7 @@ def run_page(page: str, folder: Path, smaller: Mapping[str, str] | None = None) 
             assert re.search(r".*?".join(parts), printed[block]), f"{line!r} is not in:\n{printed[block]}"
 
 
-@pytest.mark.parametrize("page", QUICK)
+@pytest.mark.parametrize("page", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in QUICK])
 def test_page_runs(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from evenrank.position.answers import AnswersResult, position_answers
     from evenrank.position.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.position.similarity import SimilarityResult, position_similarity
+    from evenrank.probes.probe_result import ProbeResult
+    from evenrank.probes.probing import probe
+    from evenrank.probes.variants import variants
     from evenrank.rankers.endpoints import Endpoint
     from evenrank.rankers.load import load_ranker
     from evenrank.rankers.rerank import rerank
@@ -81,6 +84,9 @@ _HOMES = {
     "position.answers": ("AnswersResult", "position_answers"),
     "position.sensitivity": ("SensitivityResult", "position_sensitivity"),
     "position.similarity": ("SimilarityResult", "position_similarity"),
+    "probes.probe_result": ("ProbeResult",),
+    "probes.probing": ("probe",),
+    "probes.variants": ("variants",),
     "rankers.endpoints": ("Endpoint",),
     "rankers.load": ("load_ranker",),
     "rankers.rerank": ("rerank",),
@@ -99,8 +105,8 @@ _HOMES = {
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "datasets", "embeddings", "groups", "integrations", "io", "measures", "mitigation", "position", "rankers",
-    "retrieval",
+    "datasets", "embeddings", "groups", "integrations", "io", "measures", "mitigation", "position", "probes",
+    "rankers", "retrieval",
 )  # fmt: skip
 """Folders that ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
@@ -117,6 +123,7 @@ __all__ = [
     "InputError",
     "Lexicon",
     "LexiconCheck",
+    "ProbeResult",
     "Run",
     "Scoring",
     "SensitivityResult",
@@ -141,6 +148,7 @@ __all__ = [
     "position_answers",
     "position_sensitivity",
     "position_similarity",
+    "probe",
     "public_data",
     "read_group_table",
     "read_qrels",
@@ -161,6 +169,7 @@ __all__ = [
     "training_lists",
     "training_summary",
     "tune",
+    "variants",
     "write_negatives",
     "write_run",
     "write_squad_collection",

@@ -96,7 +96,7 @@ def test_a_failing_server_is_one_line(server: Server, tmp_path: Path, evenrank: 
 def test_position_sensitivity(server: Server, tmp_path: Path, evenrank: Callable) -> None:
     paragraphs = [
         {
-            "context": f"The number {number} is what this passage says, and then it goes on for a while.",
+            "context": f"The number {number} is what it says. Then it goes on for a while. This is the end.",
             "qas": [{"id": f"q{number}", "question": f"which number {number}?",
                      "answers": [{"text": str(number), "answer_start": 11}]}],
         }

@@ -64,6 +64,8 @@ COMMANDS = {
     "rotate, TSV": ["rotate", "c.tsv", "--quiet", "--out", "OUT.tsv"],
     "rotate, JSONL": ["rotate", "c.tsv", "--quiet", "--out", "OUT.jsonl"],
     "rotate, Parquet": ["rotate", "c.tsv", "--quiet", "--out", "OUT.parquet"],
+    "variants, TSV": ["variants", "c.tsv", "--kind", "padded", "--quiet", "--out", "OUT.tsv"],
+    "variants, JSONL": ["variants", "c.tsv", "--kind", "padded", "--quiet", "--out", "OUT.jsonl"],
     "debias, text": [*DEBIAS, "OUT.vec"],
     "debias, binary": [*DEBIAS, "OUT.bin"],
     "debias, folder": [*DEBIAS, "OUT/"],

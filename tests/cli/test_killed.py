@@ -45,11 +45,15 @@ COMMANDS = {
     "score": ["score", "c.tsv", "--out", "s.parquet", "--quiet"],
     "negatives": ["negatives", "r.run", *INPUTS, "--out", "n.jsonl", "--n", "4", "--share", "0.5", "--quiet"],
     "rotate": ["rotate", "c.tsv", "--out", "r.tsv", "--answers", "a.json", "--quiet"],
+    "variants": ["variants", "c.tsv", "--kind", "padded", "--out", "v.tsv", "--quiet"],
     "audit": ["audit", "r.run", *INPUTS, "--json", "a.out", "--report", "a.html", "--per-query", "a.csv"],
 }
 
 
-@pytest.mark.parametrize("name", ["score", "negatives", "rotate", pytest.param("audit", marks=pytest.mark.slow)])
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("audit", "variants")]
+
+
+@pytest.mark.parametrize("name", ["score", "negatives", "rotate", *_SLOW])
 def test_killed_and_started_again(source: Path, tmp_path: Path, name: str) -> None:
     given = {"home": str(tmp_path), "source": str(source), "arguments": COMMANDS[name], "moments": 4}
     program = [sys.executable, str(Path(__file__).parents[1] / "killed.py"), json.dumps(given)]

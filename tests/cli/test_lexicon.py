@@ -33,7 +33,7 @@ def test_list(evenrank: Command) -> None:
         lexicon = load_lexicon(name)
         assert f"{name}  ({lexicon.language})  " in ended.out
         assert f"  Cannot see: {lexicon.misses}\n" in ended.out
-    assert "gender-en  (en)  255 f, 231 m; poles m,f\n" in ended.out
+    assert "gender-en  (en)  255 f, 231 m; poles m,f; counterparts of 344 words, neutral of 426\n" in ended.out
     assert "33 sikh; no poles\n" in ended.out
 
 

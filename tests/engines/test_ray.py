@@ -24,6 +24,7 @@ from evenrank.groups.score import score_texts
 from evenrank.io import EvenrankError, InputError, MissingExtraError, scan_collection
 from evenrank.io.folders import UNFINISHED
 from evenrank.mitigation.rotation import rotate_collection
+from evenrank.probes.variants import variants
 
 ray = pytest.importorskip("ray", reason="needs the extra [ray]")
 pytestmark = pytest.mark.filterwarnings("default")
@@ -55,7 +56,7 @@ def cluster() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("c") / "c.tsv"
-    words = ["she", "ran", "home", "and", "he", "wrote", "of", "the", "queen", "early"]
+    words = ["she", "ran", "home", "and", "he", "wrote", "often", "the", "queen", "early"]
     rows = [f"d{i}\t" + " ".join(words[(i * k) % 10] for k in range(1, 12)) for i in range(DOCUMENTS)]
     path.write_text("\n".join(rows) + "\n")
     return path
@@ -97,6 +98,17 @@ def test_rotation_is_that_of_one_machine(collection: Path, tmp_path: Path, form:
     assert again.documents == DOCUMENTS
 
 
+@pytest.mark.usefixtures("cluster", "small_shards")
+@pytest.mark.parametrize("kind", ["swap", "padded", "placebo"])
+def test_variants_are_those_of_one_machine(collection: Path, tmp_path: Path, kind: str) -> None:
+    here = variants(collection, kind, tmp_path / "here.jsonl", seed=3)
+    there = variants(collection, kind, tmp_path / "ray.jsonl", seed=3, engine="ray", cluster=Cluster(1))
+    assert there == here
+    parts = sorted((tmp_path / "ray.jsonl").iterdir())
+    assert b"".join(part.read_bytes() for part in parts) == (tmp_path / "here.jsonl").read_bytes()
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster", "small_shards")
 def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -157,6 +169,7 @@ class Part:
         return {"rows": table.height}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_shards")
 def test_a_machine_that_dies_midway_changes_nothing(cluster: Any, collection: Path, tmp_path: Path) -> None:
     before = {node["NodeID"] for node in ray.nodes()}

@@ -93,6 +93,7 @@ def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow])
     assert any("expected" in line for line in found)
 
 
+@pytest.mark.slow
 def test_mutant_biased_and_debiased_swapped(done: Done, expected: list[Slow]) -> None:
     def swapped(settings: Settings, before: Vectors, name: str) -> Spaces:
         right = spaces(settings, before, name)
@@ -103,6 +104,7 @@ def test_mutant_biased_and_debiased_swapped(done: Done, expected: list[Slow]) ->
     assert any(line.startswith("Table 2") for line in found)
 
 
+@pytest.mark.slow
 def test_mutant_expansion_fused_with_itself(done: Done, expected: list[Slow]) -> None:
     right = expansion_paper.tune
     page = run(micro(), done.folder, tune=lambda runs, *a, **k: right([runs[1], runs[1]], *a, **k)).page

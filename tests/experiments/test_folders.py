@@ -45,7 +45,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_trainings_end_with_their_experiment(number: signal.Signals, tmp_path: Path) -> None:
     """They would keep both cores busy for minutes, and write into a folder that another run may use by then."""
     pytest.importorskip("torch", reason="PyTorch is not installed")

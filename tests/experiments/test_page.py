@@ -96,6 +96,7 @@ class Steps(work.Trainings[str, int]):
         raise InputError("qrels.txt", "no such file", line=3)
 
 
+@pytest.mark.slow
 def test_steps_ahead_are_done_in_other_processes_and_speak_here(tmp_path: Path) -> None:
     said: list[str] = []
     steps = Steps("made", tmp_path, said.append)

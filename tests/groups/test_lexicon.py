@@ -120,7 +120,8 @@ TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
         ("words = [\n", "no valid TOML: "),
         (
             f"colour = 1\n{TWO}",
-            "unknown key 'colour' (allowed: name, groups, poles, shares, words, language, about, misses)",
+            "unknown key 'colour' (allowed: name, groups, poles, shares, words, pairs, neutral, language, "
+            "about, misses)",
         ),
         (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", "the target shares must sum to 1, they sum to 0.9"),
         (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", "the target shares must sum to 1"),

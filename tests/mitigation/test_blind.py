@@ -47,6 +47,12 @@ def test_a_table_keeps_its_other_columns():
     ]
 
 
+def test_the_texts_that_are_given_stay_as_they_are():
+    texts = pl.Series(["Her brother.", "A tree."])
+    assert mask_texts(texts, GENDER).to_list() == ["[MASK] [MASK].", "A tree."]
+    assert texts.to_list() == ["Her brother.", "A tree."]
+
+
 def test_a_mask_that_would_be_counted_is_refused():
     with pytest.raises(EvenrankError, match="mask: 'he' is counted by the lexicon gender-en itself"):
         one("she", mask="he")

@@ -14,13 +14,14 @@ from evenrank.io import Run, write_run
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Six questions; passage i has its answer, two words, at word i; each ranks first where it stands early."""
+    """Six questions; passage i has its answer, a sentence of two words, behind i sentences of one word; the earlier it
+    stands, the higher its score."""
     paragraphs, run = [], {"query_id": [], "doc_id": [], "score": []}
     for i in range(6):
-        words = [*WORDS[:i], "the", "answer", *WORDS[i:]]
+        words = [*WORDS[:i], "The", "answer.", *WORDS[i:]]
         context = "  ".join(words)
-        start = context.index("the")
-        answer = {"text": "the  answer", "answer_start": start}
+        start = context.index("The")
+        answer = {"text": "The  answer", "answer_start": start}
         question = {"id": f"q{i}", "question": f"where is w{i}", "answers": [answer]}
         paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
         for j in range(6):

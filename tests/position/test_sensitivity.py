@@ -39,44 +39,68 @@ def test_a_run_by_where_its_answers_stand(home: Path) -> None:
     assert "Position sensitivity of run" in html
 
 
+SD = 0.5 * np.std(np.arange(6))
+"""Of a query's candidates, whose answers stand at 0 … 5, with half a point per place."""
+
+
 def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) -> None:
     found = sensitivity(home, Early(0.5), places=10).moved
-    # 11 words, 2 of the answer: it begins at 0, 1, … 9; the score is 5 − .5 · place, from 5 to .5.
+    # 9 other sentences of one word: at place j the answer is word j and the score 5 − .5 · j; it stood at 0 … 5.
     assert found is not None
-    assert found.score.means == pytest.approx(5 - 0.5 * np.arange(10))
-    assert found.score.slope == pytest.approx(-4.5)
-    assert found.score.slope_ci95 == pytest.approx((-4.5, -4.5))
-    # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier.
+    assert found.score.answer.means == pytest.approx((2.5 - np.arange(10)) * 0.5 / SD)
+    assert found.score.answer.slope.mean == pytest.approx(-9 * 0.5 / SD)
+    assert found.score.answer.slope.ci95 == pytest.approx((-4.5 / SD, -4.5 / SD))
+    assert found.score.answer.first_last.mean == pytest.approx(4.5 / SD)
+    assert found.score.answer.ends_middle.mean == pytest.approx(0)
+    # Moving another sentence moves the answer's by one word at most.
+    assert np.abs(found.score.control.means).max() <= 0.5 / SD
+    difference = found.score.difference
+    assert difference.means == pytest.approx(found.score.answer.means - found.score.control.means)
+    assert difference.slope.mean == pytest.approx(found.score.answer.slope.mean - found.score.control.slope.mean)
+    assert difference.slope.p is not None
+    assert difference.slope.p < 0.01
+    # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier; nDCG@10 of
+    # one relevant passage is the mean of 1 / log2(1 + rank) over the orders of equals.
     for p in range(10):
         others = [[other for other in range(6) if other != own] for own in range(6)]
-        ranks = [1 + sum((other < p) + 0.5 * (other == p) for other in of) for of in others]
-        assert found.rank.means[p] == pytest.approx(np.mean(ranks))
+        above = [[sum(other < p for other in of), sum(other <= p for other in of)] for of in others]
+        assert found.rank.answer.means[p] == pytest.approx(np.mean([1 + (low + high) / 2 for low, high in above]))
+        values = [np.mean([1 / math.log2(2 + n) for n in range(low, high + 1)]) for low, high in above]
+        assert found.value.answer.means[p] == pytest.approx(np.mean(values))
+    index = found.value.answer.index
+    assert index is not None
+    assert index.value == pytest.approx(1 - found.value.answer.means.min() / found.value.answer.means.max())
     assert found.cut.tolist() == [0] * 10
+    assert found.kept.to_dict() == found.score.to_dict()
+    # First: from place i it gains i, and the other sentence moves it by one at most; the passage with its answer first
+    # is not compared.
+    assert found.early.n in (4, 5)
+    assert found.early.mean > 2 * 0.5 / SD
+    assert found.late.mean < -5 * 0.5 / SD
 
 
 def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
-    result = sensitivity(home, Early(0.0), places=5)
-    assert result.moved is not None
-    assert result.moved.score.means.tolist() == [5.0] * 5
-    assert result.moved.score.slope == 0
-    assert "Position sensitivity of early" in result.table()
-
-
-def test_equal_scores_share_their_ranks(home: Path) -> None:
     result = sensitivity(home, Early(0.0), places=3)
     assert result.moved is not None
-    assert result.moved.rank.means.tolist() == [3.5] * 3
+    # No score in standard deviations, as there are none; equal scores share their ranks.
+    assert (result.moved.score.answer.n, result.moved.unvaried) == (0, 6)
+    assert result.moved.rank.answer.means.tolist() == [3.5] * 3
+    index = result.moved.value.difference.index
+    assert index is not None
+    assert (index.value, index.p) == (0, 1)
+    assert "Position sensitivity of early" in result.table()
+    json.loads(result.to_json())
 
 
 def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
-    # 11 words joined by single spaces: 9 of two letters, "the" and "answer". 20 characters are read: an answer at word
-    # p ends at 3p + 10, so those from p = 4 on are cut.
+    # Sentences of three letters joined by single spaces: an answer at place p ends at 4p + 11. 20 characters are read:
+    # those from p = 3 on are cut. As they stand words are two spaces apart: at word i it ends at 5i + 11, and from
+    # i = 2 on it is cut; so is the passage as it is, which is the third one's text at place 2.
     result = sensitivity(home, Early(0.5, reads=20), places=10)
     assert result.moved is not None
-    assert result.moved.cut.tolist() == [0, 0, 0, 0, 6, 6, 6, 6, 6, 6]
-    assert result.moved.kept_score.n == 0
-    # As they stand words are two spaces apart: an answer at word i ends at 4i + 11; from i = 3 on it is cut.
-    assert result.cut == 3
+    assert result.moved.cut.tolist() == [0, 0, 1, 6, 6, 6, 6, 6, 6, 6]
+    assert result.moved.kept.answer.n == 0
+    assert result.cut == 4
 
 
 def test_queries_without_candidates_are_left_out(home: Path) -> None:
@@ -89,7 +113,7 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
     assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert found.moved is not None
     # At place p d0 meets d3 (place 3), d1 meets d0 and d3.
-    assert found.moved.rank.means == pytest.approx(
+    assert found.moved.rank.answer.means == pytest.approx(
         [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
     )
     assert "1 relevant passages were not among the candidates" in found.table()
@@ -99,11 +123,10 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
         sensitivity(home, Early(0.5), run=alone)
 
 
-def test_white_space_at_an_answers_ends_is_none_of_its_words(home: Path) -> None:
+def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
     spans = read_answers(home / "squad.json")
     wide = spans.with_columns(
-        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start"),
-        pl.col("answer_end") + 1,
+        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start")
     )
     found = [sensitivity(home, Early(0.5), answers=one, places=10) for one in (spans, wide)]
     assert found[0].to_json() == found[1].to_json()
@@ -113,7 +136,7 @@ def test_a_sample_and_bad_settings(home: Path) -> None:
     result = sensitivity(home, Early(0.5), places=3, sample=2)
     assert result.moved is not None
     # Of both parts.
-    assert (result.moved.score.n, result.queries, result.sampled_from) == (2, 2, 6)
+    assert (result.moved.score.answer.n, result.queries, result.sampled_from) == (2, 2, 6)
     assert sum(result.relative.n) == 2
     assert "2 of 6 queries drawn" in result.table()
     again = sensitivity(home, Early(0.5), places=3, sample=2)
@@ -154,7 +177,7 @@ def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
-    assert len(found["moved"]["score"]["places"]) == 3
+    assert len(found["moved"]["score"]["answer"]["places"]) == 3
     bert = tiny_bert(tmp_path / "bert")
     done = command(
         "similarity", bert, "--collection", collection_of(tmp_path), "--min-pairs", 1, "--min-terms", 2, "--quiet",

@@ -16,6 +16,12 @@ import pytest
 from early_ranker import Early, collection_of, command, sensitivity
 from evenrank.io import EvenrankError, Run, write_run
 from evenrank.io.squad import load_squad, read_answers
+from evenrank.position import resampling
+from evenrank.position.buckets import by_bucket
+from evenrank.position.curves import Versions, position_curve
+from evenrank.position.place_blind import PlaceBlind
+from evenrank.position.sensitivity_result import Comparison, MovedAnswers, SensitivityResult
+from evenrank.probes.effects import effect
 
 
 def long_squad(path: Path, passages: int, words: int, seed: int = 0) -> Path:
@@ -80,26 +86,85 @@ def test_fifths_without_an_answer_are_named_not_dashed(home: Path) -> None:
     assert not re.search(r"(^|\s)–(\s|$)", done.output)
 
 
-def test_what_truncation_does_is_said(home: Path) -> None:
+def test_what_truncation_does_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "PERMUTATIONS", 199)
+
     def said(ranker: Early) -> str:
         result = sensitivity(home, ranker, places=10)
-        assert not re.search(r"(^|\s)–(\s|$)", result.table())
+        table = result.table()
+        assert not re.search(r"(^|\s)–(\s|$)", table)
         assert result.to_dict()["summary"] == list(result.summary())
-        assert all(line in result.table() for line in result.summary())
-        return " ".join(result.summary()[1:])
+        assert all(line in table for line in result.summary())
+        return " ".join(result.summary()[:-1])
 
     whole = said(Early(0.5))
-    assert "the model prefers early answers: a straight line fitted to the scores at all positions" in whole
-    assert "changes by -4.5000 from first to last (95% interval -4.5000 to -4.5000, p 0.0" in whole
-    assert "reads 6 of 6 answers to the end at their original position, and all at every position" in whole
-    assert "differs by up to 4.5000 (highest at 0.00, lowest at 1.00, p <0.001)" in whole
-    flat = said(Early(0.0))
-    assert "In the same passage no preference is shown" in flat
-    none = said(Early(0.5, reads=20))
-    assert (
-        "The model reads 3 of 6 answers to the end at their original position; moved, up to 6 of 6 are cut off" in none
+    assert whole.startswith("The model prefers early answers: from the first place of its passage to the last, the")
+    assert "Significant, of 4 tests, Holm-corrected: slope -" in whole
+    # One candidate's score is as good as another's: each has the word "w0" of a question.
+    assert "No query could be compared with a scorer that cannot see places." in whole
+    assert "reads 6 of 6 answers to the end as they stand, and all at every place" in whole
+    assert re.search(
+        r"moved first \d\.\d+ sd \(.*\), moved last -\d\.\d+ sd .* \d\.\d+ sd or more would have been seen\.", whole
     )
-    assert "none is read whole at every position: preference and truncation cannot be told apart" in none
+    assert said(Early(-0.5)).startswith("The model prefers late answers")
+    flat = said(Early(0.0))
+    assert flat.startswith("The answers' sentences were moved, but the candidates of each query all have one score")
+    none = said(Early(0.5, reads=20))
+    assert "The model reads 2 of 6 answers to the end as they stand; moved, up to 6 of 6 are cut off" in none
+    assert "none is read whole at every place: preference and truncation cannot be told apart" in none
+
+
+def test_answers_as_they_stand_are_called_a_correlation() -> None:
+    """Where they go against the moved answers, one sentence says why."""
+    rng = np.random.default_rng(0)
+    rows = 0.1 * rng.normal(size=(40, 3))
+    rows -= rows.mean(axis=0)
+    fifths = by_bucket(np.linspace(0, 1, 40) + 0.1 * rng.normal(size=40), np.arange(40) / 40, (0.0, 0.5), 1.0)
+    words = by_bucket(rng.random(40), np.arange(40), (0, 20))
+
+    def said(slope: float, blind: float | None = None) -> tuple[str, ...]:
+        versions = Versions(rows + slope * np.arange(3) + 0.5, np.zeros(40, np.int64), np.eye(3)[None])
+        curve = position_curve(versions, level=0.0)
+        one = Comparison(curve, curve, curve)
+        of = effect(rows[:, 0], np.arange(40), np.arange(40))
+        compared: tuple[PlaceBlind, ...] = ()
+        if blind is not None:
+            its, rest = (
+                position_curve(versions.of(rows[::-1] * noise + at * np.arange(3) + 0.5), level=0.0)
+                for at, noise in ((blind, 1.0), (slope - blind, 0.5))
+            )
+            compared = (PlaceBlind(8, its, its, rest, rest, 0),)
+        moved = MovedAnswers(one, one, one, one, of, of, None, 40, 40, 0, 0, compared)
+        return SensitivityResult("x", 40, 40, 0, 0.5, words, fifths, moved, None, {}).summary()
+
+    opposite, same = said(-0.2), said(0.2)
+    assert (len(opposite), len(same)) == (5, 4)
+    assert opposite[0].startswith("The model prefers early answers")
+    assert "depends on the position of the answer as it stands: late answers do better" in opposite[3]
+    assert "This is a correlation" in opposite[3]
+    assert opposite[4].startswith("The two go opposite ways: the moved answers show what the place does")
+    assert same[0].startswith("The model prefers late answers")
+    assert said(0.0)[0].startswith("No preference shown: from the first place")
+    # A scorer that cannot see places shows as much, or less, or the opposite.
+    neighbours = said(-0.2, -0.2)
+    assert len(neighbours) == 4
+    assert neighbours[0].startswith("No preference for a place is shown: from the first place")
+    assert neighbours[0].endswith("counts the query's words among 8 in a row, has slope -0.400.")
+    assert neighbours[1].endswith("Neighbours play a part in this, too.")
+    for blind in (-0.05, 0.2):
+        assert said(-0.2, blind)[0].startswith("The model prefers early answers")
+        assert "Beyond what scorers that cannot see places show: slope, first − last," in said(-0.2, blind)[0]
+
+
+def test_answers_that_cannot_be_moved(home: Path) -> None:
+    table = load_squad(home / "squad.json").passages()
+    spans = read_answers(home / "squad.json")
+    # Two sentences: W0 and the rest.
+    texts = table.with_columns(pl.col("text").str.replace_all(".", "", literal=True).str.replace("W0", "W0."))
+    found = sensitivity(home, Early(0.5), answers=spans, collection=texts)
+    assert (found.moved, found.unmovable) == (None, 6)
+    assert found.summary()[0].startswith("No answer could be moved, of 6 queries")
+    assert "queries whose answer cannot be moved" in found.table()
 
 
 def test_where_nothing_can_be_compared(home: Path, tmp_path: Path) -> None:
@@ -138,11 +203,11 @@ def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
     assert found.relative.n.tolist() == [3, 2, 1, 0, 0]
     assert any("In the collection: Answers not at the position" in note for note in found.notes)
     gone = single.with_columns(
-        pl.when(pl.col("doc_id") == "d1").then(pl.lit("the rest")).otherwise(pl.col("text")).alias("text")
+        pl.when(pl.col("doc_id") == "d1").then(pl.lit("The rest")).otherwise(pl.col("text")).alias("text")
     )
     found = sensitivity(home, Early(0.0), answers=spans, collection=gone, run=home / "run")
     assert (found.queries, found.without_answer) == (5, 1)
-    assert any("left out: 1 of 6: 'the  answer' (question q1)" in note for note in found.notes)
+    assert any("left out: 1 of 6: 'The  answer' (question q1)" in note for note in found.notes)
 
 
 def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,11 +228,14 @@ def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.Mon
         yield advance
         assert total is None or done[what] - before == total
 
-    for module in ("position.sensitivity", "position.similarity", "rankers.scoring_job", "retrieval.bm25"):
+    for module in ("position.moved_answers", "position.similarity", "rankers.scoring_job", "retrieval.bm25"):
         monkeypatch.setattr(f"evenrank.{module}.progress", counted)
     sensitivity(home, Early(0.5), places=4, quiet=False)
-    # 6 queries with 6 candidates each, and 6 passages at 4 places each.
-    assert done == {"re-ranking": 36 + 24, "how far texts are read": 6 + 24}
+    # 6 queries with 6 candidates each; 6 passages with the answer's sentence and another one at 4 places each, but for
+    # those that stand there.
+    assert done["how far texts are read"] == 6 + 24
+    assert 36 + 30 <= done["re-ranking"] <= 36 + 48
+    assert len(done) == 2
     done.clear()
     position_similarity(str(tiny_bert(tmp_path / "bert")), collection_of(tmp_path), min_pairs=1, min_terms=2)
     assert (done["documents"], done["passages"]) == (12, 12)

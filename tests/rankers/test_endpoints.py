@@ -344,8 +344,8 @@ def test_pyterrier(server: Server) -> None:
 
 
 def test_position_sensitivity(server: Server) -> None:
-    texts = {f"d{i}": f"some words before the answer {i} and some more after it" for i in range(6)}
-    answers = {"query_id": ["q0", "q1"], "doc_id": ["d0", "d1"], "answer_start": [22, 22], "answer_end": [30, 30]}
+    texts = {f"d{i}": f"Some words before. The answer {i} is this. And some more after it." for i in range(6)}
+    answers = {"query_id": ["q0", "q1"], "doc_id": ["d0", "d1"], "answer_start": [23, 23], "answer_end": [31, 31]}
     import polars as pl
 
     result = evenrank.position_sensitivity(
@@ -359,7 +359,8 @@ def test_position_sensitivity(server: Server) -> None:
     )
     assert result.moved is not None
     asked = [text for body in server.bodies for text in json.loads(body)["texts"]]
-    assert len(asked) == 2 * 6 + 2 * 2
+    # Six candidates each; the answer's sentence first and last, and another one where it is not already.
+    assert len(asked) == 2 * 6 + 2 * 3
     (entry,) = [one for one in result.provenance.to_dict()["files"] if one["role"] == "model"]
     assert entry == {"role": "model", "path": f"{server.url}/rerank", "note": "asked over HTTP"}
 

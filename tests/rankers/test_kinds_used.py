@@ -141,7 +141,8 @@ def test_in_pyterrier(name: str, folders: dict[str, str]) -> None:
 def test_position_sensitivity(name: str, folders: dict[str, str], tmp_path: Path) -> None:
     from evenrank.cli import app
 
-    passages = [" ".join([*WORDS[: 3 * i], "early", *WORDS[3 * i :], *WORDS]) for i in range(4)]
+    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
+    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
     paragraphs = [
         {
             "context": passage,
@@ -149,7 +150,7 @@ def test_position_sensitivity(name: str, folders: dict[str, str], tmp_path: Path
                 {
                     "id": f"q{i}",
                     "question": f"{WORDS[i]} {WORDS[i + 4]}",
-                    "answers": [{"text": "early", "answer_start": passage.index("early")}],
+                    "answers": [{"text": "Early", "answer_start": passage.index("Early")}],
                 }
             ],
         }
@@ -163,7 +164,7 @@ def test_position_sensitivity(name: str, folders: dict[str, str], tmp_path: Path
     found = json.loads((tmp_path / "s.json").read_text())
     assert found["settings"]["ranker"]["kind"] == KINDS[name].name
     assert found["settings"]["ranker"]["query_prompt"] == "the "
-    # Of 29 words with the answer the last ones are not read; static embeddings read all.
+    # Of 30 words with the answer the last ones are not read; static embeddings read all.
     lost = found["moved"]["cut"]
     assert lost == ([0, 0] if name == "static" else [0, 4] if KINDS[name].offsets else None)
 

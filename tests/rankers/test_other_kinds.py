@@ -96,10 +96,11 @@ def test_the_ends_of_what_is_read(model: Any, kind: Other) -> None:
 
 
 def test_position_sensitivity(model: Any, kind: Other, tmp_path: Path) -> None:
-    passages = [" ".join([*WORDS[: 3 * i], "early", *WORDS[3 * i :], *WORDS]) for i in range(4)]
+    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
+    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
     paragraphs = []
     for number, passage in enumerate(passages):
-        answers = [{"text": "early", "answer_start": passage.index("early")}]
+        answers = [{"text": "Early", "answer_start": passage.index("Early")}]
         question = f"{WORDS[number]} {WORDS[number + 4]}"
         paragraphs.append({"context": passage, "qas": [{"id": f"q{number}", "question": question, "answers": answers}]})
     path = tmp_path / "squad.json"
@@ -107,7 +108,7 @@ def test_position_sensitivity(model: Any, kind: Other, tmp_path: Path) -> None:
     settings = {"device": "cpu"} if isinstance(model, Path) else {}
     found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **settings).to_dict()
     assert found["settings"]["ranker"] | kind.facts == found["settings"]["ranker"]  # type: ignore[index]
-    # Of 29 words with the answer the last ones are not read.
+    # Of 30 words with the answer the last ones are not read.
     assert found["moved"]["cut"] == (None if kind.words is None else [0, 4])  # type: ignore[index]
 
 

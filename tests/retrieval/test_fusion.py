@@ -128,6 +128,7 @@ def test_two_runs_take_the_best_of_a_hundred_steps() -> None:
         assert fold.test == pytest.approx(by_weight[best][fold_of == number].mean())
 
 
+@pytest.mark.slow
 def test_coordinate_ascent_leaves_out_a_run_of_noise() -> None:
     first, second, judged = made(60, 1.5)
     rng = np.random.default_rng(9)

@@ -145,6 +145,7 @@ build_index(sys.argv[1], sys.argv[2], model=sys.argv[3], encoding=Encoding(batch
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "index"

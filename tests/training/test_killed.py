@@ -66,6 +66,7 @@ def killed(home: Path, gendered: Path, tmp_path_factory: pytest.TempPathFactory)
     return place
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_weights(home, done, killed):
     folder = killed / "plain"
     assert not (folder / "model").exists()
@@ -75,6 +76,7 @@ def test_a_killed_run_resumes_to_the_same_weights(home, done, killed):
     assert_same(done, train(recipe(home, folder), resume=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["auto", "dual"])
 def test_a_weight_that_changes_goes_on_after_a_kill(gendered, killed, tmp_path, weight):
     done = fair(gendered, tmp_path / "d", *changing(weight))

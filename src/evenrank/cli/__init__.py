@@ -30,11 +30,13 @@ from . import (
     lexicon,
     negatives,
     position,
+    probe,
     rerank,
     retrieve,
     rotate,
     score,
     train,
+    variants,
 )
 
 # typer either vendors click or imports it: the class of its usage errors is found through one that both have.
@@ -64,7 +66,9 @@ app.command("expand")(expand.command)
 app.command("fuse")(fuse.command)
 app.command("train")(train.command)
 app.command("rotate")(rotate.command)
+app.command("variants")(variants.command)
 app.command("negatives")(negatives.command)
+app.command("probe")(probe.command)
 app.add_typer(position.app, name="position")
 app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(data.app, name="data")

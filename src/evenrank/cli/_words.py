@@ -11,6 +11,7 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
     "experiment": {"folder": "out"},
     "expand": {"stop": "stopwords"},
     "fuse": {"measure": "tune", "measures": "tune", "weights": "weight"},
+    "probe": {"placebos": "placebo", "url": "endpoint", "key": "key_env"},
     "rerank": {"lexicon": "blind", "url": "endpoint", "key": "key_env"},
     "sensitivity": {"url": "endpoint", "key": "key_env"},
 }

@@ -13,14 +13,16 @@ app = typer.Typer(help="The built-in lexicons, and how well one fits a collectio
 
 @app.command("list")
 def list_() -> None:
-    """List the built-in lexicons: name, language, number of words by group, poles, and what they cannot see."""
+    """List the built-in lexicons: name, language, words by group, poles, what its words become, what it cannot see."""
     from evenrank import builtin_lexicons, load_lexicon
 
     for name in builtin_lexicons():
         lexicon = load_lexicon(name)
         counts = ", ".join(f"{sum(of == group for _, of in lexicon.words)} {group}" for group in lexicon.groups)
         poles = "no poles" if lexicon.poles is None else f"poles {','.join(lexicon.poles)}"
-        _output.say(f"{name}  ({lexicon.language})  {counts}; {poles}")
+        has = f"; counterparts of {len(lexicon.pairs)} words" if lexicon.pairs else ""
+        has += f"{', neutral of' if has else '; neutral words of'} {len(lexicon.neutral)}" if lexicon.neutral else ""
+        _output.say(f"{name}  ({lexicon.language})  {counts}; {poles}{has}")
         _output.say(f"  {lexicon.about}")
         _output.say(f"  Cannot see: {lexicon.misses}")
 

@@ -98,7 +98,7 @@ def sensitivity(  # long, parameters: the options
     ] = None,
     run: Annotated[str | None, typer.Option(help="Candidates (default: BM25).")] = None,
     depth: Annotated[int, typer.Option(help="Candidates per query.")] = 100,
-    places: Annotated[int, typer.Option(help="Number of positions to move the answer to.")] = 10,
+    places: Annotated[int, typer.Option(help="Places to move the answer's sentence to (first, last, between).")] = 5,
     sample: Annotated[int | None, typer.Option(help="Number of queries, sampled with --seed.")] = None,
     batch_size: _options.BatchSize = 32,
     kind: _options.Kind = None,
@@ -116,7 +116,7 @@ def sensitivity(  # long, parameters: the options
     report: _options.Report = None,
     quiet: _options.Quiet = False,
 ) -> None:
-    """Measure effectiveness by answer position, and a passage's score as its answer moves."""
+    """Measure a passage's score as its answer's sentence moves, and effectiveness by answer position."""
     from evenrank import position_sensitivity
     from evenrank.io.errors import require_neural
 

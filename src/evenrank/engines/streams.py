@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Literal, TypeVar
 
 import polars as pl
 
+from evenrank.io.errors import InputError, quoted
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -19,6 +21,21 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 Done = TypeVar("Done")
 Form = Literal["parquet", "jsonl", "tsv"]
+
+
+def form_of(out: str | os.PathLike[str]) -> Form:
+    """The form that a file's or a folder's name asks for: JSONL, Parquet, or else TSV. Raises InputError for gzip."""
+    name = os.fspath(out).rstrip("/")
+    if name.endswith(".gz"):
+        raise InputError(out, "expected a TSV, .jsonl or .parquet to write, found .gz")
+    return "jsonl" if name.endswith(".jsonl") else "parquet" if name.endswith(".parquet") else "tsv"
+
+
+def check_tsv_ids(ids: pl.Series, out: str | os.PathLike[str]) -> None:
+    """Raises InputError, naming the output, for an id that a TSV cannot hold."""
+    bad = ids.filter(ids.str.contains(r"[\t\r\n]"))
+    if len(bad):
+        raise InputError(out, f"a TSV cannot hold the id {quoted(bad[0])}: write .jsonl or .parquet")
 
 
 def in_order(work: Callable[[Given], Done], items: Iterable[Given], workers: int | None = None) -> Iterator[Done]:

@@ -135,7 +135,7 @@ def sensitivity_table(found: Found, places: Places, rankers: tuple[str, ...]) ->
     rows += [Row((one, "original − debiased"), {"slope": slope_of(found, places, one)}) for one in rankers]
     columns = {
         "index": "index",
-        "null": "index, shuffled",
+        "null": "index, no effect",
         "index_p": "p",
         "slope": "slope",
         "slope_p": "slope p",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
 from evenrank.io.tables import lines_of
 
+from .counterparts import Replacements, check_neutral, check_pairs, neutral_of, pairs_of
 from .table import REST, check_groups, named_poles, parse_poles
 from .tokens import Tokens, tokenize
 
-_KEYS = ("name", "groups", "poles", "shares", "words")
+_KEYS = ("name", "groups", "poles", "shares", "words", "pairs", "neutral")
 _NOTES = ("language", "about", "misses")
 
 
@@ -28,8 +29,11 @@ class Lexicon:
     ``poles`` the two groups whose difference is the signed magnitude, the positive one first, or None. The second
     pole may be ``"rest"``: the mean of all other groups (our reading). ``poles_assumed``: nobody named the poles, so
     they are the two groups in the file's order. ``language``, ``about`` (what the words are and who chose them) and
-    ``misses`` (what they cannot see): texts for readers. Raises EvenrankError for two groups whose score columns would
-    have one name.
+    ``misses`` (what they cannot see): texts for readers. ``pairs``: (word, its counterpart of another group), and
+    ``neutral``: (word, what names no group), each word once at most; empty if the lexicon has none. In TOML:
+    ``[pairs] dad = ["mom", "mum"]``: dad becomes mom, mom and mum become dad; ``[neutral] parent = ["dad", "mom"]``:
+    dad and mom become parent. Raises EvenrankError for two groups whose score columns would have one name, and for
+    ``pairs`` or ``neutral`` that are not so.
     """
 
     name: str
@@ -41,9 +45,16 @@ class Lexicon:
     language: str = ""
     about: str = ""
     misses: str = ""
+    # Not hashed: the words are enough to look up what was made of a lexicon, and this is done for every text.
+    pairs: Replacements = field(default=(), hash=False)
+    neutral: Replacements = field(default=(), hash=False)
 
     def __post_init__(self) -> None:
         check_groups(self.groups)
+        if self.pairs or self.neutral:
+            entries = self.entries("word")
+            check_pairs(self.pairs, entries)
+            check_neutral(self.neutral, entries)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{sum(of == group for _, of in self.words)} {group}" for group in self.groups)
@@ -157,7 +168,12 @@ def _from_toml(path: Path) -> Lexicon:
         raise InputError(path, f"groups names {', '.join(groups)}, [words] has {', '.join(table)}")
     words = [(word, group) for group in groups for word in table[group]]
     appearing = groups if "groups" in data else tuple(table)
-    return replace(_checked(path, name, groups, words, shares, poles or None, appearing), **notes)
+    lexicon = _checked(path, name, groups, words, shares, poles or None, appearing)
+    try:
+        pairs, neutral = pairs_of(data.get("pairs", {})), neutral_of(data.get("neutral", {}))
+        return replace(lexicon, **notes, pairs=pairs, neutral=neutral)
+    except EvenrankError as error:
+        raise InputError(path, str(error)) from None
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sid
 from .lexicon import Lexicon
 from .table import GroupTable
 from .table_files import METADATA_KEY
-from .tokens import Tokens, alphabet, tokenize
+from .tokens import Tokens, alphabet
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
@@ -292,26 +292,31 @@ def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Ar
 
 
 @functools.lru_cache(maxsize=8)
-def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], int]:
+def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], dict[str, int]]:
+    """The groups of the entries, and the most tokens of an entry by its first one."""
     entries = lexicon.entries("word")
-    return entries, max(map(len, entries))
+    longest: dict[str, int] = {}
+    for key in entries:
+        longest[key[0]] = max(len(key), longest.get(key[0], 0))
+    return entries, longest
 
 
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
-    from .tokens import word_spans
+    from .tokens import folded, word_spans
 
     entries, longest = _entries(lexicon)
     spans = word_spans(text)
-    tokens = tokenize(text)
+    tokens = [folded(text[start:end]) for start, end in spans]
     found = []
-    place = 0
-    while place < len(tokens):
-        for length in range(min(longest, len(tokens) - place), 0, -1):
+    end = 0
+    for place, token in enumerate(tokens):
+        if place < end or token not in longest:
+            continue
+        for length in range(min(longest[token], len(tokens) - place), 0, -1):
             group = entries.get(tuple(tokens[place : place + length]))
             if group is not None:
-                found.append((spans[place][0], spans[place + length - 1][1], group))
-                place += length - 1
+                end = place + length
+                found.append((spans[place][0], spans[end - 1][1], group))
                 break
-        place += 1
     return found

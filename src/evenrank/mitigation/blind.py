@@ -47,7 +47,8 @@ def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Se
     if not len(rows):
         return texts
     masked = [_masked(text, scoring, mask) for text in texts.gather(rows)]
-    return texts.scatter(rows, masked)
+    # scatter works in place.
+    return texts.clone().scatter(rows, masked)
 
 
 def blind(table: pl.DataFrame, scoring: Scoring, *, mask: str = MASK) -> pl.DataFrame:

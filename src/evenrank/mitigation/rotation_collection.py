@@ -16,8 +16,8 @@ from evenrank.engines.hashing import fnv
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import Form, TableWriter, in_order
-from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
+from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
+from evenrank.io import EvenrankError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
@@ -96,8 +96,7 @@ def rotate_collection(
     _check(seed, mode)
     if (answers is None) != (answers_out is None):
         raise EvenrankError("answers are read from one file and written to another: name both")
-    if os.fspath(out).endswith(".gz"):
-        raise EvenrankError(f"{os.fspath(out)}: expected a TSV, .jsonl or .parquet to write, found .gz")
+    form = form_of(out)
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
     check_apart([out, *files], [collection, answers])
     check_outputs(files if engine == "ray" else [out, *files])
@@ -110,7 +109,7 @@ def rotate_collection(
         check_engine(engine)
         with progress("documents", quiet=quiet) as advance:
             batches = scan_collection(collection)
-            done = _rotate_into(out, _form(out), batches, seed, mode, workers, advance, spans)
+            done = _rotate_into(out, form, batches, seed, mode, workers, advance, spans)
     sources = {"collection": os.fspath(collection), "answers_file": None if answers is None else os.fspath(answers)}
     settings = {"evenrank": __version__, **sources, "mode": mode, "seed": seed}
     with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
@@ -123,16 +122,9 @@ def rotate_collection(
     return done
 
 
-def _form(out: str | os.PathLike[str]) -> Form:
-    name = os.fspath(out).rstrip("/")
-    return "jsonl" if name.endswith(".jsonl") else "parquet" if name.endswith(".parquet") else "tsv"
-
-
 def _as_tsv(table: pl.DataFrame, words: Array, out: str | os.PathLike[str]) -> pl.DataFrame:
     """``table`` as lines can represent it; ``words``: how many its texts have [N]."""
-    bad = table.filter(pl.col("doc_id").str.contains(r"[\t\r\n]"))["doc_id"]
-    if len(bad):
-        raise InputError(out, f"a TSV cannot hold the id {quoted(bad[0])}: write .jsonl or .parquet")
+    check_tsv_ids(table["doc_id"], out)
     if words.all():
         return table
     # Only a text of white space alone can still contain what ends a field or a line.
@@ -178,7 +170,7 @@ def _rotated_on_ray(
     cluster: Cluster,
     quiet: bool,
 ) -> Rotated:
-    form = _form(out)
+    form = form_of(out)
     settings = {"command": "rotate", "mode": mode, "seed": seed, "form": form}
     write = functools.partial(_rotate_shard, seed=seed, mode=mode, form=form)
     counts = write_parts(shards_of(collection), out, form, settings, write, cluster, quiet=quiet)

@@ -1,4 +1,4 @@
-"""Resampling of queries in clusters: shuffles, slopes and p-values."""
+"""Resampling with passages as units: shuffled places, signs, tests and the intervals that agree with them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,50 +27,57 @@ def cluster_ids(clusters: Ints | None, known: NDArray[np.bool_]) -> Ints:
 
 def chunks(size: int) -> Iterator[int]:
     """PERMUTATIONS in chunks whose arrays of ``size`` values per shuffle fit into memory."""
-    chunk = max(1, min(PERMUTATIONS, _CHUNK // size))
+    chunk = max(1, min(PERMUTATIONS, _CHUNK // max(size, 1)))
     for start in range(0, PERMUTATIONS, chunk):
         yield min(chunk, PERMUTATIONS - start)
 
 
-def shuffled(clusters: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """For each shuffle, the query whose value each query takes [count, Q]: one of another cluster, or of its own.
+def signs(units: int, count: int, rng: np.random.Generator) -> Floats:
+    """Random signs [count, units]: what a passage's queries share keeps together."""
+    found: Floats = 2 * rng.integers(0, 2, (count, units)).astype(np.float64) - 1
+    return found
 
-    The queries of a cluster take the values of one other cluster, in random order, cycling if that has fewer: what
-    queries of a cluster share stays together, as the null hypothesis requires. With clusters of equal size this is a
-    permutation; with clusters of one query, the plain one.
+
+def sums_by(values: Floats, clusters: Ints) -> Floats:
+    """Sums [R, G] of values [R, N] over clusters [N], numbered from 0 without gaps."""
+    order = np.argsort(clusters, kind="stable")
+    starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
+    found: Floats = np.add.reduceat(values[:, order], starts, axis=1)
+    return found
+
+
+def errors(residual_sums: Floats, scale: float) -> Floats:
+    """Standard errors [R] from the sums of residuals [R, G] of each cluster: √(G/(G−1) Σ sum²) / scale.
+
+    Liang & Zeger 1986, with the factor of Cameron, Gelbach & Miller 2011.
     """
-    sizes = np.bincount(clusters)
-    starts = np.cumsum(sizes) - sizes
-    # The queries of each shuffle, cluster by cluster, in random order within each.
-    order = np.argsort(clusters + rng.random((count, len(clusters))), axis=1)
-    place = np.empty(len(clusters), np.int64)
-    place[np.argsort(clusters, kind="stable")] = np.arange(len(clusters))
-    within = place - starts[clusters]
-    other = rng.permuted(np.broadcast_to(np.arange(len(sizes)), (count, len(sizes))), axis=1)[:, clusters]
-    found: Ints = np.take_along_axis(order, starts[other] + within % sizes[other], axis=1)
+    number = residual_sums.shape[1]
+    found: Floats = np.sqrt(number / (number - 1) * (residual_sums**2).sum(axis=1)) / scale
     return found
 
 
-def slopes(values: Floats, places: Floats) -> Floats:
-    """Least-squares slopes [R] of values [R, N] on places [R, N]; NaN if all places are equal."""
-    off = places - places.mean(axis=1, keepdims=True)
-    squares = (off**2).sum(axis=1)
-    # Places that differ only by rounding count as equal.
-    spread = squares > 1e-12 * np.maximum((places**2).sum(axis=1), 1)
-    found: Floats = np.divide((off * values).sum(axis=1), squares, out=np.full(len(values), np.nan), where=spread)
+def ratios(figures: Floats, error: Floats) -> Floats:
+    """|figure| / error [R]; 0 for a figure of 0, infinite where there is no error."""
+    size = np.abs(figures)
+    zero = np.where(size <= EQUAL, 0.0, np.inf)
+    found: Floats = np.divide(size, error, out=zero, where=(error > EQUAL) & (size > EQUAL))
     return found
 
 
-def weighted_slopes(values: Floats, places: Floats, weights: Floats) -> Floats:
-    """Least-squares slopes [R] of values [N] on places [N] under weights [R, N]; NaN if all places are equal."""
-    off = places - places.mean()
-    whole = weights.sum(axis=1)
-    mean = weights @ off / whole
-    squares = weights @ off**2 - whole * mean**2
-    spread = squares > 1e-12 * np.maximum(weights @ off**2, 1)
-    together = weights @ (off * values) - mean * (weights @ values)
-    found: Floats = np.divide(together, squares, out=np.full(len(weights), np.nan), where=spread)
-    return found
+def tested(figure: float, error: float, null: Floats) -> tuple[Interval | None, float | None]:
+    """The 95% interval and the two-sided p of a figure, from the ``ratios`` under the null hypothesis [R].
+
+    The interval is figure ± error times that ratio which one null ratio in twenty exceeds, so it leaves out 0 exactly
+    where p < .05. None where the figure is undefined, and for an interval without end.
+    """
+    p = p_of(null, float(ratios(np.array([figure]), np.array([error]))[0]))
+    if p is None:
+        return None, None
+    # p < .05 if fewer than this many null ratios are as large.
+    rank = max(1, int(np.ceil(SIGNIFICANT * (len(null) + 1))) - 1)
+    # A ratio that equals that one but for rounding counts as equal, as for p.
+    half = float(np.partition(null, -rank)[-rank]) * (1 + EQUAL) * error if error > EQUAL else 0.0
+    return ((figure - half, figure + half) if np.isfinite(half) else None), p
 
 
 def p_of(null: Floats, found: float) -> float | None:
@@ -77,6 +86,14 @@ def p_of(null: Floats, found: float) -> float | None:
     if np.isnan(found) or not len(null):
         return None
     return float((1 + (null >= found - 1e-12).sum()) / (1 + len(null)))
+
+
+def lowest_to_highest(means: Floats) -> Floats:
+    """1 − min/max over the defined means [R, B]: [R]; NaN for fewer than two of them, and if none is positive."""
+    low = np.where(np.isnan(means), np.inf, means).min(axis=1)
+    high = np.where(np.isnan(means), -np.inf, means).max(axis=1)
+    known = (high > 0) & ((~np.isnan(means)).sum(axis=1) > 1)
+    return np.where(known, 1 - low / np.where(known, high, 1), np.nan)
 
 
 def json_number(value: float) -> float | None:

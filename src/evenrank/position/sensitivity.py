@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_run
 from evenrank.io.ranges import check_ranges
-from evenrank.io.types import Array
 from evenrank.measures import Evaluation, parse_measure
 
 from .buckets import FIFTHS, by_bucket, quantile_starts
-from .curves import position_curve
 from .sensitivity_data import Sources, locate_answers, passage_ids, read_sources, with_rivals
-from .sensitivity_result import MEASURE, RotationCurves, SensitivityResult
+from .sensitivity_result import MEASURE, SensitivityResult
 
 if TYPE_CHECKING:
     from evenrank.rankers.kinds import Architecture
@@ -26,9 +23,6 @@ if TYPE_CHECKING:
     from evenrank.rankers.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
-
-_READ = 256
-"""Texts whose reading ends are reported at once."""
 
 
 # parameters, long: the options of `evenrank position sensitivity`, and what each of them means
@@ -42,7 +36,7 @@ def position_sensitivity(
     answers: str | os.PathLike[str] | pl.DataFrame | None = None,
     run: object = None,
     depth: int = 100,
-    places: int = 10,
+    places: int = 5,
     sample: int | None = None,
     batch_size: int = 32,
     kind: Architecture | None = None,
@@ -52,17 +46,19 @@ def position_sensitivity(
     seed: int = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
-    """Effectiveness by the position of the answer, and the effect of moving an answer within its passage.
+    """The effect of moving an answer's sentence within its passage, and effectiveness by the position of the answer.
 
     ``model``: any ranker that ``evenrank rerank`` takes, with its ``kind`` and prompts; None: ``run`` as it is, without
-    moving answers. ``squad``: a
+    moving answers. The sentence (or sentences) with the answer is moved, whole, to ``places`` places from the first to
+    the last, and for comparison another sentence of the passage, the nearest in length; passages with fewer than two
+    sentences besides the answer's are left out of this part. ``squad``: a
     SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels`` and ``run``: paths,
     dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with ``query_id``, ``doc_id``,
     ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not match; a query's first
     answer in a relevant passage counts. ``run``: the candidates (default: BM25's first ``depth``); relevant passages
     are added to them, but queries without any other candidate are left out (their passage would always be first).
-    ``sample``: the number of queries, drawn with ``seed`` from those with an answer, for both parts; the second scores
-    ``places`` passages per query.
+    ``sample``: the number of queries, drawn with ``seed`` from those with an answer, for both parts; the first scores
+    up to 2 · ``places`` texts per query.
 
     Raises EvenrankError for a setting out of range, without both a model and a run, and if no query has an answer in a
     relevant passage or other candidates.
@@ -96,25 +92,28 @@ def position_sensitivity(
     table = _with_values(table, ranked, judged)
     moved = cut = None
     if scorer is not None:
-        ends = _Reader(scorer, asked, quiet)
-        reads = ends(table["query_id"], table["text"])
+        from .moved_answers import Reader, moved_answers
+
+        reader = Reader(scorer, asked, quiet)
+        reads = reader(table["query_id"], table["text"])
         cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
-        moved = _moved(scorer, table, ranked, asked, places, options, ends, seed)
+        moved = moved_answers(reader, table, ranked, drawn.sources, places, batch_size, seed)
     inputs = {
         name: os.fspath(one) for name, one in (given | {"run": run}).items() if isinstance(one, str | os.PathLike)
     }
     # Without a model nothing is re-ranked and nothing is moved.
     used = {"depth": depth, "places": places} if model is not None else {"depth": depth} if run is None else {}
     named = os.fspath(model) if isinstance(model, str | os.PathLike) else scorer and scorer.name
-    effect, clusters, words = table["value"].to_numpy(), passage_ids(table), table["word"].to_numpy()
+    effect, words = table["value"].to_numpy(), table["word"].to_numpy()
+    units: dict[str, Any] = {"clusters": passage_ids(table), "lengths": table["words"].to_numpy(), "seed": seed}
     return SensitivityResult(
         ranked.name,
         table.height,
-        len(np.unique(clusters)),
+        len(np.unique(units["clusters"])),
         drawn.without_answer,
         float(np.nanmean(effect)),
-        by_bucket(effect, words, quantile_starts(words), float(words.max() + 1), clusters=clusters, seed=seed),
-        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, clusters=clusters, seed=seed),
+        by_bucket(effect, words, quantile_starts(words), float(words.max() + 1), **units),
+        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, **units),
         moved,
         cut,
         {
@@ -128,6 +127,7 @@ def position_sensitivity(
         added=added,
         without_candidates=drawn.without_candidates,
         absent=drawn.absent,
+        unmovable=0 if scorer is None else table.height if moved is None else moved.left,
         sampled_from=drawn.sampled_from,
         notes=sources.notes,
         provenance=made,
@@ -211,89 +211,3 @@ def _ranked(
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
     whole = int(both.table["rank"].to_numpy().max())
     return rerank(both, model, collection, asked, whole, **options), added.height
-
-
-def _moved(
-    model: Scorer,
-    table: pl.DataFrame,
-    ranked: Run,
-    asked: pl.DataFrame,
-    places: int,
-    options: dict[str, Any],
-    ends_read: _Reader,
-    seed: int,
-) -> RotationCurves:
-    from evenrank.rankers.rerank import rerank
-
-    wanted = np.linspace(0, 1, places)
-    variants, ends = [], []
-    for number, (text, word, last, words, end, last_end) in enumerate(
-        table.select("text", "word", "last", "words", "answer_end", "last_end").iter_rows()
-    ):
-        split = text.split()
-        for place, share in enumerate(wanted):
-            begin = round(share * (words - (last - word + 1)))
-            cut = (word - begin) % words
-            turned = [*split[cut:], *split[:cut]]
-            variants.append((f"{number} {place}", " ".join(turned)))
-            # Characters before the answer's last word, and those of it that belong to the answer.
-            before = sum(map(len, turned[: begin + last - word])) + begin + last - word
-            ends.append(before + len(split[last]) - (last_end - end))
-    rows = [
-        (query, f"{number} {place}", 0.0) for number, query in enumerate(table["query_id"]) for place in range(places)
-    ]
-    texts = pl.DataFrame(variants, ["doc_id", "text"], orient="row")
-    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
-    scored = rerank(run, model, texts, asked, places, **options)
-    order = pl.DataFrame({"doc_id": [row[1] for row in rows]})
-    found = order.join(scored.table.select("doc_id", "score"), on="doc_id", how="left", maintain_order="left")
-    scores = found["score"].to_numpy().reshape(table.height, places)
-    ranks = _ranks(scores, table, ranked)
-    query_of = pl.Series([row[0] for row in rows])
-    reads = ends_read(query_of, texts["text"])
-    lost = np.zeros(len(ends), bool) if reads is None else np.array(ends) > reads
-    lost = lost.reshape(table.height, places)
-    whole = ~lost.any(axis=1)
-    clusters = passage_ids(table)
-    curves = [
-        position_curve(values[rows], wanted, clusters=clusters[rows], seed=seed)
-        for rows in (slice(None), whole)
-        for values in (scores, ranks)
-    ]
-    score, rank, kept_score, kept_rank = curves
-    return RotationCurves(score, rank, kept_score, kept_rank, None if reads is None else lost.sum(axis=0))
-
-
-def _ranks(scores: Array, table: pl.DataFrame, ranked: Run) -> Array:
-    """Ranks [Q, P] of scores [Q, P] among the query's other candidates, from 1; equal scores count half."""
-    relevant = table.select("query_id", pl.col("doc_id").alias("own")).with_row_index("number")
-    others = ranked.table.join(relevant, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
-    ranks = np.ones_like(scores)
-    for (number,), rows in others.group_by("number"):
-        other = rows["score"].to_numpy()
-        own = scores[int(str(number))][None]
-        # The mean rank over the orders of equal scores.
-        ranks[int(str(number))] = 1 + (other[:, None] > own).sum(axis=0) + (other[:, None] == own).sum(axis=0) / 2
-    return ranks
-
-
-class _Reader:
-    """The characters of texts that a model reads, given their queries."""
-
-    def __init__(self, scorer: Scorer, asked: pl.DataFrame, quiet: bool) -> None:
-        self.scorer, self.asked, self.quiet = scorer, asked, quiet
-
-    def __call__(self, query_ids: pl.Series, texts: pl.Series) -> Array | None:
-        """Characters read of each text, given its query [pairs]; None if unknown."""
-        table = pl.DataFrame({"query_id": query_ids})
-        queries = table.join(self.asked, on="query_id", how="left", maintain_order="left")["text"].to_list()
-        ends: list[int] = []
-        with progress("how far texts are read", len(texts), quiet=self.quiet) as advance:
-            for start in range(0, len(texts), _READ):
-                part = texts[start : start + _READ].to_list()
-                read = self.scorer.reads_to(queries[start : start + _READ], part)
-                if read is None:
-                    return None
-                ends += read
-                advance(len(part))
-        return np.array(ends)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +11,8 @@ from numpy.typing import NDArray
 
 from evenrank.datasets.squad_collection import squad_collection
 from evenrank.io import EvenrankError, Run, as_collection, as_qrels, as_queries, read_texts
-from evenrank.io.errors import quoted
-from evenrank.io.squad import AnswerAlignment, answer_table, load_squad
-from evenrank.io.wording import are, counted
-
-_WORD = re.compile(r"\S+")
+from evenrank.io.squad import answer_table, load_squad
+from evenrank.probes.located_answers import first_answers, locate
 
 Collection = str | os.PathLike[str] | pl.DataFrame
 
@@ -76,80 +72,20 @@ def read_sources(
 def locate_answers(sources: Sources) -> tuple[pl.DataFrame, Sources]:
     """The first answer of each query in a relevant passage and its position there; and the sources with more notes.
 
-    One row per query, in the order of the queries: ``query_id``, ``doc_id``, ``text``, ``answer_start``,
-    ``answer_end`` (characters), ``word``, ``last`` (first and last word of the answer, from 0), ``words`` of the
-    passage, ``relative`` = word / words, ``last_end`` (end of the last word). Answers that are not in the collection's
-    text are left out. Raises EvenrankError if no answer is left or a passage is missing.
+    One row per query, in the order of the queries, with the columns of
+    :func:`evenrank.probes.located_answers.locate`. Answers that are not in the collection's text are left out. Raises
+    EvenrankError if no answer is left or a passage is missing.
     """
-    first = _first_answers(sources)
-    table, alignment = _located(first, sources)
+    relevant = sources.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
+    spans = sources.spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+    found = first_answers(spans, ["query_id"])
+    first = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
+    if not first.height:
+        raise EvenrankError("no query has an answer in a relevant passage")
+    where = "" if isinstance(sources.collection, pl.DataFrame) else f" {os.fspath(sources.collection)}"
+    table, alignment = locate(first, sources.texts(first["doc_id"]), f"the collection{where}")
     notes = (*sources.notes, *(f"In the collection: {note}" for note in alignment.notes()))
     return table, replace(sources, notes=notes)
-
-
-def _first_answers(sources: Sources) -> pl.DataFrame:
-    """The first answer of each query in a relevant passage: ``query_id``, ``doc_id``, ``answer_start``,
-    ``answer_end``, ``answer`` (null if unknown), in the order of the queries."""
-    relevant = sources.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-    found = sources.spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
-    found = found.sort("query_id", "doc_id", "answer_start", "answer_end", maintain_order=True)
-    found = found.unique("query_id", keep="first", maintain_order=True)
-    kept = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
-    if not kept.height:
-        raise EvenrankError("no query has an answer in a relevant passage")
-    names = ["query_id", "doc_id", "answer_start", "answer_end"]
-    return kept.select(
-        *names, pl.col("answer") if "answer" in kept.columns else pl.lit(None, pl.String).alias("answer")
-    )
-
-
-def _located(first: pl.DataFrame, sources: Sources) -> tuple[pl.DataFrame, AnswerAlignment]:
-    """The rows of :func:`locate_answers`, and how the answers were aligned."""
-    table = first.join(sources.texts(first["doc_id"]), on="doc_id", how="left", maintain_order="left")
-    _check_present(table, sources.collection)
-    rows, alignment = [], AnswerAlignment()
-    for query, doc, start, end, wanted, text in table.iter_rows():
-        if wanted is not None and (start < 0 or text[start:end].split() != wanted.split()):
-            span = alignment.align(query, doc, text, wanted, start)
-            if span is None:
-                continue
-            start, end = span
-        else:
-            alignment.read += 1
-        answer = text[start:end] if start >= 0 else ""
-        if not answer.strip():
-            raise EvenrankError(f"query {quoted(query)}: the answer's span is not in the passage {quoted(doc)}")
-        # White space at an answer's ends belongs to none of its words.
-        start, end = start + len(answer) - len(answer.lstrip()), start + len(answer.rstrip())
-        ends = [match.end() for match in _WORD.finditer(text)]
-        word = int(np.searchsorted(ends, start, side="right"))
-        last = int(np.searchsorted(ends, end, side="left"))
-        rows.append((query, doc, text, start, end, word, last, len(ends), word / len(ends), ends[last]))
-    if not rows:
-        raise EvenrankError(f"no answer was found in its passage ({table.height} searched)")
-    columns = [
-        "query_id",
-        "doc_id",
-        "text",
-        "answer_start",
-        "answer_end",
-        "word",
-        "last",
-        "words",
-        "relative",
-        "last_end",
-    ]
-    return pl.DataFrame(rows, columns, orient="row"), alignment
-
-
-def _check_present(table: pl.DataFrame, collection: Collection) -> None:
-    absent = table.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
-    if len(absent):
-        where = "the collection" + ("" if isinstance(collection, pl.DataFrame) else f" {os.fspath(collection)}")
-        listed = ", ".join(map(quoted, absent[:5])) + (", …" if len(absent) > 5 else "")
-        raise EvenrankError(
-            f"{counted(len(absent), 'passage')} with answers {are(len(absent))} not in {where}: {listed}"
-        )
 
 
 def with_rivals(table: pl.DataFrame, candidates: Run, judged: pl.DataFrame, depth: int) -> pl.DataFrame:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from evenrank.io.wording import counted
 from evenrank.reports.format import interval, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 
 from .buckets import Buckets
-from .sensitivity_result import MEASURE, RotationCurves, SensitivityResult
+from .curves import PositionCurve
+from .place_blind import PlaceBlind
+from .sensitivity_result import MEASURE, Comparison, MovedAnswers, SensitivityResult
 from .sensitivity_summary import with_interval
 
-_SOURCE = "Position sensitivity; rotation as in Hofstätter et al., ECIR 2021"
+_SOURCE = "Position sensitivity; buckets as in Hofstätter et al., ECIR 2021; index as in Zeng et al., EMNLP 2025"
+_SCORE = "score (sd of the candidates)"
+_NAMES = ("answer's sentence", "another sentence", "difference")
 
 
 def sensitivity_page(result: SensitivityResult) -> Page:
@@ -26,8 +31,8 @@ def sensitivity_page(result: SensitivityResult) -> Page:
         _bucket_chart("Words", "by words before the answer", result.tokens),
     ]
     if result.moved is not None:
-        tables.append(_rotation_table(result.moved))
-        charts += _rotation_charts(result.moved)
+        tables = [*_moved_tables(result.moved), *tables]
+        charts = [*_moved_charts(result.moved), *charts]
     return Page(
         "position sensitivity",
         f"Position sensitivity of {result.name}",
@@ -49,6 +54,7 @@ def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
         ("queries without a located answer, left out", result.without_answer),
         ("queries without other candidates, left out", result.without_candidates),
         ("relevant passages added to the candidates", result.added),
+        ("queries whose answer cannot be moved", result.unmovable),
     )
     cut = () if result.cut is None else (("answers not read to the end", f"{result.cut:,}"),)
     return (
@@ -62,14 +68,16 @@ def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
 
 def _notes(result: SensitivityResult) -> list[str]:
     notes = [
-        "Index: 1 − min/max of the buckets' means. Noise alone makes it positive: compare it with its mean over"
-        " shuffled positions, and see p.",
-        "Slope: least squares of a query's value on the position; below 0: early answers do better.",
-        f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries: the"
-        " bootstrap draws whole passages; a shuffle assigns the values of one passage's queries to another passage.",
+        "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
+        " compare it with its mean under no effect, and see p.",
+        "By fifths and by words: as the answers stand, a correlation. Passages with early and with late answers can"
+        " differ in other ways; only moving the answer within its passage shows the effect of its place. Slope: least"
+        " squares of a query's value on the position; below 0: early answers do better. At equal length: fitted"
+        " together with the passage's words and their logarithm.",
+        f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. Means and"
+        " indexes: bootstrap of passages. Without an effect a passage's departures from the mean could as well be the"
+        " other way round: p draws their signs, passage by passage. A slope's interval leaves out 0 where p < .05.",
         "By words: ranges with about equal numbers of answers.",
-        "Passages with early and with late answers can differ in other ways: only rotating the same passage shows the"
-        " effect of the position itself.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")
@@ -78,14 +86,25 @@ def _notes(result: SensitivityResult) -> list[str]:
             f"{result.added:,} relevant passages were not among the candidates and were ranked with them:"
             f" {MEASURE} here does not show what the first stage misses."
         )
-    if result.moved is not None:
+    moved = result.moved
+    if moved is not None:
         notes.append(
-            "The same passage: its words rotated so that the answer begins at the first position, the last possible"
-            " one, and between (at the last one, the text that followed the answer comes first, so a ranker that reads"
-            " only the beginning still sees the answer's context); rank among the query's other candidates. Whole: only"
-            " queries whose answer is read whole at every position. Slope: from the first position to the last; its p"
-            " flips the signs of whole passages."
+            "Moved: the sentence with the answer as a whole, to places from first (0) to last (1), each the nearest"
+            " boundary of sentences (the mean of two that are equally near). Another sentence: the nearest in length,"
+            " moved to the same places; the answer's moves with it by one sentence at most. Difference: answer's minus"
+            " the other, within queries. Score: change from the passage as it is, in standard deviations of the query's"
+            f" candidates; rank among the query's other candidates; {MEASURE} with the moved text in the passage's"
+            " stead. p of slope, first − last and ends − middle shuffles the places within passages; index of the"
+            " difference: at the other sentence's mean."
         )
+        notes.append(
+            "No move holds fixed which sentences stand beside the answer's. A ranker that sees words across the end of"
+            " a sentence can show an effect without looking at the place; scorers that cannot see places show how much."
+        )
+        if moved.left:
+            notes.append(f"{counted(moved.left, 'query')} left out: fewer than two sentences besides the answer's.")
+        if moved.unvaried:
+            notes.append(f"{counted(moved.unvaried, 'query')} without score: all candidates have the same.")
     return notes
 
 
@@ -114,38 +133,79 @@ def _bucket_notes(found: Buckets, filled: int, scale: float, unit: str) -> list[
         why = "all answers are in one range" if filled == 1 else f"no query has a positive {MEASURE}"
         index = f"No index: {why}."
     else:
-        tested = f" {interval(found.index_ci95, 4)}; shuffled {number(found.null, 4)}, p {p_value(found.p)}"
+        tested = f" {interval(found.index_ci95, 4)}; without an effect {number(found.null, 4)}, p {p_value(found.p)}"
         index = f"Index {number(found.index, 4)}{alone or tested}."
     if math.isnan(found.slope):
         return [index, "No slope: all answers are at the same position."]
-    ci = None if found.slope_ci95 is None else (found.slope_ci95[0] * scale, found.slope_ci95[1] * scale)
-    tested = f", {interval(ci, 4)}, p {p_value(found.slope_p)}"
-    return [index, f"Slope {number(found.slope * scale, 4)} per {unit}{alone or tested}."]
+    slopes = [("Slope", found.slope, found.slope_ci95, found.slope_p)]
+    if not math.isnan(found.length_slope):
+        slopes.append(("At equal length", found.length_slope, found.length_slope_ci95, found.length_slope_p))
+    for name, slope, ci, p in slopes:
+        ends = None if ci is None else (ci[0] * scale, ci[1] * scale)
+        tested = f", {'no interval' if ends is None else interval(ends, 4)}, p {p_value(p)}"
+        index += f"\n{name} {number(slope * scale, 4)} per {unit}{alone or tested}."
+    return index.split("\n")
 
 
-def _rotation_table(moved: RotationCurves) -> Table:
-    # If none or all of the answers are read whole everywhere, their columns would add nothing.
-    partly = 0 < moved.kept_rank.n < moved.rank.n
-    curves = [("score", moved.score), ("rank", moved.rank), *([("rank, whole", moved.kept_rank)] if partly else [])]
+def _moved_tables(moved: MovedAnswers) -> list[Table]:
+    cut = () if moved.cut is None else tuple(f"{count:,}" for count in moved.cut)
+    compared = [one for one in moved.place_blind if one.beyond_score.n]
+    return [
+        _moved_table(f"Moved: {_SCORE}", moved.score, cut),
+        _moved_table("Moved: rank", moved.rank, ()),
+        _moved_table(f"Moved: {MEASURE}", moved.value, ()),
+        *([_blind_table(compared)] if compared else []),
+    ]
+
+
+def _blind_table(found: Sequence[PlaceBlind]) -> Table:
+    """The contrasts of the scorers that cannot see places, and the ranker's beyond them."""
     rows = []
-    for i, place in enumerate(moved.score.places):
+    for one in found:
+        for name, score, value in (
+            (f"window of {one.window} words", one.score, one.value),
+            ("the model's beyond it", one.beyond_score, one.beyond_value),
+        ):
+            cells = [name, f"{score.n:,}"]
+            for contrast in (score.slope, score.first_last, score.ends_middle):
+                ci = contrast.ci95
+                cells += [number(contrast.mean, 4), "no interval" if ci is None else interval(ci, 4)]
+            index = value.index
+            tested = ("none", "none") if index is None else (number(index.value, 4), p_value(index.p))
+            rows.append((*cells, *tested))
+    heads = ("scorer", "queries", "slope", "95%", "first − last", "95%", "ends − middle", "95%", "index", "p")
+    notes = (
+        "Score: the most content words of the query in any window of the text. Differences to another sentence, as"
+        " above: slope, first − last, ends − middle of the score (in sd of the scorer's own candidates), index of"
+        f" {MEASURE}. Queries whose candidates all have one score are left out.",
+        "The model's beyond it: difference of the two curves, paired within queries. A preference is reported only if"
+        " it goes beyond each of these scorers.",
+    )
+    return Table("Scorers that cannot see places", heads, tuple(rows), notes)
+
+
+def _moved_table(title: str, found: Comparison, cut: tuple[str, ...]) -> Table:
+    curves = (found.answer, found.control, found.difference)
+    rows = []
+    for i, place in enumerate(found.answer.places):
         cells = [f"{place:.2f}"]
-        for _, curve in curves:
+        for curve in curves:
             ci = curve.ci95[i]
             cells += [number(float(curve.means[i]), 4), "one passage" if ci is None else interval(ci, 4)]
-        rows.append((*cells, *(() if moved.cut is None else (f"{moved.cut[i]:,}",))))
-    heads = ["position", *(head for name, _ in curves for head in (name, "95%"))]
-    heads += [] if moved.cut is None else ["answers cut"]
-    slopes = [("score", moved.score), ("rank", moved.rank)]
-    slopes += [("score, whole", moved.kept_score), ("rank, whole", moved.kept_rank)] if partly else []
-    notes = [
-        f"Slope of the {name}: {number(curve.slope, 4)} {with_interval(curve.slope_ci95, curve.slope_p)},"
-        f" {curve.n:,} queries."
-        for name, curve in slopes
-    ]
-    if not moved.kept_rank.n:
-        notes.append("No answer is read whole at every position.")
-    return Table("The same passage, its answer at each position", tuple(heads), tuple(rows), tuple(notes))
+        rows.append((*cells, *cut[i : i + 1]))
+    heads = ["place", *(head for name in _NAMES for head in (name, "95%")), *(["answers cut"] if cut else [])]
+    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for name, curve in zip(_NAMES, curves, strict=True)]
+    return Table(title, tuple(heads), tuple(rows), tuple(reversed(notes)))
+
+
+def _contrasts(curve: PositionCurve) -> str:
+    named = (("slope", curve.slope), ("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
+    parts = [f"{name} {number(one.mean, 4)} {with_interval(one.ci95, one.p)}" for name, one in named]
+    index = curve.index
+    if index is not None and not math.isnan(index.value):
+        without = "" if index.p is None else f", without an effect {number(index.null, 4)}"
+        parts.append(f"index {number(index.value, 4)}{without} {with_interval(index.ci95, index.p)}")
+    return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
 
 
 def _bucket_chart(name: str, by: str, found: Buckets) -> Drawing:
@@ -162,20 +222,21 @@ def _bucket_chart(name: str, by: str, found: Buckets) -> Drawing:
     )
 
 
-def _rotation_charts(moved: RotationCurves) -> list[Drawing]:
+def _moved_charts(moved: MovedAnswers) -> list[Drawing]:
     charts = []
-    for name, curves in (("Score", (moved.score, moved.kept_score)), ("Rank", (moved.rank, moved.kept_rank))):
-        rows = []
-        for queries, curve in zip(("all queries", "answer read whole at every position"), curves, strict=True):
-            if curve.n == curves[0].n and curve is not curves[0]:
-                continue
-            for place, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True):
-                if ci is not None and not math.isnan(mean):
-                    interval_ends = {"low": ci[0], "high": ci[1]}
-                    rows.append({"x": place, "value": mean, **interval_ends, "n": curve.n, "queries": queries})
-        title = f"{name} of the same passage by the position of its answer"
-        chart = _chart(rows, "position of the answer (0 first, 1 last)", name.lower())
-        charts.append(Drawing(name, title, chart))
+    for name, found in ((_SCORE, moved.score), ("rank", moved.rank), (MEASURE, moved.value)):
+        # Beside ranks and effectiveness the difference is drawn at the control's level, which the score has at 0.
+        level = 0.0 if found is moved.score else float(found.control.means.mean())
+        curves = zip(_NAMES, (found.answer, found.control, found.difference), (0.0, 0.0, level), strict=True)
+        rows = [
+            {"x": place, "value": mean + up, "low": ci[0] + up, "high": ci[1] + up, "n": curve.n, "queries": series}
+            for series, curve, up in curves
+            for place, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
+            if ci is not None and not math.isnan(mean)
+        ]
+        title = f"{name[0].upper()}{name[1:]} of the same passage by the place of a sentence"
+        hint = "" if found is moved.score else "Difference: answer's minus another sentence, at the latter's mean."
+        charts.append(Drawing(name.split()[0], title, _chart(rows, "place (0 first, 1 last)", name), hint))
     return charts
 
 
@@ -186,7 +247,7 @@ def _chart(rows: Sequence[Mapping[str, float | str]], x: str, y: str) -> dict[st
     across = alt.X("x:Q", title=x)
     scale = alt.Scale(zero=False)
     tips = [alt.Tooltip("x:Q", title=x), alt.Tooltip("value:Q", title=y, format=".4f"), alt.Tooltip("n:Q")]
-    colour = alt.Color("queries:N", title=None, scale=alt.Scale(range=COLOURS[:2]))
+    colour = alt.Color("queries:N", title=None, scale=alt.Scale(range=COLOURS[:3]), sort=None)
     line = data.mark_line(point=True).encode(
         x=across, y=alt.Y("value:Q", title=y, scale=scale), color=colour, tooltip=tips
     )

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenrank.io import Provenance
+from evenrank.probes.effects import Effect
 from evenrank.reports.result import Result
 
 from .buckets import Buckets
 from .curves import PositionCurve
+from .place_blind import PlaceBlind
 from .resampling import Ints
 
 if TYPE_CHECKING:
@@ -20,27 +22,62 @@ MEASURE = "nDCG@10"
 
 
 @dataclass(frozen=True, slots=True)
-class RotationCurves:
-    """Scores and ranks of the same passages, rotated so that the answer begins at each position.
+class Comparison:
+    """A curve of the answer's sentence, that of the control, and answer − control, paired within queries."""
 
-    ``score`` and ``rank`` (among the query's other candidates, from 1): over all queries; ``kept_score`` and
-    ``kept_rank``: over those whose answer is read whole at every position. ``cut`` [P]: queries whose answer extends
-    beyond what the ranker reads (None: unknown).
-    """
-
-    score: PositionCurve
-    rank: PositionCurve
-    kept_score: PositionCurve
-    kept_rank: PositionCurve
-    cut: Ints | None
+    answer: PositionCurve
+    control: PositionCurve
+    difference: PositionCurve
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {
+            "answer": self.answer.to_dict(),
+            "control": self.control.to_dict(),
+            "difference": self.difference.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAnswers:
+    """The same passages with the answer's sentence moved, beside the moves of another sentence (the control).
+
+    ``score``: change from the passage as it is, in standard deviations of the query's candidates; ``rank`` among the
+    query's other candidates, from 1; ``value``: nDCG@10 with the moved text in the passage's stead, with the Position
+    Sensitivity Index (of the difference: at the control's mean level). ``kept``: the score where the answer is read
+    whole at every place. ``early``, ``late``: what moving the sentence first and last does to the score beyond the
+    control's move, where both move. ``cut`` [P]: queries whose answer extends beyond what the ranker reads (None:
+    unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two other sentences;
+    ``unvaried``: queries whose candidates all have one score, without a value of ``score``. ``place_blind``: what
+    scorers that cannot see places show on the same texts.
+    """
+
+    score: Comparison
+    rank: Comparison
+    value: Comparison
+    kept: Comparison
+    early: Effect
+    late: Effect
+    cut: Ints | None
+    queries: int
+    passages: int
+    left: int
+    unvaried: int
+    place_blind: tuple[PlaceBlind, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "queries": self.queries,
+            "passages": self.passages,
+            "unvaried": self.unvaried,
             "score": self.score.to_dict(),
             "rank": self.rank.to_dict(),
-            "kept_score": self.kept_score.to_dict(),
-            "kept_rank": self.kept_rank.to_dict(),
+            MEASURE: self.value.to_dict(),
+            "kept_score": self.kept.to_dict(),
+            "early": self.early.to_dict(),
+            "late": self.late.to_dict(),
+            "place_blind": [one.to_dict() for one in self.place_blind],
             "cut": None if self.cut is None else self.cut.tolist(),
         }
 
@@ -50,11 +87,13 @@ class SensitivityResult(Result):
     """The result of :func:`evenrank.position_sensitivity`.
 
     ``value``: mean effectiveness; ``tokens``, ``relative``: effectiveness by the position of the answer, in words and
-    relative to the passage; ``moved``: the same passages with their answers at each position, None for a run without a
-    model. ``cut``: answers that the ranker does not read to the end in the original passage (None: unknown).
+    relative to the passage; ``moved``: the same passages with their answers moved, None for a run without a model and
+    where no answer can be moved. ``cut``: answers that the ranker does not read to the end in the original passage
+    (None: unknown).
     ``added``: relevant passages added to the candidates; ``without_candidates``: queries left out for lack of other
-    candidates; ``absent``: queries missing from the run, which count as 0; ``sampled_from``: the number of queries that
-    the sample was drawn from (None: no sample).
+    candidates; ``absent``: queries missing from the run, which count as 0; ``unmovable``: queries whose passage has
+    fewer than two sentences besides the answer's; ``sampled_from``: the number of queries that the sample was drawn
+    from (None: no sample).
     """
 
     name: str
@@ -64,12 +103,13 @@ class SensitivityResult(Result):
     value: float
     tokens: Buckets
     relative: Buckets
-    moved: RotationCurves | None
+    moved: MovedAnswers | None
     cut: int | None
     settings: Mapping[str, object]
     added: int = 0
     without_candidates: int = 0
     absent: int = 0
+    unmovable: int = 0
     sampled_from: int | None = None
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, repr=False, compare=False)
@@ -88,12 +128,13 @@ class SensitivityResult(Result):
             "without_answer": self.without_answer,
             "without_candidates": self.without_candidates,
             "absent": self.absent,
+            "unmovable": self.unmovable,
             "added": self.added,
             "mean": self.value,
             "cut": self.cut,
+            "moved": None if self.moved is None else self.moved.to_dict(),
             "tokens": self.tokens.to_dict(),
             "relative": self.relative.to_dict(),
-            "moved": None if self.moved is None else self.moved.to_dict(),
             "notes": list(self.notes),
         }
 

@@ -43,11 +43,13 @@ class ScoredPairs:
 
 @dataclass(frozen=True, slots=True)
 class ScoringJob:
-    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent."""
+    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent; ``what``: the word for
+    it in the progress."""
 
     ranker: StoredRanker | Scorer
     pairs: TextPairs
     batch_size: int
+    what: str = "re-ranking"
 
     def windows(self) -> list[Rows]:
         """The rows of each window."""
@@ -89,7 +91,9 @@ class ScoringJob:
         if out is not None and isinstance(self.ranker, StoredRanker):
             assert digest is not None
             parts = Parts(out, _fingerprint(self.ranker, digest(), settings, self.pairs, self.batch_size))
-        scores, facts, truncated, resumed = _score_windows(score_windows, windows, self.pairs.size, parts, quiet)
+        with progress(self.what, self.pairs.size, quiet=quiet) as advance:
+            done = _score_windows(score_windows, windows, self.pairs.size, parts, advance)
+        scores, facts, truncated, resumed = done
         return ScoredPairs(scores, facts or self.scorer().facts(), (), truncated, resumed, parts)
 
 
@@ -139,28 +143,27 @@ def _score_windows(
     windows: list[Rows],
     size: int,
     parts: Parts | None,
-    quiet: bool,
+    advance: Callable[[int], None],
 ) -> tuple[Scores, dict[str, object], Truncation | None, int]:
     """All scores [size], the ranker's facts (of one that was loaded now, if any was), what was truncated, and how many
     of the scores an interrupted run had kept."""
     scores = np.empty(size)
     missing, truncated = [], []
     facts: dict[str, object] = {}
-    with progress("re-ranking", size, quiet=quiet) as advance:
-        for number, rows in enumerate(windows):
-            kept = None if parts is None else parts.load(number, len(rows))
-            if kept is None:
-                missing.append(number)
-                continue
-            scores[rows], facts = kept.scores, kept.facts
-            truncated.append(kept.truncated)
-            advance(len(rows))
-        for number, found in score_windows(missing) if missing else ():
-            if parts is not None:
-                parts.save(number, found)
-            scores[windows[number]], facts = found.scores, found.facts
-            truncated.append(found.truncated)
-            advance(len(found.scores))
+    for number, rows in enumerate(windows):
+        kept = None if parts is None else parts.load(number, len(rows))
+        if kept is None:
+            missing.append(number)
+            continue
+        scores[rows], facts = kept.scores, kept.facts
+        truncated.append(kept.truncated)
+        advance(len(rows))
+    for number, found in score_windows(missing) if missing else ():
+        if parts is not None:
+            parts.save(number, found)
+        scores[windows[number]], facts = found.scores, found.facts
+        truncated.append(found.truncated)
+        advance(len(found.scores))
     return scores, facts, _sum(truncated), size - sum(len(windows[number]) for number in missing)
 
 

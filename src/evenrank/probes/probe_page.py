@@ -1,0 +1,335 @@
+"""A probe as tables, charts and a page."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from evenrank.io.wording import counted, percent
+from evenrank.reports.format import interval, number, p_value
+from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
+
+from .effects import Effect
+from .mixed_pool import DEPTH
+from .probe_result import ProbeResult
+from .probe_sentences import preferred, signed
+from .variant_figures import Example, VariantFigures
+
+_SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
+_EFFECT, _PLACEBO, _DIFFERENCE = "effect", "placebo", "difference"
+_WORDS = 14
+"""Words shown before the first change of an example, and after the last."""
+_LONGEST = 60
+"""Words shown of an example."""
+
+
+def probe_page(result: ProbeResult, *, texts: bool = True) -> Page:
+    """All figures of a result as a page; ``texts``: with the examples."""
+    tables = [_effects(result), _counts(result), _ranks(result), _pool(result), _matched(result)]
+    if any(one.subsets for one in result.variants):
+        tables.append(_subsets(result))
+    if result.nulls.names:
+        tables.append(_nulls(result))
+    if any(one.replaced for one in result.variants):
+        tables.append(_replaced(result))
+    summary = result.summary()
+    if texts and any(one.examples for one in result.variants):
+        tables.append(_examples(result))
+        summary = (*summary, "Which passages change most: see the examples.")
+    return Page(
+        "probe",
+        f"Probe of {result.name}",
+        _SOURCE,
+        _facts(result),
+        tuple(tables),
+        tuple(_charts(result)),
+        (*_notes(result), *result.notes),
+        summary,
+    )
+
+
+def _facts(result: ProbeResult) -> tuple[tuple[str, str], ...]:
+    still = (("queries whose scores do not vary, left out", f"{result.still:,}"),) if result.still else ()
+    whole = result.settings.get("sampled_from")
+    drawn = f" of {whole:,}" if isinstance(whole, int) else ""
+    return (
+        ("pairs", f"{result.pairs:,}"),
+        ("queries", f"{result.queries:,}{drawn}"),
+        ("passages", f"{result.passages:,}"),
+        *still,
+    )
+
+
+def _notes(result: ProbeResult) -> Iterator[str]:
+    yield (
+        "Effect: mean over the changed pairs of (score of the variant − score of the passage) / standard deviation of"
+        " the query's scores. Beyond the placebo: the same less what an edit does that should not matter, of as many"
+        " places where the passage has them; the verdict speaks of it. Intervals and p: clustered by query and by"
+        " passage (Cameron, Gelbach & Miller 2011). Holm p: corrected over the variants. Detectable: an effect of this"
+        " size or more would have been found in nine of ten such samples (p < .05 / number of variants)."
+    )
+    for one in result.variants:
+        if one.poles is not None:
+            above, below = preferred(one)
+            yield f"{one.name}: above 0, {above} scores higher; below 0, {below}."
+    if result.original and "nDCG@10" in result.original and result.settings.get("depth") is None:
+        yield "The lists are the judged passages alone: nDCG@10 here is of their order, not of a search."
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _mean(found: Effect | None) -> str:
+    return signed(None if found is None or not found.n else found.mean)
+
+
+def _ends(found: Effect | None) -> str:
+    return interval(None if found is None else found.ci95)
+
+
+def _effects(result: ProbeResult) -> Table:
+    tests = sum(one.means.verdict.p is not None for one in result.variants)
+    rows = tuple(
+        (
+            one.name,
+            _mean(one.means.effect),
+            _ends(one.means.effect),
+            _mean(one.means.placebo),
+            _mean(one.means.difference),
+            _ends(one.means.difference),
+            p_value(one.means.verdict.p),
+            p_value(one.holm_p),
+            number(one.means.verdict.detectable_among(tests)),
+        )
+        for one in result.variants
+    )
+    heads = ("variant", "effect (sd)", "95%", "placebo", "beyond it", "95%", "p", "Holm p", "detectable")
+    note = "Placebo: over those of the compared pairs that it changes. Beyond it: the effect less the placebo."
+    return Table("Effects", heads, rows, (note,) if any(one.placebo for one in result.variants) else ())
+
+
+def _counts(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            one.kind or "own",
+            one.placebo or "none",
+            *("–" if count is None else f"{count:,}" for count in _of_counts(one)),
+        )
+        for one in result.variants
+    )
+    heads = (
+        "variant",
+        "kind",
+        "placebo",
+        "compared",
+        "with placebo",
+        "unchanged",
+        "no text",
+        "list tied",
+        "lean unchanged",
+    )
+    notes = (
+        "Compared: pairs that the variant changes, but for the last two; with placebo: those of them that the placebo"
+        " changes too.",
+        "No text: the variant has none for them. List tied: all passages of the query's list have the same score."
+        " Lean unchanged: the passage leans towards a group as much as before, so the change has no direction.",
+    )
+    return Table("Pairs", heads, rows, notes, left=3)
+
+
+def _of_counts(one: VariantFigures) -> tuple[int | None, ...]:
+    counts = one.counts
+    return counts.compared, counts.placebo, counts.unchanged, counts.absent, counts.still, counts.unoriented
+
+
+def _ranks(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            signed(one.shift.mean if one.shift.n else None, 2),
+            interval(one.shift.ci95, 2),
+            *("–" if share is None else percent(share, 1) for share in (one.enters, one.leaves)),
+        )
+        for one in result.variants
+    )
+    heads = ("variant", "places up", "95%", f"enter the first {DEPTH}", f"leave the first {DEPTH}")
+    note = "Places that a passage would rise or fall if its variant stood in for it, all else as it was."
+    oriented = " Of oriented variants: that the wording of the first pole stands higher."
+    return Table("Ranks", heads, rows, (note + oriented * any(one.poles for one in result.variants),))
+
+
+def _pool(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            number(one.mixed.share),
+            interval(one.mixed.share_ci95),
+            number(one.mixed.ndcg_originals),
+            number(one.mixed.ndcg_variants),
+            signed(one.mixed.relative, 1),
+            interval(one.mixed.relative_ci95, 1),
+        )
+        for one in result.variants
+    )
+    heads = ("variant", f"share in the first {DEPTH}", "95%", "nDCG originals", "nDCG variants", "relative Δ %", "95%")
+    note = (
+        "Both versions ranked together: the variants' share of the versions in the first ranks (.5: no preference), and"
+        " nDCG@10 with only one of the two as relevant. Relative Δ above 0: originals rank higher (Dai et al. 2024)."
+    )
+    oriented = (
+        " Of oriented variants: the wording of the first pole stands for the variants, of the second for originals."
+    )
+    return Table("Mixed pool", heads, rows, (note + oriented * any(one.mixed.of for one in result.variants),))
+
+
+def _matched(result: ProbeResult) -> Table:
+    rows = tuple(
+        (one.name, f"{one.matched.n:,}", _mean(one.matched), _ends(one.matched), p_value(one.matched.p))
+        for one in result.variants
+    )
+    note = "The verdict's figure among pairs whose versions differ by at most 10% in words and in query overlap."
+    return Table("Matched in length and overlap", ("variant", "pairs", "sd", "95%", "p"), rows, (note,))
+
+
+def _subsets(result: ProbeResult) -> Table:
+    rows = tuple(
+        (one.name, part.column, part.value, f"{found.n:,}", _mean(found), _ends(found), p_value(found.p))
+        for one in result.variants
+        for part in one.subsets
+        for found in (part.means.verdict,)
+    )
+    note = "The verdict's figure among these pairs; p is not corrected."
+    return Table("Subsets", ("variant", "by", "value", "pairs", "sd", "95%", "p"), rows, (note,), left=3)
+
+
+def _nulls(result: ProbeResult) -> Table:
+    rows = tuple(
+        (one.name, name, f"{found.n:,}", _mean(found), _ends(found), p_value(found.p))
+        for one in result.variants
+        for name, found in one.nulls.items()
+    )
+    notes = ["The verdict's figure for rankers that cannot know: what they show is noise, or the words themselves."]
+    if result.nulls.pairs:
+        of = f"{counted(result.nulls.pairs, 'pair')} of {counted(result.nulls.queries, 'query')}"
+        notes.append(f"The copy with random weights scored a sample: {of}.")
+    return Table("Nulls", ("variant", "ranker", "pairs", "sd", "95%", "p"), rows, tuple(notes), left=2)
+
+
+def _replaced(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            measure,
+            number(result.original[measure].mean),
+            interval(result.original[measure].ci95),
+            number(found.mean),
+            interval(found.ci95),
+        )
+        for one in result.variants
+        for measure, found in one.replaced.items()
+    )
+    heads = ("variant", "measure", "original run", "95%", "replaced run", "95%")
+    note = "The run with every passage replaced by its variant; where there is none, by the passage itself."
+    return Table("Replaced run", heads, rows, (note,), left=2)
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def _examples(result: ProbeResult) -> Table:
+    rows = tuple(
+        (one.name, example.query, *side_by_side(example), signed(example.delta))
+        for one in result.variants
+        for example in one.examples
+    )
+    note = "The pairs whose score changes most, of different passages; «…» marks what differs."
+    heads = ("variant", "query", "original", "variant's text", "change (sd)")
+    return Table("Examples", heads, rows, (note,), left=4)
+
+
+def side_by_side(example: Example) -> tuple[str, str]:
+    """Original and variant, cut to where they differ, with the differing words in «…».
+
+    >>> side_by_side(Example("q", "d", "who", "She wrote it.", "He wrote it.", 0.5))
+    ('«She» wrote it.', '«He» wrote it.')
+    """
+    before, after = (re.findall(r"\S+", text) for text in (example.original, example.variant))
+    if max(len(before), len(after)) > 2000:
+        return _cut(before, [], 0), _cut(after, [], 0)
+    found = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changes = [(a, b, c, d) for tag, a, b, c, d in found if tag != "equal"]
+    first = [(a, b) for a, b, _, _ in changes if b > a]
+    second = [(c, d) for _, _, c, d in changes if d > c]
+    start, begin = (changes[0][0], changes[0][2]) if changes else (0, 0)
+    return _cut(before, first, start), _cut(after, second, begin)
+
+
+def _cut(words: list[str], spans: list[tuple[int, int]], first: int) -> str:
+    """The words from a little before the word ``first``, with the spans marked."""
+    marked = list(words)
+    for start, end in spans:
+        marked[start] = f"«{marked[start]}"
+        marked[end - 1] = f"{marked[end - 1]}»"
+    low = max(0, first - _WORDS) if len(words) > _LONGEST else 0
+    shown = " ".join(marked[low : low + _LONGEST])
+    return f"{'… ' * (low > 0)}{shown}{' …' * (low + _LONGEST < len(words))}"
+
+
+# --- charts -----------------------------------------------------------------------------------------------------------
+
+
+def _charts(result: ProbeResult) -> list[Drawing]:
+    rows: list[dict[str, float | str]] = []
+    parts: list[dict[str, float | str]] = []
+    for one in result.variants:
+        means = one.means
+        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_DIFFERENCE, means.difference)):
+            rows += _point(one.name, name, found)
+        for part in one.subsets:
+            parts += _point(f"{part.column} {part.value}", one.name, part.means.verdict)
+    charts = []
+    if rows:
+        title = "Change of the score (in standard deviations of the query's scores)"
+        hint = "95% intervals over queries and passages; 0 is no preference."
+        charts.append(Drawing("Effects", title, _forest(rows, by_series=False), hint))
+    if parts:
+        title = "The verdict's figure in each subset (in standard deviations)"
+        hint = "95% intervals; not corrected for their number."
+        charts.append(Drawing("Subsets", title, _forest(parts, by_series=True), hint))
+    return charts
+
+
+def _point(row: str, series: str, found: Effect | None) -> list[dict[str, float | str]]:
+    if found is None or not found.n or found.ci95 is None:
+        return []
+    ends = {"low": found.ci95[0], "high": found.ci95[1]}
+    return [{"row": row, "series": series, "value": found.mean, **ends, "n": found.n}]
+
+
+def _forest(rows: Sequence[Mapping[str, float | str]], *, by_series: bool) -> dict[str, object]:
+    """A point with its interval for each row and series; ``by_series``: a panel for each series."""
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
+    # Names may be long; the tables have them whole.
+    down = alt.Y("row:N", title=None, sort=None, axis=alt.Axis(labelLimit=110))
+    across = alt.X("value:Q", title="sd")
+    tips = [alt.Tooltip("row:N", title="variant"), alt.Tooltip("series:N"), alt.Tooltip("value:Q", format=".4f")]
+    tips += [alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"), alt.Tooltip("n:Q", title="pairs")]
+    bars = data.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(x=alt.X("low:Q", title="sd"), x2="high:Q", y=down)
+    points = data.mark_point(filled=True, size=60, color=COLOURS[0]).encode(x=across, y=down, tooltip=tips)
+    zero = data.mark_rule(color=COLOURS[-1], strokeDash=[4, 4]).encode(x=alt.datum(0))
+    most = max(len({row["row"] for row in rows if row["series"] == name}) for name in names)
+    if by_series:
+        panel = alt.layer(zero, bars, points).properties(width=380, height=max(80, 26 * most))
+        return specification(panel.facet(facet=alt.Facet("series:N", title=None), columns=2))
+    # One line below the other for the series of a variant.
+    offset = alt.YOffset("series:N", sort=names)
+    scale = alt.Scale(domain=names, range=COLOURS[: len(names)])
+    colour = alt.Color("series:N", title=None, sort=names, scale=scale)
+    bars, points = (marks.encode(yOffset=offset, color=colour) for marks in (bars, points))
+    height = max(120, 24 * len(names) * most)
+    return specification(alt.layer(zero, bars, points).properties(width=640, height=height))

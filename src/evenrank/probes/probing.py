@@ -1,0 +1,253 @@
+"""The probe: a ranker's scores of passages and of their variants, compared pair by pair."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from evenrank.groups import Lexicon, load_lexicon, note_lexicon
+from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
+from evenrank.io.convert import is_path
+from evenrank.io.errors import readable
+from evenrank.io.ranges import check_ranges
+from evenrank.io.run_cards import card_path, ranker_note
+from evenrank.io.wording import counted
+from evenrank.rankers.endpoints import Endpoint, shown_address
+from evenrank.rankers.kinds import Architecture
+from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
+from evenrank.rankers.models import Precision
+from evenrank.rankers.scorers import Scorer
+from evenrank.rankers.scoring_job import ScoredPairs
+
+from .comparing import Comparison
+from .given_variants import Given, given_variants, paired
+from .list_subsets import by_table, sample_of_queries
+from .nulls import BLIND, RANDOM_WEIGHTS
+from .pair_values import Means
+from .probe_result import Nulls, ProbeResult
+from .probed_list import ProbedList, spread
+from .replaced_runs import run_figures
+from .truncated_pairs import with_reading
+from .variant_figures import VariantFigures
+from .varied import Varied
+from .version_scores import Versions
+
+NULL_PAIRS = 500
+"""The most pairs that the ranker with random weights scores, unless the first query drawn has more."""
+SHORT = 5
+"""Passages of the median list: with fewer, a query's standard deviation is rough."""
+
+
+# long, parameters: the options of `evenrank probe`, and what each of them means
+def probe(
+    model: RankerLike,
+    variants: Mapping[str, object] | Sequence[str] | str,
+    *,
+    collection: object,
+    queries: object,
+    run: object = None,
+    qrels: object = None,
+    depth: int = 100,
+    sample: int | None = None,
+    placebos: Mapping[str, object] | None = None,
+    answers: object = None,
+    lexicon: str | os.PathLike[str] | Lexicon | None = "gender-en",
+    subsets: object = None,
+    kind: Architecture | None = None,
+    batch_size: int = 32,
+    device: str | None = None,
+    precision: Precision = "auto",
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+    nulls: bool = True,
+    seed: int = 0,
+    keep: str | os.PathLike[str] | None = None,
+    quiet: bool = True,
+) -> ProbeResult:
+    """What ``model`` does when one thing of a passage changes: its scores of passages and of their variants, compared.
+
+    For each query and each passage d of its list, with its variant d′: Δ = (score of d′ − score of d) / standard
+    deviation of the query's scores (ddof 0; queries whose scores do not vary are left out and counted). Pairs whose
+    text the variant leaves as it is are not compared. The mean Δ has an interval and a p over queries and passages
+    (:func:`evenrank.probes.effects.effect`), and so has its difference from the mean Δ of a placebo, an edit of as many
+    places that should not matter, over those of the pairs that the placebo changes
+    (:func:`evenrank.probes.effects.difference`): the verdict speaks of the difference, or without a placebo of the
+    effect. p values of the verdicts are Holm-corrected over the variants.
+
+    ``model``: anything that :func:`evenrank.rerank` takes, or ``"bm25"`` (BM25 with the statistics of ``collection``),
+    with its ``kind``, prompts and settings. ``variants``: ``{name: variant}``, where a variant is a path, a table of
+    ``doc_id`` and ``text``, with ``query_id`` if it depends on the query, or what ``evenrank.variants`` returns without
+    ``out``; or names of kinds (``"swap"``, ``["swap", "early"]``; in a mapping, None for the variant), made in memory
+    from the listed passages, with their placebos.
+    A file's manifest says its kind, else its name does if it is one of the kinds. ``placebos``: by the variants' names;
+    a placebo among ``variants`` whose manifest says so is the placebo of the variants of its kind.
+
+    ``run``: its first ``depth`` passages of each query are the list; without it the judged passages of ``qrels`` are.
+    ``sample``: only that many queries of the list, drawn with ``seed``.
+    ``answers``: for kinds made in memory that need them, as in :func:`evenrank.variants`. ``lexicon``: its poles orient
+    the effect of ``swap``, so that above 0 is "prefers the wording of the first pole"; pairs whose magnitude the swap
+    leaves as it is are left out of it. None: no groups, no orientation. ``subsets``: a table with ``query_id``,
+    ``doc_id`` or both, whose other columns divide the pairs (by stereotype, say).
+
+    Beside these: places that d would rise or fall if d′ stood in for it, and the shares that enter or leave the first
+    10 of longer lists; the run with every passage replaced, audited as any run; both versions ranked together (Dai et
+    al., ACL Findings 2024), or both wordings where the effect is oriented; the verdict among pairs of like length and
+    query overlap, and by relevance, group of the passage, whether the query names a group, and ``subsets``; and with
+    ``nulls`` the same for the model with random weights, on whole queries of 500 pairs at most, and for scores that
+    do not see the passage. A note tells of a query without which the verdict's mean would be another.
+
+    Every distinct text is encoded once and every distinct pair scored once. ``keep``: a file beside which an
+    interrupted call of a folder's or a hub's model keeps its scores (and an endpoint its answers), so that the same
+    call resumes.
+
+    Raises EvenrankError for a setting out of range, without a list, for queries and passages without a text, for a
+    variant that lacks passages of the list or changes none, for a list whose scores do not vary for any query, and for
+    a score that is not finite; InputError for a file or a model that cannot be used.
+    """
+    check_ranges(depth=depth, sample=sample, batch_size=batch_size, seed=seed)
+    if keep is not None and card_path(keep) is None:
+        keep = None
+    if isinstance(model, Endpoint | Scorer):
+        model = model.keeping_beside(keep)
+    given = given_variants(variants, placebos or {})
+    sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels, "answers": answers}
+    made = _provenance(model, sources | {"subsets": subsets}, given, lexicon).ahead()
+    words = lexicon if isinstance(lexicon, Lexicon) or lexicon is None else load_lexicon(lexicon)
+    listing = None if run is None else as_run(run)
+    made.add_card("run", None if listing is None else listing.card)
+    judged = None if qrels is None else as_qrels(qrels)
+    if listing is not None and judged is not None:
+        _check_judged(listing, judged, qrels)
+    listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
+    pairing = paired(given, listed, words, answers, seed)
+    parts, notes = by_table(subsets, listed)
+    prompts = Prompts(query_prompt, document_prompt)
+    if model == "bm25" and not os.path.isdir("bm25"):
+        from evenrank.retrieval.bm25_scorer import BM25Scorer
+
+        model = BM25Scorer(collection, quiet=quiet)
+    ranker = find_ranker(model, kind, device=device, precision=precision, prompts=prompts)
+    versions = Versions.of(listed, {one.name: one.texts for one in pairing.every})
+    comparison = Comparison.of(listed, pairing, versions, words, seed)
+    scores, found = versions.score(ranker, batch_size, keep, quiet)
+    deviation = spread(scores[""], listed.query)
+    if np.isnan(deviation).all():
+        why = "" if np.bincount(listed.query).max() > 1 else "; a list needs two passages or more"
+        more = ": take a larger `depth`" if why and listing is not None else ""
+        raise EvenrankError(
+            f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
+        )
+    by_null, of_null = _nulls(comparison, ranker, batch_size, quiet) if nulls else ({}, Nulls((), 0, 0))
+    settings = {"model": _named(model, ranker), "ranker": found.facts, "depth": None if run is None else depth}
+    settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
+    settings |= {"lexicon": None if words is None else words.name}
+    before = () if listing is None else listing.notes
+    figures = comparison.figures(scores, deviation[listed.query], parts, by_null)
+    if found.truncated is None or found.truncated.cut:
+        scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
+        figures, cut = with_reading(figures, comparison, scores, deviation[listed.query], scorer)
+        notes = (*notes, *cut)
+    said = [*before, *_sample_notes(listed, seed), *pairing.notes, *notes, *_figure_notes(listed, figures)]
+    said += _ranker_notes(ranker, found)
+    result = ProbeResult(
+        ranker.name,
+        listed.name,
+        listed.size,
+        len(deviation),
+        len(listed.pairs.documents),
+        int(np.isnan(deviation).sum()),
+        run_figures(listed.ranked(scores[""], ranker.name), listed.passages(), judged, words, seed),
+        figures,
+        of_null,
+        settings,
+        tuple(said),
+        made,
+    )
+    if found.parts is not None:
+        found.parts.remove()
+    return result
+
+
+def _check_judged(listing: Run, judged: pl.DataFrame, qrels: object) -> None:
+    """Raises EvenrankError if no query of the run is judged: the judgements are of other queries."""
+    if not listing.table["query_id"].is_in(judged["query_id"].implode()).any():
+        place = f" in {readable(os.fspath(qrels))}" if is_path(qrels) else ""
+        raise EvenrankError(f"`qrels`: no query of {listing.described} is judged{place}")
+
+
+def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:
+    if listed.sampled_from is None:
+        return ()
+    drawn = listed.table["query_id"].n_unique()
+    return (f"A sample: {drawn:,} of {counted(listed.sampled_from, 'query')}, drawn with seed {seed}",)
+
+
+def _nulls(
+    comparison: Comparison, ranker: StoredRanker | Scorer, batch_size: int, quiet: bool
+) -> tuple[dict[str, Mapping[str, Means]], Nulls]:
+    """What rankers that cannot know show, by their names and by variant."""
+    listed = comparison.listed
+    rows = sample_of_queries(listed, NULL_PAIRS, comparison.seed)
+    random, blind = comparison.random_weights(ranker, rows, batch_size, quiet), comparison.blind()
+    if random is None:
+        return {BLIND: blind}, Nulls((BLIND,), 0, 0)
+    queries = len(np.unique(listed.query[rows]))
+    return {RANDOM_WEIGHTS: random, BLIND: blind}, Nulls((RANDOM_WEIGHTS, BLIND), len(rows), queries)
+
+
+def _figure_notes(listed: ProbedList, figures: Sequence[VariantFigures]) -> Iterator[str]:
+    """What makes the figures rough: queries that decide them, and short lists."""
+    for one in figures:
+        if one.influence is not None:
+            yield one.influence.note(one.name, one.means)
+    median = float(np.median(np.bincount(listed.query)))
+    if median < SHORT:
+        few = counted(int(median), "passage")
+        yield f"half of the lists have {few} or fewer: the standard deviation of so few scores is rough"
+
+
+def _ranker_notes(ranker: StoredRanker | Scorer, found: ScoredPairs) -> tuple[str, ...]:
+    """What is to be said of the ranker and of how it scored."""
+    said = ranker_note(ranker.name, found.facts)
+    notes = [] if said is None else [said]
+    if found.resumed:
+        notes.append(f"{ranker.name}: {found.resumed} scores kept from an interrupted probe")
+    if found.truncated is not None:
+        notes += found.truncated.notes(ranker.name)
+    if isinstance(ranker, Scorer):
+        notes += ranker.notes()
+    return tuple(notes)
+
+
+def _named(model: object, ranker: StoredRanker | Scorer) -> str:
+    return os.fspath(model) if is_path(model) else ranker.name
+
+
+def _provenance(
+    model: object,
+    sources: Mapping[str, object],
+    given: Sequence[Given],
+    lexicon: str | os.PathLike[str] | Lexicon | None,
+) -> Provenance:
+    made = Provenance("evenrank.probe")
+    if model == "bm25" and not os.path.isdir("bm25"):
+        made.name("model", "bm25", "computed here")
+    elif is_path(model):
+        made.add_model("model", model)
+    else:
+        address = shown_address(model)
+        made.name("model", address or type(model).__name__, "asked over HTTP" if address else "in memory")
+    for role, source in sources.items():
+        made.add(role, source)
+    for one in given:
+        role = f"placebo of {one.name}" if one.placebo else f"variant {one.name}"
+        if one.source is None:
+            made.name(role, one.name, "made in memory")
+        else:
+            made.add(role, one.source.table if isinstance(one.source, Varied) else one.source)
+    if lexicon is not None:
+        note_lexicon(made, lexicon)
+    return made

@@ -1,0 +1,184 @@
+"""Four rankers that know one thing each, and nine kinds of variants: each moves where it should, and nowhere else."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank import probe, variants
+from evenrank.probes.variant_kinds import KINDS
+
+QUERIES, OTHERS = 60, 5
+MOVED = {
+    "length": {"brief", "padded"},
+    "position": {"early", "late", "rotate"},
+    "overlap": {"repeated"},
+    "group": {"swap", "neutral"},
+}
+"""Which kinds are to move which ranker."""
+SIDES = (("she", "her"), ("he", "his"))
+
+
+def words(rng: np.random.Generator, count: int) -> list[str]:
+    """Words that mean nothing, of four letters after an initial that is not theirs."""
+    return ["x" + "".join(rng.choice(list("bdfklmnprt"), 4)) for _ in range(count)]
+
+
+def sentence(parts: list[str]) -> str:
+    line = " ".join(parts)
+    return f"{line[0].upper()}{line[1:]}."
+
+
+class Collection:
+    """Sixty lists: a passage of nine sentences with the answer's as its third, and five others.
+
+    Only the others have words of the query or of a group, in a sentence of 20 words after one of 10 that they all
+    share. A passage that is padded takes none of these: behind nine words there are others of 9, behind those ten and
+    nine other words it lacks 21, and there are sentences of just as many.
+    """
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(18)
+        self.texts: dict[str, str] = {}
+        self.queries: dict[str, str] = {}
+        self.lists: dict[str, dict[str, float]] = {}
+        rows = []
+        first = sentence(words(rng, 10))
+        for query in range(QUERIES):
+            asked = [f"q{query}{letter}" for letter in "abc"]
+            self.queries[f"q{query}"] = "Which " + " ".join(asked)
+            sentences = [sentence(words(rng, 9)) for _ in range(8)]
+            answer = sentence([*words(rng, 5), f"answer{query}", *words(rng, 3)])
+            text = " ".join([*sentences[:2], answer, *sentences[2:]])
+            start = text.index(f"answer{query}")
+            rows.append((f"q{query}", f"a{query}", start, start + len(f"answer{query}")))
+            self.texts[f"a{query}"] = text
+            for other in range(OTHERS):
+                subject, own = SIDES[(query + other) % 2]
+                known = asked[: other % 3]
+                rest = words(rng, 10 - len(known))
+                parts = [*rest[:3], "but", subject, *known, *rest[3:], "perhaps", "and", own, f"mark{query}of{other}"]
+                parts += words(rng, 20 - len(parts))
+                self.texts[f"d{query}of{other}"] = f"{first} {sentence(parts)}"
+            self.lists[f"q{query}"] = {f"a{query}": 9.0} | {f"d{query}of{o}": 8.0 - o for o in range(OTHERS)}
+        for number in range(120):
+            long, short = sentence(words(rng, 21)), sentence(words(rng, 9))
+            self.texts[f"z{number}"] = f"{long} {short}"
+        self.answers = pl.DataFrame(rows, ["query_id", "doc_id", "answer_start", "answer_end"], orient="row")
+
+
+def noise(*texts: str) -> float:
+    """Normal noise that depends on texts alone."""
+    number = int.from_bytes(hashlib.blake2b("\t".join(texts).encode(), digest_size=7).digest())
+    return NormalDist().inv_cdf((number + 0.5) / 256**7)
+
+
+def length(query: str, text: str) -> float:
+    return len(text.split()) / 20
+
+
+def position(query: str, text: str) -> float:
+    """Prefers the answer within the first tenth of the words before it, and then up to four tenths.
+
+    A text without the answer, and the answer's sentence alone, count as the passages do.
+    """
+    number = query.split()[1][1:-1]
+    sentences = re.split(r"(?<=\.) ", text)
+    place = next((at for at, one in enumerate(sentences) if f"answer{number} " in one), None)
+    if place is None or len(sentences) == 1:
+        return 1.0
+    before = len(" ".join(sentences[:place]).split()) / len(text.split())
+    return 2.0 if before < 0.1 else 1.0 if before < 0.4 else -1.0
+
+
+def overlap(query: str, text: str) -> float:
+    found = set(re.findall(r"\w+", text.lower()))
+    return sum(word in found for word in query.lower().split()[1:])
+
+
+def group(query: str, text: str) -> float:
+    """Averse to women."""
+    return -sum(word in ("she", "her", "hers") for word in re.findall(r"\w+", text.lower()))
+
+
+def ranker(name: str) -> Callable[[str, list[str]], list[float]]:
+    """Scores by what it knows, by a mark that no variant touches, and by a little noise of the whole text."""
+    knows = {"length": length, "position": position, "overlap": overlap, "group": group}[name]
+
+    def scores(query: str, passages: list[str]) -> list[float]:
+        marks = (re.search(r"mark\w+", text) for text in passages)
+        return [
+            knows(query, text) + (0.5 * noise(query, mark[0]) if mark else 0.0) + 0.1 * noise(name, query, text)
+            for text, mark in zip(passages, marks, strict=True)
+        ]
+
+    return scores
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Collection, dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
+    """The collection, its variants and their placebos."""
+    given = Collection()
+    inputs = {"answers": given.answers, "queries": given.queries, "run": given.lists}
+    tables = {kind: variants(given.texts, kind, **inputs).table for kind in KINDS}
+    placebos = {
+        kind: variants(given.texts, "placebo", of=kind, **inputs).table for kind, one in KINDS.items() if one.placebo
+    }
+    return given, tables, placebos
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_each_moves_where_it_should_and_nowhere_else(name, made):
+    given, tables, placebos = made
+    found = probe(
+        ranker(name),
+        tables,
+        placebos=placebos,
+        collection=given.texts,
+        queries=given.queries,
+        run=given.lists,
+        nulls=False,
+    )
+    assert {one.name for one in found.variants} == set(KINDS)
+    moved = set()
+    for one in found.variants:
+        verdict = one.means.verdict
+        assert one.means.beyond_placebo == KINDS[one.name].placebo
+        assert verdict.n >= QUERIES
+        if one.holm_p < 0.05:
+            moved.add(one.name)
+            assert abs(verdict.mean) > 0.5
+        else:
+            assert abs(verdict.mean) < 0.1
+    assert moved == MOVED[name]
+
+
+def test_what_the_preferences_are(made):
+    given, tables, placebos = made
+
+    def means(name):
+        kinds = MOVED[name]
+        found = probe(
+            ranker(name),
+            {kind: tables[kind] for kind in kinds},
+            placebos={kind: placebos[kind] for kind in kinds if kind in placebos},
+            collection=given.texts,
+            queries=given.queries,
+            run=given.lists,
+            nulls=False,
+        )
+        return {one.name: one.means.verdict.mean for one in found.variants}
+
+    longer, placed, shared, groups = map(means, MOVED)
+    assert longer["brief"] < 0 < longer["padded"]
+    assert placed["late"] < placed["rotate"] < 0 < placed["early"]
+    assert shared["repeated"] > 0
+    # A swap to men's words and back is twice the step from women's to neutral ones, which half of the passages take.
+    assert groups["swap"] == pytest.approx(2 * groups["neutral"], rel=0.1)
+    assert groups["neutral"] > 0

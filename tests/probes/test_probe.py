@@ -1,0 +1,290 @@
+"""The probe against its definition, on small random lists; and cases worked by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+from evenrank.probes.effects import effect
+from evenrank.probes.probe_result import ProbeResult
+from slow_probe import MEN, WOMEN, Found, magnitude, slow_probe
+
+SWAPPED = {"he": "she", "his": "her", "she": "he", "her": "his"}
+WORDS = [*SWAPPED, "tea", "milk", "old", "new", "sea", "hill"]
+
+
+def score_of(query: str, text: str) -> float:
+    """Few values, so that many are tied; every word of the text and its order matter."""
+    number = sum((i % 3 + 1) * len(word) * (7 if word in query else 1) for i, word in enumerate(text.split()))
+    return (number + 3 * (text.split()[0] in MEN)) % 7 / 2
+
+
+def model(query: str, passages: list[str]) -> list[float]:
+    return [score_of(query, passage) for passage in passages]
+
+
+@dataclass
+class Case:
+    lists: dict[str, list[str]]
+    queries: dict[str, str]
+    texts: dict[str, str]
+    swap: dict[str, str]
+    placebo: dict[str, str]
+    grades: dict[str, dict[str, int]]
+    topics: dict[str, str]
+
+    @classmethod
+    def drawn(cls, seed: int) -> Case:
+        draw = random.Random(seed)
+        docs = [f"d{i}" for i in range(draw.randint(14, 20))]
+        texts = {doc: " ".join(draw.choices(WORDS, k=draw.randint(2, 8))) for doc in docs}
+        swap = {doc: " ".join(SWAPPED.get(word, word) for word in text.split()) for doc, text in texts.items()}
+        for doc in draw.sample(docs, 3):
+            swap[doc] += " his" if draw.random() < 0.5 else " tea"
+        placebo = {doc: text.replace("tea", "milk") for doc, text in texts.items()}
+        queries = {f"q{i}": " ".join(draw.sample(WORDS[2:], 2)) for i in range(4)}
+        lists = {query: draw.sample(docs, draw.randint(1, 13)) for query in queries}
+        grades = {query: {doc: draw.randint(0, 2) for doc in draw.sample(of, len(of) // 2)}
+                  for query, of in lists.items()}  # fmt: skip
+        topics = {query: draw.choice(["work", "home"]) for query in queries}
+        return cls(lists, queries, texts, swap, placebo, {q: of for q, of in grades.items() if of}, topics)
+
+    def can_be_probed(self, variant: Callable[[str, str], str | None]) -> bool:
+        """Whether a query's scores vary, and a text of the list is changed."""
+        scores = [{score_of(self.queries[q], self.texts[d]) for d in docs} for q, docs in self.lists.items()]
+        changed = any(variant(q, d) not in (None, self.texts[d]) for q, docs in self.lists.items() for d in docs)
+        return changed and any(len(found) > 1 for found in scores)
+
+    def probe(self, variant: object, *, placebo: object = None, **options: object) -> ProbeResult:
+        run = {query: {doc: float(-i) for i, doc in enumerate(docs)} for query, docs in self.lists.items()}
+        table = pl.DataFrame({"query_id": list(self.topics), "topic": list(self.topics.values())})
+        name = str(options.pop("name", "swap"))
+        return evenrank.probe(
+            model, {name: variant}, placebos={} if placebo is None else {name: placebo}, collection=self.texts,
+            queries=self.queries, run=run, qrels=self.grades or None, subsets=table, lexicon=LEXICON, **options,
+        )  # fmt: skip
+
+
+LEXICON = evenrank.Lexicon(
+    "two", ("m", "f"), (*((word, "m") for word in sorted(MEN)), *((word, "f") for word in sorted(WOMEN))),
+    (0.5, 0.5), ("m", "f"),
+)  # fmt: skip
+
+
+def same(found: object, wanted: tuple[float, int]) -> None:
+    mean, n = wanted
+    assert found.n == n  # type: ignore[attr-defined]
+    assert found.mean == pytest.approx(mean, abs=1e-9, nan_ok=True)  # type: ignore[attr-defined]
+
+
+def check(case: Case, result: ProbeResult, name: str, wanted: Found, *, placebo: bool) -> None:
+    one = result[name]
+    same(one.means.effect, wanted.mean("effect"))
+    if placebo:
+        assert one.means.placebo is not None
+        same(one.means.placebo, wanted.mean("placebo"))
+        assert one.counts.placebo == len(wanted.placebo)
+    verdict = "difference" if wanted.placebo else "effect"
+    same(one.means.verdict, wanted.mean(verdict))
+    assert one.means.beyond_placebo == (verdict == "difference")
+    assert (one.counts.still, one.counts.unoriented) == (wanted.still, wanted.unoriented)
+    assert one.counts.compared == len(wanted.effect)
+    same(one.shift, (wanted.shift.mean, len(wanted.effect)))
+    for share, of in ((one.enters, wanted.enters), (one.leaves, wanted.leaves)):
+        assert share == (pytest.approx(of.mean, abs=1e-9) if of.values else None)
+    assert one.mixed.share == (None if wanted.share is None else pytest.approx(wanted.share, abs=1e-9))
+    assert one.mixed.of == one.poles
+    same(one.matched, wanted.mean(verdict, lambda q, d: (q, d) in wanted.matched))
+    parts = {(part.column, part.value): part.means for part in one.subsets}
+    grade = {(query, doc): value for query, of in case.grades.items() for doc, value in of.items()}
+    sides = {doc: magnitude(text) for doc, text in case.texts.items()}
+    names = {query: bool(set(text.split()) & (MEN | WOMEN)) for query, text in case.queries.items()}
+    divisions = {
+        ("relevance", "relevant"): lambda q, d: grade.get((q, d), 0) >= 1,
+        ("relevance", "not relevant"): lambda q, d: grade.get((q, d), 0) < 1,
+        ("group", "m"): lambda q, d: sides[d] > 0,
+        ("group", "f"): lambda q, d: sides[d] < 0,
+        ("group", "neither"): lambda q, d: sides[d] == 0,
+        ("query", "names a group"): lambda q, d: names[q],
+        ("query", "names none"): lambda q, d: not names[q],
+        **{("topic", topic): lambda q, d, topic=topic: case.topics[q] == topic for topic in ("work", "home")},
+    }
+    wanted_parts = {key: among for key, among in divisions.items() if wanted.mean("effect", among)[1]}
+    if not case.grades:
+        wanted_parts = {key: among for key, among in wanted_parts.items() if key[0] != "relevance"}
+    if len(set(names.values())) == 1:
+        wanted_parts = {key: among for key, among in wanted_parts.items() if key[0] != "query"}
+    assert set(parts) == set(wanted_parts)
+    for key, among in wanted_parts.items():
+        same(parts[key].effect, wanted.mean("effect", among))
+        same(parts[key].verdict, wanted.mean(verdict, among))
+
+
+@given(st.integers(0, 10**6))
+def test_a_swap_with_a_placebo_as_its_definition_says(seed: int) -> None:
+    case = Case.drawn(seed)
+    wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: case.swap[d],
+                        lambda q, d: case.placebo[d], oriented=True)  # fmt: skip
+    if not case.can_be_probed(lambda q, d: case.swap[d]):
+        return
+    result = case.probe(case.swap, placebo=case.placebo)
+    check(case, result, "swap", wanted, placebo=True)
+    # Scores that do not see the passage show nothing, exactly.
+    assert [found.mean for found in result["swap"].nulls.values() if found.n] in ([0.0], [])
+
+
+@given(st.integers(0, 10**6))
+def test_a_variant_by_query_and_passage_as_its_definition_says(seed: int) -> None:
+    case = Case.drawn(seed)
+    draw = random.Random(seed)
+    pairs = [(query, doc) for query, docs in case.lists.items() for doc in docs]
+    kept = draw.sample(pairs, max(1, len(pairs) * 2 // 3))
+    texts = {(query, doc): draw.choice([case.texts[doc], f"{query} {case.texts[doc]}"]) for query, doc in kept}
+    table = pl.DataFrame([(*pair, text) for pair, text in texts.items()], ["query_id", "doc_id", "text"], orient="row")
+    wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: texts.get((q, d)),
+                        lambda q, d: case.placebo[d], oriented=False)  # fmt: skip
+    if not case.can_be_probed(lambda q, d: texts.get((q, d))):
+        return
+    result = case.probe(table, name="mine", placebo=case.placebo)
+    check(case, result, "mine", wanted, placebo=True)
+    assert result["mine"].counts.absent == len(pairs) - len(kept)
+    assert not {"NFaiRR@10", "ARaB@10"} & set(result["mine"].replaced)
+
+
+# --- worked by hand ---------------------------------------------------------------------------------------------------
+
+TEXTS = {"a": "he wrote", "b": "she wrote", "c": "tea", "d": "milk"}
+SCORES = {"he wrote": 3.0, "she wrote": 1.0, "tea": 2.0, "milk": 2.0, "he typed": 3.5, "she typed": 1.5}
+SWAP = {"a": "she wrote", "b": "he wrote", "c": "tea", "d": "milk"}
+PLACEBO = {"a": "he typed", "b": "she typed", "c": "tea", "d": "milk"}
+RUN = {query: dict.fromkeys(TEXTS, 1.0) for query in ("q", "r")}
+
+
+def by_table(query: str, passages: list[str]) -> list[float]:
+    return [SCORES[passage] for passage in passages]
+
+
+def by_hand(**options: object) -> ProbeResult:
+    given = {"run": RUN, "collection": TEXTS, "queries": {"q": "who", "r": "where"}, "placebos": {"swap": PLACEBO}}
+    return evenrank.probe(by_table, {"swap": SWAP}, **{**given, **options})  # type: ignore[arg-type]
+
+
+def test_a_case_worked_by_hand() -> None:
+    """Scores 3, 1, 2, 2: sd √½. The swap of a loses 2, that of b gains 2: towards men both are +2/√½ = 2√2; the placebo
+    adds ½ to each, towards men −½/√½ for a and +½/√½ for b, so that its mean is 0."""
+    one = by_hand()["swap"]
+    root = math.sqrt(2)
+    assert one.poles == ("m", "f")
+    assert one.means.effect.mean == pytest.approx(2 * root)
+    assert one.means.placebo is not None
+    assert one.means.placebo.mean == pytest.approx(0)
+    assert one.means.difference is not None
+    assert one.means.difference.mean == pytest.approx(2 * root)
+    # Of two queries that agree nothing is shown: one in two flips of their signs leaves them as they are.
+    assert (one.means.effect.ci95, one.means.effect.p) == (None, 0.5)
+    wanted = effect(np.array([2.5, 1.5] * 2) * root, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    assert one.means.difference.ci95 == pytest.approx(wanted.ci95)
+    assert one.holm_p == pytest.approx(wanted.p)
+    # a falls from the first place to share the last two with b; b rises from the last to share the first two.
+    assert one.shift.mean == pytest.approx(2.5)
+    counts = one.counts
+    assert (counts.pairs, counts.changed, counts.unchanged, counts.compared) == (8, 4, 4, 4)
+
+
+def test_effects_are_not_oriented_without_a_lexicon() -> None:
+    found = by_hand(lexicon=None)
+    one = found["swap"]
+    assert (one.poles, one.means.effect.mean) == (None, pytest.approx(0))
+    assert "group" not in {part.column for part in one.subsets}
+    assert "swap: not oriented, as no lexicon was given; above 0 is a preference for the variant" in found.notes
+
+
+def test_the_replaced_run_is_audited() -> None:
+    judged = {"q": {"a": 1}, "r": {"a": 1}}
+    found = by_hand(qrels=judged)
+    # a is the first of its list, and the last of the replaced one, behind three.
+    assert found.original["nDCG@10"].mean == pytest.approx(1)
+    assert found["swap"].replaced["nDCG@10"].mean == pytest.approx(1 / math.log2(5))
+    runs = {
+        "original": {query: {doc: SCORES[text] for doc, text in TEXTS.items()} for query in RUN},
+        "replaced": {query: {doc: SCORES[text] for doc, text in SWAP.items()} for query in RUN},
+    }
+    for name, texts in (("original", TEXTS), ("replaced", SWAP)):
+        audited = evenrank.audit({name: runs[name]}, collection=texts, qrels=judged, lexicon="gender-en")
+        figures = found.original if name == "original" else found["swap"].replaced
+        for measure in ("nDCG@10", "NFaiRR@10", "ARaB@10"):
+            wanted = audited.runs[0][measure]
+            assert (figures[measure].mean, figures[measure].ci95) == (wanted.mean, wanted.ci95)
+
+
+def test_the_judged_passages_are_the_list_without_a_run() -> None:
+    judged = {"q": {"b": 0, "a": 1, "c": 0}, "r": {"a": 2, "d": 0}}
+    found = by_hand(run=None, qrels=judged)
+    assert (found.listed, found.pairs, found.queries) == ("the judgements", 5, 2)
+    assert found["swap"].counts.changed == 3
+    # No list has more than ten texts: nobody can enter the first ten, and all versions are among them.
+    assert (found["swap"].mixed.share, found["swap"].enters, found["swap"].leaves) == (None, None, None)
+    assert found["swap"].mixed.judged == 2
+    # Only a is relevant. Of q's five texts the men's wordings of a and b share the first two places, and the women's
+    # the last two; of r's three texts a's are the first and the last.
+    first, second = found["swap"].mixed.ndcg_variants, found["swap"].mixed.ndcg_originals
+    gains = [1 / math.log2(rank + 1) for rank in range(1, 6)]
+    assert found["swap"].mixed.of == ("m", "f")
+    assert first == pytest.approx(((gains[0] + gains[1]) / 2 + 1) / 2)
+    assert second == pytest.approx(((gains[3] + gains[4]) / 2 + gains[2]) / 2)
+    assert found["swap"].mixed.relative == pytest.approx(200 * (second - first) / (first + second))
+
+
+def test_only_what_has_another_text_is_in_the_mixed_pool_twice() -> None:
+    """Of eleven passages the last has a variant that is the first of all: it is the only version in the first ten."""
+    texts = {f"d{i:02}": f"text {i}" for i in range(11)}
+    variant = texts | {"d10": "text -1"}
+    found = evenrank.probe(
+        lambda query, passages: [-float(passage.split()[1]) for passage in passages], {"mine": variant},
+        collection=texts, queries={"q": "who"}, run={"q": dict.fromkeys(texts, 1.0)}, qrels={"q": {"d10": 1}},
+    )["mine"]  # fmt: skip
+    pool = found.mixed
+    assert (pool.queries, pool.share, pool.ndcg_originals, pool.ndcg_variants) == (1, 1.0, 0.0, 1.0)
+    assert (found.shift.mean, found.enters, found.leaves) == (10.0, 1.0, 0.0)
+    # One query and one passage: a mean, and nothing about others.
+    assert (found.means.effect.ci95, found.holm_p) == (None, None)
+
+
+def test_holm_over_the_variants() -> None:
+    other = {doc: f"{text} typed".replace("wrote ", "") for doc, text in TEXTS.items()}
+    SCORES.update({text: len(text) / 7 for text in other.values() if text not in SCORES})
+    found = evenrank.probe(
+        by_table, {"swap": SWAP, "mine": other}, run=RUN, collection=TEXTS, queries={"q": "who", "r": "where"},
+        placebos={"swap": PLACEBO},
+    )  # fmt: skip
+    p = [one.means.verdict.p for one in found.variants]
+    low, high = sorted(p)  # type: ignore[type-var]
+    corrected = sorted(one.holm_p for one in found.variants)  # type: ignore[type-var]
+    assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
+
+
+def test_every_text_and_pair_is_scored_once() -> None:
+    asked: Counter[tuple[str, str]] = Counter()
+
+    def counting(query: str, passages: list[str]) -> list[float]:
+        asked.update((query, passage) for passage in passages)
+        return [SCORES[passage] for passage in passages]
+
+    both = {"swap": SWAP, "again": SWAP}
+    found = evenrank.probe(
+        counting, both, placebos={"swap": PLACEBO, "again": PLACEBO}, run=RUN, collection=TEXTS,
+        queries={"q": "who", "r": "who"}, qrels={"q": {"a": 1}},
+    )  # fmt: skip
+    assert set(asked.values()) == {1}
+    assert set(asked) == {("who", text) for text in SCORES if text in {*TEXTS.values(), *PLACEBO.values()}}
+    assert found["again"].poles is None

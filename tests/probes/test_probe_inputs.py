@@ -1,0 +1,257 @@
+"""What a probe refuses, in one line each, and what it says of what it reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.io import EvenrankError
+from evenrank.probes.variant_files import read_variant
+from evenrank.probes.varied import Varied
+from loopback import Server, score_of, serving
+
+TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {i}" for i in range(8)}
+SWAP = {doc: text.replace("she", "x").replace("he", "she").replace("x", "he") for doc, text in TEXTS.items()}
+PLACEBO = {doc: text.replace("wrote", "typed") for doc, text in TEXTS.items()}
+RUN = {query: {doc: 9.0 - i for i, doc in enumerate(TEXTS)} for query in ("q1", "q2", "q3")}
+QUERIES = {"q1": "who", "q2": "what", "q3": "it"}
+PAIRS = pl.DataFrame(
+    [("q1", "d1", "short"), ("q2", "d1", "other"), ("q9", "d1", "elsewhere")],
+    ["query_id", "doc_id", "text"],
+    orient="row",
+)
+
+
+def lengths(query: str, passages: list[str]) -> list[float]:
+    return [float(len(passage) + passage.count(query) + ord(passage[-1]) / 70) for passage in passages]
+
+
+def probe(variants: object = None, model: object = lengths, **options: object) -> object:
+    given = {"collection": TEXTS, "queries": QUERIES, "run": RUN}
+    chosen = {"swap": SWAP} if variants is None else variants
+    return evenrank.probe(model, chosen, **{**given, **options})  # type: ignore[arg-type]
+
+
+SHORT = "lengths: the scores of the passages of a query do not vary, for any query; a list needs two passages or more"
+LISTED = "swap: 6 of 8 passages of the list are not in the variant: 'd2', 'd3', 'd4', 'd5', 'd6', …"
+
+
+@pytest.mark.parametrize(
+    ("variants", "options", "problem"),
+    [
+        ({"swap": {"d0": "a", "d1": "b"}}, {}, LISTED),
+        ({"swap": dict(list(SWAP.items())[:-1])}, {}, "swap: 1 of 8 passages of the list is not in the variant: 'd7'"),
+        ({"swap": TEXTS}, {}, "swap: no passage of the list was changed"),
+        ("rotate", {}, "rotate: no passage could be changed"),
+        ({"mine": Varied("swap", False, {}, 8, 8, 8, {}, {})}, {},
+         "variant mine: its table is not in memory, but in a file: give that file (`out`)"),
+        (None, {"placebos": {"swap": Varied("swap", False, {}, 8, 8, 8, {}, {})}},
+         "variant placebo of swap: its table is not in memory"),
+        (None, {"qrels": {"q8": {"d0": 1}}}, "`qrels`: no query of run run is judged"),
+        (None, {"depth": 1}, f"{SHORT}: take a larger `depth`"),
+        (None, {"run": None, "qrels": {"q1": {"d0": 1}}}, SHORT),
+        (None, {"sample": 0}, "`sample`: expected 1 or more, found 0"),
+        (None, {"queries": TEXTS, "collection": QUERIES},
+         "run run: none of its 3 queries has a text: are they of another list, or `queries` and `collection` exch"),
+        ({"mine": PAIRS.head(0)}, {}, "mine: none of the 24 pairs of the list is in variant mine"),
+        ({"mine": PAIRS.tail(1)}, {}, "mine: none of the 24 pairs of the list is in variant mine"),
+        ({"mine": pl.concat([PAIRS, PAIRS])}, {},
+         "variant mine: the passage 'd1' appears twice for the query 'q1'"),
+        ({"mine": PAIRS.drop("text")}, {}, "variant mine: expected columns query_id, doc_id and text, found no text"),
+        ({"mine": PAIRS.with_columns(pl.lit(1).alias("text"))}, {},
+         "variant mine: expected texts in the column text, found Int32"),
+        ({"mine": PAIRS.with_columns(pl.lit(None, pl.String).alias("text"))}, {},
+         "variant mine: row 1: expected a text, found none"),
+        ({"swap": 3}, {},
+         "variant swap: expected a path, {document: text} or a table with doc_id and text, found int 3"),
+        ("shout", {},
+         "`variants`: expected one of swap, neutral, rotate, padded, brief, early, late, foil, repeated, or"
+         " NAME=FILE, found 'shout'"),
+        (["swap", "swap"], {}, "`variants`: two variants are named 'swap'"),
+        ([], {}, "`variants`: expected one variant at least, found none"),
+        (3, {}, "`variants`: expected names of kinds or variants by name, found int"),
+        ({"": SWAP}, {}, "`variants`: expected names, found ''"),
+        (None, {"placebos": {"other": PLACEBO}},
+         "`placebos`: no variant 'other' to be a placebo of (the variants are swap)"),
+        (None, {"placebos": {"swap": {"d0": "a"}}}, "placebo of swap: 7 of 8 passages of the list are not in"),
+        ("swap", {"lexicon": None}, "`lexicon`: expected one for the kind swap"),
+        ("early", {}, "`answers`"),
+        (None, {"run": None}, "expected a `run` or `qrels`, whose passages are probed"),
+        (None, {"model": lambda q, p: [1.0] * len(p)},
+         "function: the scores of the passages of a query do not vary, for any query"),
+        (None, {"model": lambda q, p: [np.nan if "he wrote it 2" in t else len(t) for t in p]},
+         "function: the score of the passage 'd2' for the query 'q1', as it is, is not finite, and 2 more"),
+        (None, {"model": lambda q, p: [np.inf if t == "he wrote it 2" and q == "it" else len(t) for t in p]},
+         "function: the score of the passage 'd2' for the query 'q3', in the variant swap, is not finite"),
+        (None, {"queries": {"q1": "who"}}, "run run: 2 of its queries have no text: 'q2', 'q3'"),
+        (None, {"collection": {"d0": "he"}}, "run run: 7 of its documents are not in the collection: "),
+        (None, {"depth": 0}, "`depth`: expected 1 or more, found 0"),
+        (None, {"subsets": {"a": 1}}, "`subsets`: expected a path or a table, found dict"),
+        (None, {"subsets": pl.DataFrame({"topic": ["a"]})},
+         "`subsets`: expected query_id or doc_id and a column of values, found the columns topic"),
+        (None, {"subsets": pl.DataFrame({"doc_id": ["d1"]})},
+         "`subsets`: expected query_id or doc_id and a column of values, found the columns doc_id"),
+        (None, {"subsets": pl.DataFrame({"doc_id": ["x"], "a": ["b"]})}, "`subsets`: no doc_id is of the list"),
+        (None, {"subsets": pl.DataFrame({"doc_id": ["d1", "d1"], "a": ["b", "c"]})},
+         "`subsets`: row 2: the same doc_id twice"),
+        (None, {"subsets": pl.DataFrame({"doc_id": ["d1"], "a": [["b"]]})},
+         "`subsets`: expected texts in the column a, found List(String)"),
+        (None, {"device": "cpu"}, "`device`: only for a model given by its folder or its name on the hub"),
+    ],
+)  # fmt: skip
+def test_one_line_for_what_cannot_be_probed(variants: object, options: dict[str, object], problem: str) -> None:
+    with pytest.raises(EvenrankError) as caught:
+        probe(variants, **options)
+    assert str(caught.value).startswith(problem)
+    assert problem.endswith("`depth`") == str(caught.value).endswith("`depth`")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as made:
+        yield made
+
+
+def test_an_endpoint(server: Server, tmp_path: Path) -> None:
+    endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
+    found = probe(model=endpoint, keep=tmp_path / "out.json")
+    assert isinstance(found, evenrank.ProbeResult)
+    scores = np.array([[score_of(query, text) for text in TEXTS.values()] for query in QUERIES.values()])
+    then = np.array([[score_of(query, text) for text in SWAP.values()] for query in QUERIES.values()])
+    signs = np.array([-1.0 if i % 2 else 1.0 for i in range(8)])
+    wanted = (signs * (then - scores) / scores.std(axis=1, keepdims=True)).mean()
+    assert found["swap"].means.effect.mean == pytest.approx(wanted)
+    # What was asked is kept.
+    asked = len(server.bodies)
+    assert (tmp_path / "out.json.answers.sqlite").exists()
+    probe(model=endpoint, keep=tmp_path / "out.json")
+    assert len(server.bodies) == asked
+
+
+def test_an_endpoint_that_refuses_a_text(server: Server) -> None:
+    server.behave = lambda number, body: (413, {}, {"error": "too long"})
+    with pytest.raises(EvenrankError, match=r"^.*413") as caught:
+        probe(model=evenrank.Endpoint(server.url, "tei"))
+    assert "\n" not in str(caught.value)
+
+
+# --- files and manifests ----------------------------------------------------------------------------------------------
+
+
+def write(path: Path, texts: dict[str, str], **manifest: object) -> Path:
+    path.write_text("".join(f"{doc}\t{text}\n" for doc, text in texts.items()))
+    if manifest:
+        Path(f"{path}.manifest.json").write_text(json.dumps(manifest))
+    return path
+
+
+def figures(found: object, name: str) -> evenrank.probes.variant_figures.VariantFigures:
+    assert isinstance(found, evenrank.ProbeResult)
+    return found[name]
+
+
+def test_a_manifest_says_the_kind_and_whose_placebo_it_is(tmp_path: Path) -> None:
+    mine = write(tmp_path / "a.tsv", SWAP, kind="swap", of=None, lexicon="gender-en")
+    other = write(tmp_path / "b.tsv", PLACEBO, kind="placebo", of="swap", form="synonym")
+    one = figures(probe({"mine": mine, "p": other}), "mine")
+    named = figures(probe({"swap": SWAP}, placebos={"swap": PLACEBO}), "swap")
+    assert (one.kind, one.placebo, one.poles) == ("swap", "p", ("m", "f"))
+    assert one.means == named.means
+    assert [variant.name for variant in probe({"mine": mine, "p": other}).variants] == ["mine"]  # type: ignore[attr-defined]
+    # Alone, it is a variant as any other.
+    assert figures(probe({"p": other}), "p").kind == "placebo"
+    with pytest.raises(EvenrankError, match=r"^`variants`: p and p2 are both placebos of swap; expected one$"):
+        probe({"mine": mine, "p": other, "p2": other})
+
+
+def test_another_lexicon_is_noted(tmp_path: Path) -> None:
+    mine = write(tmp_path / "a.tsv", SWAP, kind="swap", lexicon="other")
+    found = probe({"mine": mine})
+    assert "mine: made with the lexicon other, oriented by gender-en" in found.notes  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"kind": "shout"}', "", '{"kind": 3}', "\udcff", "[" * 100_000])
+def test_a_damaged_manifest_is_ignored(tmp_path: Path, content: str) -> None:
+    mine = write(tmp_path / "a.tsv", SWAP)
+    Path(f"{mine}.manifest.json").write_text(content, errors="surrogateescape")
+    found = probe({"mine": mine})
+    assert figures(found, "mine").kind is None
+    assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes  # type: ignore[attr-defined]
+
+
+def test_pairs_from_every_kind_of_file(tmp_path: Path) -> None:
+    listed = {"q1": {"d1": "short"}, "q2": {"d1": "other"}}
+    PAIRS.write_parquet(tmp_path / "p.parquet")
+    PAIRS.write_ndjson(tmp_path / "p.jsonl")
+    (tmp_path / "parts").mkdir()
+    PAIRS.head(1).write_parquet(tmp_path / "parts" / "0.parquet")
+    PAIRS.tail(2).write_parquet(tmp_path / "parts" / "1.parquet")
+    sources = [PAIRS, listed, *(tmp_path / name for name in ("p.parquet", "p.jsonl", "parts"))]
+    results = [figures(probe({"mine": source}), "mine") for source in sources]
+    assert {one.counts.changed for one in results} == {2}
+    assert {one.means for one in results} == {results[0].means}
+    assert results[0].counts.absent == 22
+
+
+def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
+    from evenrank.io import as_run
+    from evenrank.probes.probed_list import ProbedList
+
+    listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)
+    assert listed.table["doc_id"].to_list() == ["d0", "d1", "d2"] * 3
+    mine = write(tmp_path / "c.tsv", {doc: text for doc, text in SWAP.items() if doc in ("d2", "d0", "d1")})
+    found = read_variant("mine", mine, listed)
+    assert found.texts.to_list() == [SWAP["d0"], SWAP["d1"], SWAP["d2"]] * 3
+
+
+def test_a_column_of_many_values_is_left_out() -> None:
+    table = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["d1", "d1"], "t": ["a", None]})
+    found = probe(subsets=table.to_pandas())
+    assert [part.value for part in figures(found, "swap").subsets if part.column == "t"] == ["a"]
+    many = pl.DataFrame({"doc_id": [f"d{i}" for i in range(60)], "t": [f"v{i}" for i in range(60)]})
+    texts = {f"d{i}": f"he {i % 10}" for i in range(60)}
+    run = {"q1": dict.fromkeys(texts, 1.0)}
+    found = probe(
+        {"swap": {d: t.replace("he", "she") for d, t in texts.items()}}, subsets=many, collection=texts, run=run
+    )
+    assert "subsets: the column t has 60 values and was left out (at most 20)" in found.notes  # type: ignore[attr-defined]
+
+
+def test_kinds_are_made_in_memory_with_their_placebos() -> None:
+    found = probe(["swap"])
+    one = figures(found, "swap")
+    # "wrote it" has no function word with a synonym.
+    assert (one.kind, one.placebo, one.counts.changed) == ("swap", None, 24)
+    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)  # type: ignore[attr-defined]
+    texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
+    assert figures(probe(["swap"], collection=texts), "swap").placebo == "placebo of swap"
+    by_file = figures(probe({"swap": SWAP}), "swap")
+    assert one.means.effect == by_file.means.effect
+    answers = pl.DataFrame(
+        {"query_id": ["q1", "q2"], "doc_id": ["d1", "d2"], "answer_start": [0, 3], "answer_end": [2, 8]}
+    )
+    texts = {doc: f"{text}. The tea came. We like it {doc[1:]}" for doc, text in TEXTS.items()}
+    found = probe({"late": None, "mine": SWAP}, answers=answers, collection=texts)
+    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [
+        ("late", "late", 2),
+        ("mine", None, 24),
+    ]  # type: ignore[attr-defined]
+
+
+def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) -> None:
+    texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
+    for name in ("swap.tsv", "swap.jsonl"):
+        evenrank.variants(texts, "swap", tmp_path / name)
+    evenrank.variants(texts, "placebo", tmp_path / "placebo.parquet", of="swap")
+    placebo = tmp_path / "placebo.parquet"
+    made = figures(probe(["swap"], collection=texts), "swap")
+    for name in ("swap.tsv", "swap.jsonl"):
+        one = figures(probe({"mine": tmp_path / name, "other": placebo}, collection=texts), "mine")
+        assert (one.kind, one.placebo, one.means, one.holm_p) == ("swap", "other", made.means, made.holm_p)

@@ -1,0 +1,137 @@
+"""Probes of models with weights: what an interrupted one keeps, what is encoded, and the null with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evenrank
+from tiny_models import texts, tiny_bert
+
+pytest.importorskip("torch", reason="needs the extra [neural]")
+
+TEXTS = {f"d{i}": f"{text} she" for i, text in enumerate(texts(12, 9))}
+SWAP = {doc: f"{text.removesuffix('she')}he" for doc, text in TEXTS.items()}
+PLACEBO = {doc: f"{text.removesuffix('she')}night she" for doc, text in TEXTS.items()}
+GIVEN = {
+    "collection": TEXTS,
+    "queries": {"q1": "doctor runs home", "q2": "software by night", "q3": "the nurse"},
+    "run": {query: dict.fromkeys(TEXTS, 1.0) for query in ("q1", "q2", "q3")},
+    "placebos": {"swap": PLACEBO},
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("cross"), head=True)
+
+
+@pytest.fixture(scope="module")
+def whole(cross: Path) -> evenrank.ProbeResult:
+    return evenrank.probe(cross, {"swap": SWAP}, **GIVEN)  # type: ignore[arg-type]
+
+
+def test_an_interrupted_probe_resumes(
+    cross: Path, whole: evenrank.ProbeResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evenrank.probes.comparing.Comparison.figures", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            evenrank.probe(cross, {"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
+    assert (tmp_path / ".out.json.rerank").is_dir()
+    again = evenrank.probe(cross, {"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
+    pairs = 3 * len({*TEXTS.values(), *SWAP.values(), *PLACEBO.values()})
+    note = f"{whole.name}: {pairs} scores kept from an interrupted probe"
+    assert note in again.notes
+    assert again.variants == whole.variants
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_null_has_random_weights(whole: evenrank.ProbeResult) -> None:
+    assert whole.nulls.names == ("random weights", "blind to passages")
+    assert (whole.nulls.pairs, whole.nulls.queries) == (36, 3)
+    nulls = whole["swap"].nulls
+    assert nulls["blind to passages"].mean == 0
+    assert nulls["random weights"].n == 36
+    assert nulls["random weights"].mean != pytest.approx(whole["swap"].means.verdict.mean, abs=1e-6)
+    assert [title for title in (table.title for table in whole.page().tables) if title == "Nulls"]
+
+
+def test_the_scores_are_those_of_the_model(cross: Path, whole: evenrank.ProbeResult) -> None:
+    scorer = evenrank.load_ranker(cross, device="cpu")
+    queries = [query for query in GIVEN["queries"].values() for _ in TEXTS]  # type: ignore[attr-defined]
+    scores, then, other = (
+        scorer.score(queries, [*found.values()] * 3).reshape(3, -1) for found in (TEXTS, SWAP, PLACEBO)
+    )
+    deviation = scores.std(axis=1, keepdims=True)
+    # The swap is towards men in every passage.
+    assert whole["swap"].means.effect.mean == pytest.approx(((then - scores) / deviation).mean(), abs=1e-5)
+    difference = whole["swap"].means.difference
+    assert difference is not None
+    assert difference.mean == pytest.approx(((then - other) / deviation).mean(), abs=1e-5)
+
+
+def test_the_copy_shows_its_progress_too(cross: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    @contextmanager
+    def noting(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+        seen.append((what, quiet))
+        yield lambda _: None
+
+    monkeypatch.setattr("evenrank.rankers.scoring_job.progress", noting)
+    name = evenrank.probe(cross, {"swap": SWAP}, quiet=False, **GIVEN).name  # type: ignore[arg-type]
+    assert seen == [(f"probing {name}", False), (f"probing {name}, random weights", False)]
+
+
+def test_a_sample_is_of_whole_queries(cross: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.probes.probing.NULL_PAIRS", 30)
+    found = evenrank.probe(cross, {"swap": SWAP}, **GIVEN)  # type: ignore[arg-type]
+    assert (found.nulls.pairs, found.nulls.queries) == (24, 2)
+    assert found["swap"].nulls["random weights"].n == 24
+    assert evenrank.probe(cross, {"swap": SWAP}, nulls=False, **GIVEN)["swap"].nulls == {}  # type: ignore[arg-type]
+
+
+def test_each_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    folder = tiny_bert(tmp_path / "bi")
+    encoded: list[str] = []
+    encode = SentenceTransformer.encode
+
+    def counting(self: object, inputs: list[str], **options: object) -> object:
+        encoded.extend(inputs)
+        return encode(self, inputs, **options)  # type: ignore[arg-type, call-overload]
+
+    monkeypatch.setattr(SentenceTransformer, "encode", counting)
+    evenrank.probe(folder, {"swap": SWAP, "again": SWAP}, kind="bi", nulls=False, **GIVEN)  # type: ignore[arg-type]
+    wanted = {*TEXTS.values(), *SWAP.values(), *PLACEBO.values(), *GIVEN["queries"].values()}  # type: ignore[attr-defined]
+    assert np.unique(encoded, return_counts=True)[1].max() == 1
+    assert set(encoded) == wanted
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+def test_what_is_not_read_to_its_end(tmp_path: Path, kind: str) -> None:
+    """Of twelve passages the odd ones are longer than the 64 tokens that the model reads."""
+    folder = tiny_bert(tmp_path / kind, head=kind == "cross")
+    long = {doc: f"{text}{' night' * 80 * (i % 2)}" for i, (doc, text) in enumerate(TEXTS.items())}
+    short = {doc: text for i, (doc, text) in enumerate(long.items()) if not i % 2}
+    swap = {doc: text.replace("she", "he") for doc, text in long.items()}
+    given = {**GIVEN, "placebos": {}, "nulls": False, "kind": kind, "collection": long}
+    found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
+    parts = {part.value: part.means.effect.n for part in found["swap"].subsets if part.column == "read"}
+    assert parts == {"whole": 18, "cut off": 18}
+    note = "swap: in 18 of 36 compared pairs the model does not read to the end of both texts; see the subsets"
+    assert note in found.notes
+    given["run"] = {query: dict.fromkeys(short, 1.0) for query in GIVEN["queries"]}
+    found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
+    assert not [part for part in found["swap"].subsets if part.column == "read"]
+    assert not any("to the end" in note for note in found.notes)

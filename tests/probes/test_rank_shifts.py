@@ -1,0 +1,76 @@
+"""Where a passage would rank if its variant stood in for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenrank.probes.rank_shifts import rank_shifts
+
+
+def slow_place(score, others):
+    """The mean rank over the orders of ties, and the chance of each rank from 1."""
+    above, tied = sum(other > score for other in others), sum(other == score for other in others)
+    ranks = range(above + 1, above + tied + 2)
+    return sum(ranks) / len(ranks), {rank: 1 / len(ranks) for rank in ranks}
+
+
+def slow_shifts(scores, query, replaced, k):
+    rows = []
+    for row, new in enumerate(replaced):
+        others = [s for at, (s, q) in enumerate(zip(scores, query, strict=True)) if q == query[row] and at != row]
+        if np.isnan(new):
+            rows.append((np.nan, np.nan, np.nan))
+            continue
+        (rank, chances), (new_rank, new_chances) = slow_place(scores[row], others), slow_place(new, others)
+        before, after = (sum(one for at, one in c.items() if at <= k) for c in (chances, new_chances))
+        rows.append((rank - new_rank, max(after - before, 0), max(before - after, 0)))
+    return np.array(rows).T
+
+
+SCORES = st.sampled_from([-1.0, 0.0, 0.5, 0.75, 2.0])
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), min_size=1, max_size=20),
+    st.integers(1, 4),
+)
+@settings(max_examples=100, deadline=None)
+def test_shifts_are_the_definition(rows, k):
+    scores, query, replaced = (np.array(column) for column in zip(*rows, strict=True))
+    found = rank_shifts(scores, query, replaced, k)
+    np.testing.assert_allclose(np.array(found), slow_shifts(scores, query, replaced, k), atol=1e-12)
+
+
+def test_the_same_score_moves_nothing():
+    scores = np.array([1.0, 1.0, 1.0, 0.0])
+    found = rank_shifts(scores, np.zeros(4, int), scores, 2)
+    assert not np.any(np.array(found))
+
+
+def test_a_whole_list_up_and_down():
+    scores = np.arange(30.0, 0, -1)
+    replaced = np.full(30, np.nan)
+    replaced[[29, 0]] = [99.0, -1.0]
+    found = rank_shifts(scores, np.zeros(30, int), replaced)
+    assert found.shifts[[29, 0]].tolist() == [29.0, -29.0]
+    assert found.enters[[29, 0]].tolist() == [1.0, 0.0]
+    assert found.leaves[[29, 0]].tolist() == [0.0, 1.0]
+
+
+def test_no_pairs():
+    found = rank_shifts(np.array([]), np.array([], int), np.array([]))
+    assert [len(part) for part in found] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_lists_are_apart(k):
+    rng = np.random.default_rng(1)
+    scores, replaced, query = rng.random(60), rng.random(60), rng.integers(0, 5, 60)
+    together = np.array(rank_shifts(scores, query, replaced, k))
+    for one in range(5):
+        own = query == one
+        alone = np.array(rank_shifts(scores[own], query[own], replaced[own], k))
+        np.testing.assert_allclose(together[:, own], alone)

@@ -10,7 +10,6 @@ import polars as pl
 
 from evenrank.groups import GroupTable, Lexicon, Scoring, score_texts
 from evenrank.measures.statistics import holm
-from evenrank.rankers.load import StoredRanker
 from evenrank.rankers.scorers import Scorer
 
 from .dominant_query import influence
@@ -163,13 +162,11 @@ class Comparison:
 
     # --- rankers that cannot know ------------------------------------------------------------------------------------
 
-    def random_weights(
-        self, ranker: StoredRanker | Scorer, rows: Ints, batch_size: int, quiet: bool
-    ) -> Mapping[str, Means] | None:
+    def random_weights(self, ranker: Scorer, rows: Ints, batch_size: int, quiet: bool) -> Mapping[str, Means] | None:
         """The means, by variant, of a copy of the model with random weights; None if it has no weights."""
         # Another seed than a model with random weights may have been made with.
         seed = (self.seed + _OWN_SEED) % 2**32
-        scorer = randomised(ranker if isinstance(ranker, Scorer) else ranker.load(), seed)
+        scorer = randomised(ranker, seed)
         if scorer is None:
             return None
         scores, _ = self.versions.score(scorer, batch_size, None, quiet, rows)

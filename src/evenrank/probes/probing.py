@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -140,15 +141,16 @@ def probe(
         raise EvenrankError(
             f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
         )
-    by_null, of_null = _nulls(comparison, ranker, batch_size, quiet) if nulls else ({}, Nulls((), 0, 0))
+    # Once, for all that comes after the scores.
+    loaded = cache(lambda: ranker if isinstance(ranker, Scorer) else ranker.load())
+    by_null, of_null = _nulls(comparison, loaded, batch_size, quiet) if nulls else ({}, Nulls((), 0, 0))
     settings = {"model": _named(model, ranker), "ranker": found.facts, "depth": None if run is None else depth}
     settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
     settings |= {"lexicon": None if words is None else words.name}
     before = () if listing is None else listing.notes
     figures = comparison.figures(scores, deviation[listed.query], parts, by_null)
     if found.truncated is None or found.truncated.cut:
-        scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
-        figures, cut = with_reading(figures, comparison, scores, deviation[listed.query], scorer)
+        figures, cut = with_reading(figures, comparison, scores, deviation[listed.query], loaded())
         notes = (*notes, *cut)
     said = [*before, *_sample_notes(listed, seed), *pairing.notes, *notes, *_figure_notes(listed, figures)]
     said += _ranker_notes(ranker, found)
@@ -186,12 +188,12 @@ def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:
 
 
 def _nulls(
-    comparison: Comparison, ranker: StoredRanker | Scorer, batch_size: int, quiet: bool
+    comparison: Comparison, loaded: Callable[[], Scorer], batch_size: int, quiet: bool
 ) -> tuple[dict[str, Mapping[str, Means]], Nulls]:
     """What rankers that cannot know show, by their names and by variant."""
     listed = comparison.listed
     rows = sample_of_queries(listed, NULL_PAIRS, comparison.seed)
-    random, blind = comparison.random_weights(ranker, rows, batch_size, quiet), comparison.blind()
+    random, blind = comparison.random_weights(loaded(), rows, batch_size, quiet), comparison.blind()
     if random is None:
         return {BLIND: blind}, Nulls((BLIND,), 0, 0)
     queries = len(np.unique(listed.query[rows]))

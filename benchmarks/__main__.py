@@ -27,8 +27,10 @@ NAMES = (
     "expansion",
     "endpoints",
     "debiasing",
+    "gate",
     "rotation",
     "probes",
+    "rebalance",
 )
 
 

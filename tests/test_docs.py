@@ -37,17 +37,21 @@ QUICK = (
     "tutorials/position",
     "guides/files",
     "guides/first-stages",
+    "guides/gate",
     "guides/expansion",
     "guides/labels",
     "guides/probes",
+    "guides/rebalance",
     "guides/rerank",
     "guides/integrations",
     "api/index",
     "extend/lexicon",
     "extend/measure",
 )
-LONG = ("guides/labels", "guides/expansion", "guides/probes")
+LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""
+REAL = "tutorials/decide"
+"""The page on Grep-BiasIR: slow, and skipped where the data are not."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
 SMALLER = {
@@ -326,6 +330,13 @@ def test_page_that_trains_runs_smaller(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_decision_on_real_text(shared_data: Path, tmp_path: Path) -> None:
+    need_models(tmp_path)
+    (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
+    run_page(REAL, tmp_path)
+
+
+@pytest.mark.slow
 def test_five_tasks_from_python(tmp_path: Path) -> None:
     need_models(tmp_path)
     run_page(PYTHON, tmp_path)
@@ -334,7 +345,7 @@ def test_five_tasks_from_python(tmp_path: Path) -> None:
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, PYTHON}
+    assert runnable == {*QUICK, *NEURAL, REAL, PYTHON}
 
 
 def options_of(words: list[str]) -> tuple[str, set[str]] | None:
@@ -342,14 +353,15 @@ def options_of(words: list[str]) -> tuple[str, set[str]] | None:
     import typer
 
     from evenrank.cli import app
+    from evenrank.cli._groups import named
 
     command: Any = typer.main.get_command(app)
     path = []
-    for word in words[words.index("evenrank") + 1 :]:
-        if word not in getattr(command, "commands", {}):
-            break
-        command = command.commands[word]
-        path.append(word)
+    rest = words[words.index("evenrank") + 1 :]
+    while (found := named(rest, getattr(command, "commands", {}))) is not None:
+        name, rest = found
+        command = command.commands[name]
+        path.append(name)
     if not path or hasattr(command, "commands"):
         return None
     return " ".join(path), {

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from evenrank.datasets.public import fetch, public_data
     from evenrank.datasets.squad_collection import write_squad_collection
     from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.decisions.debiased_index import debias_index
+    from evenrank.decisions.frontier import Frontier, frontier
+    from evenrank.decisions.gate import gate
+    from evenrank.decisions.gate_result import GateResult
+    from evenrank.decisions.rebalance import Rebalanced, rebalance
     from evenrank.embeddings import read_vectors
     from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
     from evenrank.groups import (
@@ -62,6 +67,11 @@ _HOMES = {
     "datasets.public": ("fetch", "public_data"),
     "datasets.squad_collection": ("write_squad_collection",),
     "datasets.synthetic": ("SyntheticConfig", "generate"),
+    "decisions.debiased_index": ("debias_index",),
+    "decisions.frontier": ("Frontier", "frontier"),
+    "decisions.rebalance": ("Rebalanced", "rebalance"),
+    "decisions.gate": ("gate",),
+    "decisions.gate_result": ("GateResult",),
     "embeddings": ("read_vectors",),
     "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
     "groups": (
@@ -119,11 +129,14 @@ __all__ = [
     "Endpoint",
     "EvenrankError",
     "ExperimentOptions",
+    "Frontier",
+    "GateResult",
     "GroupTable",
     "InputError",
     "Lexicon",
     "LexiconCheck",
     "ProbeResult",
+    "Rebalanced",
     "Run",
     "Scoring",
     "SensitivityResult",
@@ -136,8 +149,11 @@ __all__ = [
     "builtin_lexicons",
     "check_experiment",
     "check_lexicon",
+    "debias_index",
     "expand",
     "fetch",
+    "frontier",
+    "gate",
     "generate",
     "interpolate",
     "load_lexicon",
@@ -156,6 +172,7 @@ __all__ = [
     "read_run",
     "read_stop_words",
     "read_vectors",
+    "rebalance",
     "rerank",
     "retrieve",
     "rotate_collection",

@@ -70,7 +70,7 @@ def test_hand_worked_figures(result):
 
 
 def test_reference_rankings_are_always_there(result):
-    assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first"]
+    assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     random, ideal = result["random"].figures, result["neutral-first"].figures
     counts = np.array([4, 2, 0, 0, -4, -2])
     assert random["ARaB(magnitude='count')@2"].mean == pytest.approx(counts.mean())
@@ -78,6 +78,12 @@ def test_reference_rankings_are_always_there(result):
     assert ideal["NFaiRR@3"].mean == pytest.approx(1)
     # n1, b1, m1, m2, f1, f2: m1 at rank 3, f1 at rank 5.
     assert ideal["RR@10"].mean == pytest.approx((3 / 3 + 3 / 5) / 6)
+    perfect = result["relevance-first"].figures
+    assert perfect["nDCG@10"].mean == perfect["RR@10"].mean == 1
+    # The relevant one first, m1 for three queries and f1 for three, then the mean of the others, −count/5.
+    assert perfect["ARaB(magnitude='count')@2"].mean == pytest.approx(0)
+    assert perfect["ARaB(magnitude='count')@2"].values[0] == pytest.approx(0.75 * 4 - 0.25 * 4 / 5)
+    assert perfect["DeltaAPRF"].mean == 0
 
 
 def test_comparison_with_the_baseline(result):
@@ -120,13 +126,17 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     text = result.to_json(tmp_path / "a.json")
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
     data = json.loads(text)
-    assert list(data) == ["evenrank", "settings", "baseline", "runs", "notes", "words", "provenance"]
+    assert list(data) == [
+        *("evenrank", "settings", "baseline", "runs", "measures", "warnings", "notes", "words", "provenance")
+    ]
     assert data["evenrank"] == evenrank.__version__
     assert data["baseline"] == "male"
     assert data["settings"]["background"] == "male"
-    assert list(data["runs"]) == ["male", "mixed", "random", "neutral-first"]
+    assert list(data["runs"]) == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     figure = data["runs"]["mixed"]["measures"]["NFaiRR@3"]
-    assert list(figure) == ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline"]
+    assert list(figure) == [
+        "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "added", "beyond_relevance",
+    ]  # fmt: skip
     assert list(figure["vs_baseline"]) == [
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p",
         "n", "mean", "baseline_mean", "unequal_depth",
@@ -148,10 +158,10 @@ def test_same_seed_same_bytes(result):
 
 def test_per_query_values(result, tmp_path):
     values = result.per_query(tmp_path / "q.csv")
-    assert values.shape == (24, 2 + 7)
+    assert values.shape == (30, 2 + 7)
     row = values.filter((pl.col("run") == "male") & (pl.col("query_id") == "4")).row(0, named=True)
     assert row["RR@10"] == pytest.approx(0.2)
-    assert pl.read_csv(tmp_path / "q.csv").height == 24
+    assert pl.read_csv(tmp_path / "q.csv").height == 30
 
 
 def test_without_qrels_the_first_note_says_so():

@@ -36,13 +36,23 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         "tie_mean", "tie_low", "tie_high", "order_mean", "order_low", "order_high",
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p",
         "difference_low", "difference_high",
+        "added", "added_low", "added_high", "added_p", "added_tie_mean",
+        "beyond_relevance", "beyond_relevance_low", "beyond_relevance_high", "beyond_relevance_p",
+        "beyond_relevance_tie_mean",
     ]  # fmt: skip
-    assert table.height == 4 * 3
+    assert table.height == 5 * 3
     for row in table.iter_rows(named=True):
         figure = audit[row["run"], row["measure"]]
         assert (row["mean"], row["n"], row["undefined"]) == (figure.mean, figure.n, figure.undefined)
         assert (row["low"], row["high"]) == (figure.ci95 or (None, None))
         assert (row["tie_low"], row["tie_high"]) == (figure.tie_range or (None, None))
+        for name in ("added", "beyond_relevance"):
+            of = getattr(figure, name)
+            assert (of is not None) == (row["measure"] == "ARaB@10" and row["run"] in RUNS)
+            assert row[name] == (None if of is None else of.mean)
+            assert (row[f"{name}_low"], row[f"{name}_high"]) == ((None, None) if of is None else of.ci95)
+            assert row[f"{name}_p"] == (None if of is None else of.t_p)
+            assert row[f"{name}_tie_mean"] == (None if of is None else of.tie_mean)
         compared = figure.vs_baseline
         for name in ("difference", "better", "worse", "t_p", "holm_p", "p"):
             assert row[name] == (None if compared is None else getattr(compared, name))
@@ -76,7 +86,17 @@ def test_without_pandas_the_error_says_what_to_do(audit: evenrank.AuditResult, m
 
 def test_the_values_of_the_json(audit: evenrank.AuditResult) -> None:
     assert audit.to_dict() == json.loads(audit.to_json())
-    assert list(audit.to_dict()) == ["evenrank", "settings", "baseline", "runs", "notes", "words", "provenance"]
+    assert list(audit.to_dict()) == [
+        "evenrank",
+        "settings",
+        "baseline",
+        "runs",
+        "measures",
+        "warnings",
+        "notes",
+        "words",
+        "provenance",
+    ]
 
 
 def test_one_figure_by_name(audit: evenrank.AuditResult) -> None:

@@ -151,7 +151,7 @@ def test_effectiveness_alone_needs_no_texts(folder: Path, evenrank: Callable[...
     )  # fmt: skip
     assert (ended.status, ended.err) == (0, "report: r.html\n")
     data = json.loads(Path("a.json").read_text(encoding="utf-8"))
-    assert list(data["runs"]) == ["one", "two", "random"]
+    assert list(data["runs"]) == ["one", "two", "random", "relevance-first"]
     assert data["runs"]["two"]["measures"]["RR@10"]["mean"] == pytest.approx(0.5 * 4 / 10)
     assert "lexicon" not in data["settings"]
     assert "neutral-first is left out: without texts or scores nothing is known of the documents." in data["notes"]

@@ -91,7 +91,13 @@ def test_page_holds_the_figures(page: str) -> None:
     assert text.count("neutral-first") > 3
     blocks = elements.blocks()
     assert set(blocks) == {"data-figures", "data-values", "data-queries", "data-charts"}
-    assert [run["name"] for run in blocks["data-figures"]["runs"]] == ["old", "new", "random", "neutral-first"]
+    assert [run["name"] for run in blocks["data-figures"]["runs"]] == [
+        "old",
+        "new",
+        "random",
+        "neutral-first",
+        "relevance-first",
+    ]
     first = blocks["data-queries"]["queries"][0]
     assert [len(ranking) for ranking in first["rankings"]] == [2, 2, 2]
     number, score, tied, grade = first["rankings"][0][0]

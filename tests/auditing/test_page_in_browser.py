@@ -75,11 +75,11 @@ def test_charts_hold_marks_and_a_description(opened: Opened) -> None:
         assert holder.locator("[role=graphics-symbol]").count() > 2, chart
         assert "new" in (holder.get_attribute("aria-label") or "")
     labels = " ".join(opened.texts("#plane-chart svg text"))
-    assert all(name in labels for name in ("old", "new", "random", "neutral-first"))
+    assert all(name in labels for name in ("old", "new", "random", "neutral-first", "relevance-first"))
     shapes = opened.page.locator("#plane-chart .mark-symbol path").evaluate_all(
         "all => all.map(one => one.getAttribute('d'))"
     )
-    assert len(set(shapes)) == 4
+    assert len(set(shapes)) == 5
     assert "3 queries" in opened.page.inner_text("#queries-count")
     assert opened.page.inner_text("#ties-6") == "No run has a value for this chart."
 
@@ -176,9 +176,9 @@ def test_sorting_by_a_column(opened: Opened) -> None:
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
     # DeltaAPRF has no value here: none of the relevant passages speaks of a group.
-    assert means() == [*rising(before), *[""] * 4]
+    assert means() == [*rising(before), *[""] * 5]
     heading.locator("button").click()
-    assert means() == [*rising(before)[::-1], *[""] * 4]
+    assert means() == [*rising(before)[::-1], *[""] * 5]
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "none"
     assert means() == before
@@ -282,7 +282,7 @@ def test_readable_without_scripts(browser: Any, address: str) -> None:
     page.goto(address)
     assert "need JavaScript" in page.inner_text("main")
     assert "Effectiveness of old, the baseline" in page.inner_text("#summary")
-    assert page.locator("#table tbody tr").count() == 4 * 7
+    assert page.locator("#table tbody tr").count() == 5 * 7
     context.close()
 
 

@@ -83,10 +83,10 @@ def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> No
 
 def test_figures_as_a_table(estimate: AuditResult) -> None:
     rows = estimate.to_polars().filter(measure=SHARES[0])
-    assert rows["known"].to_list() == [18] * 4
-    assert rows["known_of"].to_list() == [24] * 4
-    assert rows["bound_low"].to_list() == [0.25] * 4
-    assert rows["bound_high"].to_list() == [0.5] * 4
+    assert rows["known"].to_list() == [18] * 5
+    assert rows["known_of"].to_list() == [24] * 5
+    assert rows["bound_low"].to_list() == [0.25] * 5
+    assert rows["bound_high"].to_list() == [0.5] * 5
     new = rows.row(1, named=True)
     compared = estimate["new", SHARES[0]].vs_baseline
     assert compared is not None
@@ -145,7 +145,7 @@ def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> Non
     assert "only bounds were asked for" in text_of(section(page, "differences"))
     measures = block(page, "figures")["measures"]
     assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
-    assert block(page, "values")["values"][1] == [None] * 4
+    assert block(page, "values")["values"][1] == [None] * 5
     # The plane starts with a measure that has bounds.
     assert measures[block(page, "charts")["lean"]]["name"] == SHARES[0]
     alone = labelled_audit("bounds", qrels=None, measures=SHARES[0]).html()
@@ -156,7 +156,7 @@ def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> Non
 def test_queries_whose_labels_are_mostly_drawn_have_no_values() -> None:
     page = labelled_audit(known=1, measures=f"nDCG@10 {SHARES[0]}").html()
     assert f"Left out: {SHARES[0]}. Most of the labels behind it are drawn" in text_of(page)
-    assert block(page, "values")["values"][1] == [None] * 4
+    assert block(page, "values")["values"][1] == [None] * 5
     assert block(page, "charts")["chosenBy"] == "difference from old in nDCG@10"
     shown = labelled_audit(known=2, measures=f"nDCG@10 {SHARES[0]}").html()
     assert "a query's value is its mean over the draws" in text_of(section(shown, "differences"))
@@ -196,7 +196,13 @@ def test_documents_show_their_labels(estimate: AuditResult) -> None:
 def test_plane_for_notebooks(estimate: AuditResult, bounds: AuditResult) -> None:
     drawing = ET.fromstring(plane_svg(bounds))
     runs = drawing.findall(f"{SVG}g")
-    assert [run.findtext(f"{SVG}text") for run in runs] == ["old", "new", "random †", "neutral-first †"]
+    assert [run.findtext(f"{SVG}text") for run in runs] == [
+        "old",
+        "new",
+        "random †",
+        "neutral-first †",
+        "relevance-first †",
+    ]
     for run in runs:
         # The bounds, and no point at a mean that does not exist.
         (line,) = run.findall(f"{SVG}path")
@@ -254,14 +260,14 @@ def test_bounds_lie_behind_the_intervals(page: Any) -> None:
     page.select_option("#plane-y", label=SHARES[0])
     page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 3")
     # Bounds, intervals across, intervals up.
-    assert rules() == [4, 4, 4]
+    assert rules() == [5, 5, 5]
     widths = page.locator("#plane-chart .mark-rule.role-mark").evaluate_all(
         "all => all.map(one => Number(one.querySelector('line').getAttribute('stroke-width')))"
     )
     assert widths == [1.25, 2, 2]
     page.uncheck("#plane-bounds")
     page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 2")
-    assert rules() == [4, 4]
+    assert rules() == [5, 5]
 
 
 def test_cards_say_what_is_unknown(page: Any) -> None:
@@ -283,7 +289,7 @@ def test_bounds_alone_are_lines_without_points(browser: Any, bounds: AuditResult
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto((tmp_path / "report.html").as_uri())
     page.wait_for_function("() => document.querySelectorAll('#plane-chart svg.marks').length === 1")
-    assert page.locator("#plane-chart .mark-rule.role-mark line").count() == 4
+    assert page.locator("#plane-chart .mark-rule.role-mark line").count() == 5
     assert page.locator("#plane-chart .mark-symbol.role-mark").count() == 0
     assert page.locator("#ties-charts figure").count() == 1
     page.select_option("#plane-y", label="AWRF@10")

@@ -45,7 +45,7 @@ def test_points_and_intervals_are_at_the_figures(audit: evenrank.AuditResult) ->
     (across, x0), (up, y0) = scale(drawing, "middle", "x"), scale(drawing, "end", "y")
     assert across > 0 > up
     marks = drawing.findall(f"{SVG}g")
-    assert len(marks) == len(audit.runs) == 4
+    assert len(marks) == len(audit.runs) == 5
     for mark, result in zip(marks, audit.runs, strict=True):
         utility, bias = result["nDCG@10"], result["ARaB@10"]
         assert utility.mean is not None
@@ -75,7 +75,7 @@ def test_axes_and_names(audit: evenrank.AuditResult) -> None:
     texts = [text.text for text in drawing.iter(f"{SVG}text")]
     assert "nDCG@10 (higher is better)" in texts
     assert "ARaB@10 (nearer 0 is better)" in texts
-    assert {"one", "random †", "neutral-first †"} <= set(texts)
+    assert {"one", "random †", "neutral-first †", "relevance-first †"} <= set(texts)
     # A line at 0, where bias is balanced.
     up, y0 = scale(drawing, "end", "y")
     (dashed,) = [path for path in drawing.findall(f"{SVG}path") if "stroke-dasharray" in path.attrib]

@@ -44,7 +44,7 @@ def test_an_order_of_ties_is_no_effect_of_a_stage() -> None:
     assert second.tie_added == pytest.approx(sum(after) / len(after) - on_average)
     assert second.tie_p == pytest.approx(stats.ttest_1samp([value - on_average for value in after], 0).pvalue)
     assert first.tie_sensitive
-    assert "That depends on the order of tied documents: averaged over it, A adds" in of.sentence()
+    assert ". Averaged over the orders of tied documents, A adds" in of.sentence()
     step = result.to_dict()["stages"]["measures"][LEAN]["steps"][0]  # type: ignore[index]
     assert step["tie_added"] == first.tie_added
     assert "tie mean" in result.table()

@@ -164,11 +164,12 @@ def test_words_and_table() -> None:
     first, second = of.steps
 
     def shown(step: Any) -> str:
-        return f"{step.added:.3f} [{step.ci95[0]:.3f}, {step.ci95[1]:.3f}]"
+        return f"{step.added:+.3f} [{step.ci95[0]:+.3f}, {step.ci95[1]:+.3f}]"
 
     sentence = (
-        f"{LEAN} of B is {of.total:.3f}: in random order its candidates have {of.candidates:.3f}, A adds"
-        f" {shown(first)} and B {shown(second)}; A and B are shown to change it."
+        f"{LEAN} of B is {of.total:.3f}: in random order the collection has {of.collection:.3f} and the candidates"
+        f" of A {of.candidates:.3f} (retrieval adds {shown(of.retrieval)}), A adds {shown(first)} and B"
+        f" {shown(second)}; A and B are shown to change it."
     )
     assert sentence in summarise(result)
     # A claim that can fail: the same documents in the same order change nothing.
@@ -179,7 +180,7 @@ def test_words_and_table() -> None:
     start = next(place for place, line in enumerate(lines) if line.startswith("Stages: "))
     assert max(map(len, lines[start : start + 12])) <= 100
     row = next(line for line in lines[start:] if line.startswith("  B "))
-    assert row.split()[1] == f"{second.added:.4f}"
+    assert row.split()[1] == f"{second.added:+.4f}"
 
 
 def test_documents_that_the_stage_before_lacks_are_noted() -> None:

@@ -45,7 +45,10 @@ def test_lean_towards_a_group(result: AuditResult) -> None:
     audit = changed(result, "old", "ARaB@10", mean=0.12, ci95=(0.05, 0.2))
     text = sentence(audit, "ranks of old lean")
     assert text.startswith("The first 10 ranks of old lean towards male-worded passages (ARaB@10 0.120, 95% interval")
-    assert "0.050 to 0.200); a random order of the candidates has 0.347." in text
+    assert (
+        "0.050 to 0.200). The ranker adds to the lean of its candidates. Its own candidates in random order have 0.347;"
+        in text
+    )
     audit = changed(result, "old", "ARaB@10", mean=-0.12, ci95=(-0.2, -0.05))
     assert "towards female-worded passages" in sentence(audit, "ranks of old lean")
 
@@ -92,8 +95,8 @@ def test_effectiveness_unknown_and_untested() -> None:
 
 def test_neutrality_beside_the_references(result: AuditResult) -> None:
     text = sentence(result, "Neutrality of the first 10 ranks of new")
-    assert "a random order of the candidates has" in text
-    assert "the most neutral order 1.000." in text
+    assert "; the most neutral order of old's candidates has 1.000." in text
+    assert "Its own candidates in random order have" in text
 
 
 def test_other_groups_by_name() -> None:

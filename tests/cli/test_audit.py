@@ -53,7 +53,7 @@ def test_an_audit_with_everything(folder, monkeypatch, capsys):
     # a holds he, his, father; b she, her, mother: +3 and −3.
     assert data["runs"]["one"]["measures"]["ARaB(magnitude='count')@1"]["mean"] == 0
     assert data["runs"]["second"]["measures"]["RR@10"]["vs_baseline"]["difference"] == pytest.approx(-0.0833333333)
-    assert (folder / "v.csv").read_text(encoding="utf-8").count("\n") == 1 + 2 * 4
+    assert (folder / "v.csv").read_text(encoding="utf-8").count("\n") == 1 + 2 * 5
     assert (folder / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -93,7 +93,7 @@ def test_the_demo_ends_with_the_report(tmp_path, monkeypatch, capsys):
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert last == str(tmp_path / "d" / "report.html")
     data = json.loads((tmp_path / "d" / "audit.json").read_text(encoding="utf-8"))
-    assert list(data["runs"]) == ["BM25", "MiniLM", "random", "neutral-first"]
+    assert list(data["runs"]) == ["BM25", "MiniLM", "random", "neutral-first", "relevance-first"]
 
 
 def test_the_demo_without_a_model_still_audits_bm25(tmp_path, monkeypatch, capsys):

@@ -46,11 +46,12 @@ COMMANDS = {
     "negatives": ["negatives", "r.run", *INPUTS, "--out", "n.jsonl", "--n", "4", "--share", "0.5", "--quiet"],
     "rotate": ["rotate", "c.tsv", "--out", "r.tsv", "--answers", "a.json", "--quiet"],
     "variants": ["variants", "c.tsv", "--kind", "padded", "--out", "v.tsv", "--quiet"],
+    "rebalance": ["rebalance", "r.run", "--collection", "c.tsv", "--strength", "0.5", "--out", "o.run"],
     "audit": ["audit", "r.run", *INPUTS, "--json", "a.out", "--report", "a.html", "--per-query", "a.csv"],
 }
 
 
-_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("audit", "variants")]
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("audit", "rebalance", "variants")]
 
 
 @pytest.mark.parametrize("name", ["score", "negatives", "rotate", *_SLOW])

@@ -20,15 +20,20 @@ from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
 from evenrank.groups.score import _matcher
 from evenrank.groups.tokens import alphabet
+from evenrank.mitigation import _balancing as balancing_kernel
+from evenrank.mitigation import _balancing_beam as beam_kernel
+from evenrank.mitigation import _constraining as constraining_kernel
 from evenrank.mitigation import _drawing as negatives_kernel
+from evenrank.mitigation import _fair_tables as fair_tables_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
+from evenrank.mitigation import _sorting as sorting_kernel
 from evenrank.retrieval import _indexing as indexing_kernel
 from evenrank.retrieval import _scanning as scanning_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
 
 KERNELS = [
     groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, indexing_kernel, scanning_kernel,
-    embeddings_kernel,
+    embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel, fair_tables_kernel, sorting_kernel,
 ]  # fmt: skip
 SOURCE = """
 from evenrank.engines.jit import compiled

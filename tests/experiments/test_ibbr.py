@@ -10,13 +10,18 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evenrank.decisions.frontier import sweep
 from evenrank.experiments import ibbr_data, ibbr_paper, ibbr_setup, ibbr_trainings
 from evenrank.experiments.checks import Options
 from evenrank.experiments.corpora import Lists, Source, draw
+from evenrank.experiments.ibbr_measured import HEADINGS
 from evenrank.experiments.paper_page import ExperimentPage
 from evenrank.experiments.published import published
+from evenrank.experiments.untrained import STRENGTHS
 from evenrank.experiments.work import Trained
-from evenrank.io import EvenrankError, read_qrels, read_queries, read_run
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
+from evenrank.io import EvenrankError, Run, read_qrels, read_queries, read_run
+from evenrank.mitigation.reorderings import METHODS
 from micro_experiments import check_controls, labels, micro_ibbr, no_training_after, table
 from reaching import unreachable
 from slow_ibbr import slow_figures
@@ -126,13 +131,58 @@ def test_ibbr_claims_and_scores_are_reported(ibbr_run: tuple[ExperimentPage, Pat
     assert "measured" in page.text()
 
 
-def kept_figures(folder: Path, seed: int, training: str) -> tuple[float, float]:
-    """A row's MRR and |ΔA-PRF| of one seed, by loops over its kept run file."""
-    home = folder / f"data-{seed}"
+def test_reorderings_stand_beside_the_trained_rows(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    page, _ = ibbr_run
+    found, first = table(page, "Rebalance"), table(page, "Table 1")
+    assert labels(found)[0] == ("BERT-L2", "none", "0")
+    methods = list(dict.fromkeys(row.labels[1] for row in found.rows[1:]))
+    assert methods == [*METHODS]
+    assert {len([one for one in found.rows if one.labels[1] == name]) for name in methods} == {len(STRENGTHS)}
+    # The run itself is none of Table 1, in every column that the tables share.
+    for column, value in found.rows[0].measured.items():
+        assert value.mean == pytest.approx(first.rows[0].measured[column].mean), column
+    assert set(found.rows[0].measured) == set(HEADINGS)
+    beside = table(page, "Rebalance against trained")
+    assert labels(beside)[0][:3] == ("BERT-L2", "PD best", "|ΔA-PRF|") or "PD auto" in labels(beside)[0]
+    assert {"PD auto", "TS auto", "TS dev", "blind"} <= {row.labels[1] for row in beside.rows}
+    assert [row.labels[1] for row in beside.rows if row.control] == ["blind"]
+    (claim,) = [one for one in page.claims if one.statement.key == "rebalance"]
+    assert "TS dev at its |ΔA-PRF|" in claim.detail
+    chart = json.dumps(next(one for one in page.drawings if one.name == "Plane BERT-L2").specification)
+    assert all(f'"method": "{name}"' in chart for name in METHODS)
+
+
+def test_a_reordered_row_is_that_of_a_loop(ibbr_run: tuple[ExperimentPage, Path]) -> None:
+    """From none's kept runs: what reorders another ranking, or is learnt on the test queries, has other figures."""
+    page, folder = ibbr_run
+    found = {row.labels[1:]: row for row in table(page, "Rebalance").rows}
+    for method in ("shift", "neutral"):
+        expected = [_reordered_figures(folder, seed, method, 0.5) for seed in (0, 1)]
+        row = next(one for key, one in found.items() if key[0] == method and key[1].split()[0] == "0.5")
+        for place, column in enumerate(("mrr", "delta_aprf_abs")):
+            assert row.measured[column].mean == pytest.approx(sum(one[place] for one in expected) / 2), (method, column)
+
+
+def _reordered_figures(folder: Path, seed: int, method: str, strength: float) -> tuple[float, float]:
+    home, none = folder / f"data-{seed}", folder / f"seed-{seed}" / "BERT-L2-none"
+    run, learn = read_run(none / "test.run"), read_run(none / "validation.run")
+    texts = read_queries(home / "collection.tsv").rename({"query_id": "doc_id"})
+    scores = score_in_memory(texts, Scoring(load_lexicon("gender-en")))
+    reordered = sweep(run, scores, [method], [strength], learn=learn)[method, strength]
+    return _slow(home, reordered)
+
+
+def _slow(home: Path, run: Run) -> tuple[float, float]:
+    """A run's MRR and |ΔA-PRF|, by loops."""
     truth = pl.read_parquet(home / "truth.parquet")
     side = dict(zip(truth["doc_id"], truth["group"].replace_strict({"m": 1, "f": -1, "n": 0}), strict=True))
     relevant = set(read_qrels(home / "test.qrels").select("query_id", "doc_id").iter_rows())
-    return slow_figures(read_run(folder / f"seed-{seed}" / training / "test.run"), relevant, side)
+    return slow_figures(run, relevant, side)
+
+
+def kept_figures(folder: Path, seed: int, training: str) -> tuple[float, float]:
+    """A row's MRR and |ΔA-PRF| of one seed, by loops over its kept run file."""
+    return _slow(folder / f"data-{seed}", read_run(folder / f"seed-{seed}" / training / "test.run"))
 
 
 @pytest.mark.parametrize(

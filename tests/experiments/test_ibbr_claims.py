@@ -13,7 +13,15 @@ import pytest
 
 from evenrank.experiments import ibbr_claims, ibbr_shift, ibbr_tables
 from evenrank.experiments.ibbr_data import skewed_clicks
-from evenrank.experiments.ibbr_measured import COLUMNS, HEADINGS, OF_GROUPS, Figures, _parts, group_figures
+from evenrank.experiments.ibbr_measured import (
+    COLUMNS,
+    HEADINGS,
+    OF_GROUPS,
+    WHOLE_COLUMNS,
+    Figures,
+    group_figures,
+    parts_of,
+)
 from evenrank.experiments.paper_claims import Claim
 from evenrank.experiments.paper_tables import Value
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
@@ -216,7 +224,7 @@ def test_the_parts_of_a_figure_make_it(
     """What queries are drawn again for: PRF of both groups, and RaB, query by query."""
     run, qrels, collection, relevant, side = leaning
     table = score_in_memory(read_texts(collection, run.table["doc_id"].unique()), Scoring(load_lexicon("gender-en")))
-    found = _parts(run, table, read_qrels(qrels), run.queries.to_list()[::-1])
+    found = parts_of(run, table, read_qrels(qrels), run.queries.to_list()[::-1], WHOLE_COLUMNS[1:])
     male, female = np.nanmean(found["delta_aprf_signed"], axis=0)
     assert abs(male - female) == pytest.approx(slow_figures(run, relevant, side)[1])
     counts = {

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from evenrank.experiments import ibbr_claims, ibbr_why
-from evenrank.experiments.ibbr_measured import COLUMNS, Figures, crossed_figures
+from evenrank.experiments.ibbr_measured import COLUMNS, Figures
 from evenrank.experiments.paper_claims import Claim, Verdict
-from evenrank.measures.nested import mixed_test
+from evenrank.measures.nested import crossed_figures, mixed_test
 
 RNG = np.random.default_rng(5)
 

@@ -12,13 +12,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenrank.decisions.frontier import sweep
 from evenrank.experiments import sampling_paper, sampling_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.paper_claims import statements
 from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.groups import Scoring, load_lexicon
+from evenrank.experiments.sampling_untrained import _of_first
+from evenrank.experiments.untrained import STRENGTHS
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.groups.tokens import tokenize
+from evenrank.io import Run, read_queries, read_run
 from evenrank.mitigation.negative_sampling import Settings
+from evenrank.mitigation.reorderings import METHODS
 from evenrank.training.recipes import load_recipe
 from micro_experiments import check_controls, labels, micro_sampling, no_training_after, table
 from reaching import unreachable
@@ -54,7 +59,8 @@ def test_sampling_tables_are_laid_out_as_published(sampling_run: tuple[Experimen
     assert third.rows[1].measured["nfairr_10"].n == 10
     drawn = [drawing.name for drawing in page.drawings]
     assert drawn == [
-        "Figure 1 (dev)", "Figure 1 (QS2)", "Figure 2 (BERT-Tiny)", "Figure 3", "Plane QS1", "Plane QS2"
+        "Figure 1 (dev)", "Figure 1 (QS2)", "Figure 2 (BERT-Tiny)", "Figure 3", "Plane QS1", "Plane QS2",
+        *(f"Rebalance {part} BERT-base {bias}@10" for part in ("QS1", "QS2") for bias in ("ARaB tf", "NFaiRR")),
     ]  # fmt: skip
     assert {"BERT-Tiny original", "BERT-Tiny AdvBert", "BERT-Tiny bias-aware", "BM25"} <= _points(page, "Figure 3")
 
@@ -166,6 +172,71 @@ def test_bias_of_a_row_by_plain_loops(sampling_run: tuple[ExperimentPage, Path],
     row = next(row for row in table(page, "Table 2").rows if row.labels[:3] == ("QS1", "BERT-base", training))
     for measure, values in found.items():
         assert row.measured[measure].mean == pytest.approx(np.mean(values), abs=1e-9)
+
+
+def test_reorderings_stand_beside_the_trained_rows(sampling_run: tuple[ExperimentPage, Path]) -> None:
+    page, _ = sampling_run
+    found, second = table(page, "Rebalance"), table(page, "Table 2")
+    assert len(found.rows) == 2 * (1 + len(METHODS) * len(STRENGTHS))
+    for part in ("QS1", "QS2"):
+        own = next(row for row in found.rows if row.labels == (part, "BERT-base", "original", "0"))
+        original = next(row for row in second.rows if row.labels[:3] == (part, "BERT-base", "original"))
+        assert {key: value.mean for key, value in own.measured.items()} == {
+            key: pytest.approx(value.mean) for key, value in original.measured.items()
+        }
+    beside = labels(table(page, "Rebalance against trained"))
+    assert [(row[0], *row[2:4]) for row in beside if row[2] != "blind"] == [
+        (part, trained, bias)
+        for part, trained in (("QS1", "bias-aware"), ("QS2", "bias-aware"), ("QS2, one seed", "AdvBert"))
+        for bias in ("|ARaB tf@10|", "NFaiRR@10")
+    ]
+    (claim,) = [one for one in page.claims if one.statement.key == "rebalance"]
+    assert "BERT-Tiny AdvBert at its NFaiRR@10" in claim.detail
+    assert "blind" not in claim.detail
+
+
+@pytest.mark.parametrize("method", ["shift", "detgreedy"])
+def test_a_reordered_row_by_plain_loops(sampling_run: tuple[ExperimentPage, Path], method: str) -> None:
+    """From the kept runs of the ranker with random negatives: those of another one have other figures."""
+    page, folder = sampling_run
+    found: dict[str, list[float]] = {"nfairr_10": [], "arab_tf_10": []}
+    for seed in (0, 1):
+        home, kept = folder / f"data-{seed}", folder / f"seed-{seed}" / "BERT-base-share-0"
+        texts = read_queries(home / "collection.tsv").rename({"query_id": "doc_id"})
+        scores = score_in_memory(texts, Scoring(load_lexicon()))
+        run, learn = read_run(kept / "dev.run"), read_run(kept / "validation.run")
+        ranked = _ranked(sweep(run, scores, [method], [0.5], learn=learn)[method, 0.5])
+        words, back = Words(home / "collection.tsv"), _lists(home / "dev.run")
+        found["nfairr_10"].append(float(np.mean([words.nfairr(docs, back[query]) for query, docs in ranked.items()])))
+        found["arab_tf_10"].append(float(np.mean([words.arab(docs, "tf") for docs in ranked.values()])))
+    key = ("QS1", "BERT-base", method)
+    row = next(
+        row for row in table(page, "Rebalance").rows if row.labels[:3] == key and row.labels[3].split()[0] == "0.5"
+    )
+    for measure, values in found.items():
+        assert row.measured[measure].mean == pytest.approx(np.mean(values), abs=1e-9)
+
+
+def _ranked(run: Run) -> Lists:
+    found: Lists = {}
+    for query, doc in run.table.sort("query_id", "rank").select("query_id", "doc_id").iter_rows():
+        found.setdefault(query, []).append(doc)
+    return found
+
+
+def test_the_first_seed_alone_has_the_other_shares_and_advbert(tmp_path: Path) -> None:
+    class Named(sampling_setup.Experiment):
+        def ranker(self, seed: int, name: str, share: float) -> Any:
+            return f"{seed} {share:g}"
+
+        def adversarial(self, seed: int, name: str) -> Any:
+            return f"{seed} AdvBert"
+
+    experiment = Named(replace(micro_sampling(), seeds=(3, 4), shares=(0.0, 0.2, 0.6, 1.0)), tmp_path)
+    assert _of_first(experiment) == {
+        "BERT-base": {"original": "3 0", "share 0.2": "3 0.2", "share 1": "3 1"},
+        "BERT-Tiny": {"original": "3 0", "AdvBert": "3 AdvBert"},
+    }
 
 
 # --- β ---------------------------------------------------------------------------------------------------------------
@@ -288,7 +359,7 @@ def test_options_that_a_scale_does_not_read(
 def test_options_that_are_not_read_are_no_settings(sampling_run: tuple[ExperimentPage, Path]) -> None:
     """A folder begun before is one of the same settings."""
     kept = json.loads((sampling_run[1] / "settings.json").read_text(encoding="utf-8"))
-    assert not {"given", "seeds", "development"} & {*kept}
+    assert not {"given", "seeds", "development", "strengths"} & {*kept}
 
 
 def test_needs_and_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

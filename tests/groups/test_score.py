@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from evenrank.groups import (
     GroupTable,
     Lexicon,
+    Magnitude,
     Scoring,
     Tokens,
     gendered_spans,
     load_lexicon,
     score_in_memory,
     score_texts,
+    scoring_of,
     tokenize,
 )
 from evenrank.io import EvenrankError, scan_collection
@@ -304,3 +306,14 @@ def test_real_texts(shared_data: Path, tokens: Tokens) -> None:
             assert row[f"magnitude_tf_words_{group}"] == pytest.approx(sum(math.log(1 + n) for n in own.values()))
     assert table["count_f"].sum() > 400
     assert table["count_m"].sum() > 400
+
+
+def test_the_scoring_of_options() -> None:
+    """None is the default; a threshold of 0 is not."""
+    every: tuple[Magnitude, ...] = ("tf", "bool", "tf_words", "tf_literal")
+    assert scoring_of(None) == Scoring(load_lexicon("gender-en"), "word", every, 1)
+    lexicon = load_lexicon("gender-en", poles="f,m")
+    assert scoring_of(lexicon, None, "whitespace", 0) == Scoring(lexicon, "whitespace", every, 0)
+    assert scoring_of("gender-en", "f,m").lexicon == lexicon
+    with pytest.raises(EvenrankError, match="no built-in lexicon"):
+        scoring_of("")

@@ -54,6 +54,16 @@ def test_undefined_values_are_left_out_in_pairs():
     assert found.t_p == pytest.approx(stats.ttest_rel(VALUES[9:], BASELINE[9:]).pvalue)
 
 
+@given(st.integers(14, 80), st.integers(2, 60), st.integers(0, 10**6))
+def test_many_queries_with_and_without_ties_are_scipys(n: int, sizes: int, seed: int):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-sizes, sizes, n) / 7 if seed % 3 else rng.normal(size=n)
+    found = paired_tests(values, np.zeros(n))
+    if values.any() and np.ptp(values):
+        assert found.t_p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=1e-9, abs=1e-300)
+        assert found.wilcoxon_p == pytest.approx(stats.wilcoxon(values).pvalue, rel=1e-9, abs=1e-300)
+
+
 def test_edges_of_paired_tests():
     assert paired_tests(VALUES, VALUES).t_p == paired_tests(VALUES, VALUES).wilcoxon_p == 1.0
     assert paired_tests(np.array([1.0]), np.array([0.5])).t_p is None

@@ -37,7 +37,7 @@ def test_an_audit_in_a_few_lines(audited: evenrank.AuditResult) -> None:
     assert lines[2].split() == ["nDCG@10", "ARaB@10"]
     # No "-0.0000".
     means = [[f"{round(figure.mean, 4) + 0.0:.4f}" for figure in run.figures.values()] for run in audited.runs]
-    assert [line.split()[-2:] for line in lines[4:8]] == means
+    assert [line.split()[-2:] for line in lines[4:9]] == means
     assert lines[6].startswith("random †")
     assert lines[-1] == "† reference ranking of the same candidates"
     assert str(audited) == shown
@@ -88,7 +88,7 @@ def test_an_audit_in_a_notebook(audited: evenrank.AuditResult) -> None:
     assert figure.ci95 is not None
     assert found.cells[4] == f"{figure.mean:.4f}[{figure.ci95[0]:.4f}, {figure.ci95[1]:.4f}]"
     assert "<caption>Audit: 2 runs, 30 queries, baseline &lt;b&gt;plain</caption>" in page
-    assert page.count('<td style="text-align:right">') == 8
+    assert page.count('<td style="text-align:right">') == 5 * 2 + 2
     assert "−0." in found.cells[5] + found.cells[8]
     assert "-" not in found.cells[5] + found.cells[8]
     assert "</table><p><small>Mean and 95% interval. † reference ranking" in page
@@ -116,8 +116,8 @@ def test_figures_in_a_line(audited: evenrank.AuditResult) -> None:
 
 
 def test_an_audit_is_a_collection_of_runs(audited: evenrank.AuditResult) -> None:
-    assert list(audited) == ["<b>plain", "other\x1b[2J", "random", "neutral-first"]
-    assert len(audited) == 4
+    assert list(audited) == ["<b>plain", "other\x1b[2J", "random", "neutral-first", "relevance-first"]
+    assert len(audited) == 5
     assert "random" in audited
     assert "nope" not in audited
     assert 5 not in audited
@@ -130,7 +130,7 @@ def test_names_in_brackets(audited: evenrank.AuditResult) -> None:
     assert audited["<b>plain"]["ARaB(magnitude='tf')@10"] is audited["<b>plain"].figures["ARaB@10"]
     with pytest.raises(UnknownNameError) as caught:
         audited["nope"]
-    message = "no run 'nope' (the runs are <b>plain, other\\x1b[2J, random, neutral-first)"
+    message = "no run 'nope' (the runs are <b>plain, other\\x1b[2J, random, neutral-first, relevance-first)"
     assert str(caught.value) == message
     assert isinstance(caught.value, KeyError)
     assert isinstance(caught.value, evenrank.EvenrankError)

@@ -168,6 +168,7 @@ PAGES: dict[str, Made] = {
         [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)],
         baseline="bert-base-uncased.msmarco-passage.run-0.long-long-long-long-name",
     ),
+    "stages with long names": lambda _: audit(["old", LONG, "a third"], stages=["old", LONG, "a third"]),
     "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
     "labels": lambda _: labelled_audit(),
     "labels, bounds alone": lambda _: labelled_audit("bounds"),
@@ -189,7 +190,11 @@ def write(made: Any, path: Path) -> str:
     return path.as_uri()
 
 
-@pytest.mark.parametrize("kind", PAGES)
+LIKE_OTHERS = ("a run", "a baseline", "labels", "labels, bounds alone")
+"""Pages whose parts others have too, which are left to the slow tests."""
+
+
+@pytest.mark.parametrize("kind", [pytest.param(one, marks=[pytest.mark.slow] * (one in LIKE_OTHERS)) for one in PAGES])
 def test_every_number_can_be_reached(browser: Any, kind: str, tmp_path: Path) -> None:
     page = browser.new_page()
     page.goto(write(PAGES[kind](tmp_path), tmp_path / "page.html"))

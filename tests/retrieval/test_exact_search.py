@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.retrieval import exact_search
@@ -25,7 +25,6 @@ def turns(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]
     return np.argsort(by_turn).astype(np.int32), by_turn
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.integers(1, 50), st.integers(1, 7), st.integers(0, 999)
 )

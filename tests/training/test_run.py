@@ -47,6 +47,7 @@ def test_what_a_run_leaves(home, done):
         "tiny",
         "random",
         "neutral-first",
+        "relevance-first",
     }
     assert read_run(done / "validation.run").queries.len() == 8
 

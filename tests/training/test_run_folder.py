@@ -69,7 +69,7 @@ def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, 
     whole = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
     assert {**card, "provenance": None} == {**whole, "provenance": None}
     own = whole["runs"]
-    assert list(own) == ["first stage", "tiny", "random", "neutral-first"]
+    assert list(own) == ["first stage", "tiny", "random", "neutral-first", "relevance-first"]
     # So has what training watches.
     for name, ranked in (("first stage", validation.run), ("tiny", run)):
         measures = own[name]["measures"]

@@ -2,7 +2,20 @@
 
 from .audit_result import AuditResult
 from .compute import audit
-from .findings import Comparison, Figure, RunAudit
+from .excess import Excess
+from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Figure, RunAudit
 from .inputs import named_runs, run_name
 
-__all__ = ["AuditResult", "Comparison", "Figure", "RunAudit", "audit", "named_runs", "run_name"]
+__all__ = [
+    "NEUTRAL_FIRST",
+    "RANDOM",
+    "RELEVANCE_FIRST",
+    "AuditResult",
+    "Comparison",
+    "Excess",
+    "Figure",
+    "RunAudit",
+    "audit",
+    "named_runs",
+    "run_name",
+]

@@ -14,18 +14,22 @@ from evenrank.reports.rendering import render
 from . import charts
 from . import page_data as data
 from .figures_table import figures_table
-from .findings import RANDOM, Findings
+from .findings import RELEVANCE_FIRST, Findings
+from .origins import origins_chart, origins_section
 from .phrases import group_label, groups, has_scores, labelled, poles, positive, signed_measures
 from .reading import explanations, glossary, literature
 from .summary import summarise
 from .unknown_labels import about_depth, about_queries, estimated, has_bounds, labels_section, only_bounds, plane_bias
+from .waterfall import stages_section, waterfalls
 
-_SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js")
+_SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js", "origins.js")
 _SECTIONS = (
     ("summary", "Summary"),
     ("figures", "Figures"),
     ("labels", "Labels"),
     ("plane", "Trade-off"),
+    ("origins", "Origin"),
+    ("stages", "Stages"),
     ("differences", "By query"),
     ("depth", "By rank"),
     ("ties", "Ties"),
@@ -75,6 +79,8 @@ def _charts(result: Findings) -> dict[str, object]:
         "lean": result.measures.index(lean) if lean is not None else 0,
         "compared": data.compared(result),
         "onlyBounds": only_bounds(result),
+        "origins": origins_chart(result),
+        "waterfalls": waterfalls(result),
         "chosenBy": f"{kind} in {focus}" if focus is not None else None,
         "estimated": estimated(result),
     }
@@ -87,6 +93,8 @@ def _contents(result: Findings) -> dict[str, object]:
     absent = {name for name in ("provenance", "words") if getattr(result, name) is None}
     absent |= set() if _has_curves(result) else {"depth"}
     absent |= set() if labelled(result) else {"labels"}
+    origins, stages = origins_section(result), stages_section(result)
+    absent |= {name for name, section in (("origins", origins), ("stages", stages)) if section is None}
     given = [run.name for run in result.given]
     names = ", ".join(given) if len(given) <= 4 else f"{', '.join(given[:3])} and {len(given) - 3} more"
     facts = [(_plural(len(result.queries), "query", "queries"), f"{len(result.queries):,}")]
@@ -109,6 +117,9 @@ def _contents(result: Findings) -> dict[str, object]:
         "counts_queries": any(column["name"] == "b/e/w" for column in columns),
         "signed": ", ".join(signed_measures(result)),
         "labels": labels_section(result),
+        "origins": origins,
+        "stages": stages,
+        "relevance_first": any(run.name == RELEVANCE_FIRST for run in result.runs),
         "unknown": {
             "estimated": estimated(result),
             "only_bounds": only_bounds(result),
@@ -139,7 +150,7 @@ def _words(result: Findings) -> dict[str, object] | None:
         return None
     names = groups(result)
     number_of = {name: number_ for number_, name in enumerate(words.names)}
-    listed = [run.name for run in result.runs if run.name != RANDOM]
+    listed = data.listed(result)
     runs = []
     for run, by_group in words.runs.items():
         rows = [

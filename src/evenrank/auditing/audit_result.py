@@ -12,14 +12,17 @@ import polars as pl
 
 from evenrank.io import EvenrankError, atomic_path, write_text
 from evenrank.io.atomic import for_spreadsheets, json_text
+from evenrank.measures import facts
 from evenrank.reports.result import Result, envelope
 
+from .excess import Excess
 from .findings import Findings, RunAudit
 
 if TYPE_CHECKING:
     import pandas
 
 _COMPARISON = ("difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p")
+_EXCESSES = ("added", "beyond_relevance")
 _SCHEMA = {
     **{"run": pl.String, "measure": pl.String, "mean": pl.Float64, "n": pl.Int64, "undefined": pl.Int64},
     **dict.fromkeys(("low", "high"), pl.Float64),
@@ -29,6 +32,7 @@ _SCHEMA = {
     **dict.fromkeys(("difference", "relative"), pl.Float64),
     **dict.fromkeys(("better", "equal", "worse"), pl.Int64),
     **dict.fromkeys(("t_p", "wilcoxon_p", "holm_p", "p", "difference_low", "difference_high"), pl.Float64),
+    **{f"{name}{suffix}": pl.Float64 for name in _EXCESSES for suffix in ("", "_low", "_high", "_p", "_tie_mean")},
 }
 
 
@@ -67,17 +71,23 @@ class AuditResult(Findings, Result):
         values: dict[str, object] = json.loads(self.to_json())
         return values
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The audit as JSON, also written to ``path`` if one is given."""
-        values = {
+    def to_json(self, path: str | os.PathLike[str] | None = None, *, values: bool = False) -> str:
+        """The audit as JSON, also written to ``path`` if one is given.
+
+        ``values``: with the ids of the queries and the value of each in every figure, for what reads the audit later.
+        """
+        contents = {
             "settings": self.settings,
             "baseline": self.baseline,
-            "runs": {run.name: run.to_dict() for run in self.runs},
+            **({"queries": self.queries.to_list()} if values else {}),
+            "runs": {run.name: run.to_dict(values=values) for run in self.runs},
+            "measures": {str(measure): facts(measure) for measure in self.measures},
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "words": None if self.words is None else self.words.to_dict(),
             **({} if self.stages is None else {"stages": self.stages.to_dict()}),
         }
-        text = json_text(envelope(values, self.provenance))
+        text = json_text(envelope(contents, self.provenance))
         if path is not None:
             write_text(path, text + "\n")
         return text
@@ -90,7 +100,9 @@ class AuditResult(Findings, Result):
         ``tie_mean``, ``tie_low``, ``tie_high``; of a listwise re-ranking ``order_mean``, ``order_low``,
         ``order_high``; of the comparison with the baseline ``difference``, ``relative``,
         ``better``, ``equal``, ``worse``, ``t_p``, ``wilcoxon_p``, ``holm_p``, for a measure of the whole run ``p``, and
-        for that and for an estimate ``difference_low`` and ``difference_high``. Null where there is no value.
+        for that and for an estimate ``difference_low`` and ``difference_high``; of what the run's order adds to its
+        candidates ``added``, ``added_low``, ``added_high``, ``added_p`` (t-test) and ``added_tie_mean``, and the same
+        of what it has ``beyond_relevance``. Null where there is no value.
         """
         return pl.DataFrame([row for run in self.runs for row in _rows(run)], schema=_SCHEMA)
 
@@ -141,6 +153,16 @@ def _rows(run: RunAudit) -> list[dict[str, object]]:
                 **{"order_mean": figure.order_mean, "order_low": order_low, "order_high": order_high},
                 **{name: getattr(compared, name, None) for name in _COMPARISON},
                 **{"difference_low": difference_low, "difference_high": difference_high},
+                **_differences("added", figure.added),
+                **_differences("beyond_relevance", figure.beyond_relevance),
             }
         )
     return rows
+
+
+def _differences(name: str, of: Excess | None) -> dict[str, float | None]:
+    if of is None:
+        return {}
+    low, high = of.ci95 or (None, None)
+    ends = {f"{name}_low": low, f"{name}_high": high}
+    return {name: of.mean, **ends, f"{name}_p": of.t_p, f"{name}_tie_mean": of.tie_mean}

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
-REFERENCE_SHAPES = {"random": "cross", "neutral-first": "diamond"}
+REFERENCE_SHAPES = {"random": "cross", "neutral-first": "diamond", "relevance-first": "star"}
 DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4])
 _CORNERS = {"ne": (9, -9, "left"), "nw": (-9, -9, "right"), "se": (9, 13, "left"), "sw": (-9, 13, "right")}
 
 
 def specifications() -> dict[str, dict[str, object]]:
     """The charts by the names that the script uses."""
-    return {"plane": _plane(), "queries": _queries(), "depth": _depth(), "ties": _ties()}
+    drawn = {"plane": _plane(), "queries": _queries(), "depth": _depth(), "ties": _ties()}
+    return {**drawn, "origins": _origins(), "waterfall": _waterfall()}
 
 
 def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
@@ -168,6 +169,82 @@ def _ties() -> dict[str, object]:
     )
     zero = _zero(alt, "x")
     return _finished(alt.layer(zero, band, line, mean, expected), height=30)
+
+
+def _origins() -> dict[str, object]:
+    """Up to three rows per run for one measure: what its order adds, what a perfect one would, and the difference."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("rows"))
+    y = alt.Y("run:N", title=None, sort=["@given"], axis=alt.Axis(labelLimit=130, ticks=False, domain=False, grid=True))
+    x = alt.X("value:Q", title="@x", scale=alt.Scale(zero=False, nice=True, padding=14), axis=alt.Axis(tickCount=6))
+    place = alt.YOffset("kind:N", scale=alt.Scale(domain=["@kinds"], paddingOuter=0.35))
+    colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=["@kinds"], range=["@paints"]))
+    shape = alt.Shape("kind:N", legend=None, scale=alt.Scale(domain=["@kinds"], range=["@shapes"]))
+    tooltip = [
+        alt.Tooltip("run:N"),
+        alt.Tooltip("what:N", title="what"),
+        alt.Tooltip("valueText:N", title="@measure"),
+        alt.Tooltip("intervalText:N", title="95% interval"),
+        alt.Tooltip("pText:N", title="p"),
+    ]
+    line = (
+        base.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2.5)
+        .encode(x=alt.X("low:Q", title="@x"), x2="high:Q", y=y, yOffset=place, color=colour, tooltip=tooltip)
+        .properties(name="interval")
+    )
+    point = base.mark_point(size=110, filled=True, opacity=1).encode(
+        x=x, y=y, yOffset=place, color=colour, shape=shape, tooltip=tooltip
+    )
+    return _finished(alt.layer(_zero(alt, "x"), line, point), height=60)
+
+
+def _waterfall() -> dict[str, object]:
+    """One row per step for one measure: a bar from the sum before to the sum after it, and its interval."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("steps"))
+    y = alt.Y("label:N", title=None, sort=["@labels"], axis=alt.Axis(labelLimit=130, ticks=False, domain=False))
+    x = alt.X("start:Q", title="@x", scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=6))
+    kinds = alt.Scale(domain=["up", "down", "level"], range=["@above", "@below", "@reference"])
+    tooltip = [
+        alt.Tooltip("name:N", title="step"),
+        alt.Tooltip("addsText:N", title="adds"),
+        alt.Tooltip("intervalText:N", title="95% interval"),
+        alt.Tooltip("pText:N", title="p"),
+        alt.Tooltip("sumText:N", title="sum"),
+    ]
+    bar = (
+        base.mark_bar(height=18, fillOpacity=0.4, strokeWidth=1.5)
+        .encode(
+            x=x,
+            x2="end:Q",
+            y=y,
+            fill=alt.Fill("kind:N", legend=None, scale=kinds),
+            stroke=alt.Stroke("kind:N", legend=None, scale=kinds),
+            tooltip=tooltip,
+        )
+        .properties(name="bar")
+    )
+    down = (
+        base.transform_filter("datum.next !== null")
+        .mark_rule(strokeDash=[3, 3], strokeWidth=1)
+        .encode(x=alt.X("end:Q", title="@x"), y=y, y2="next:N")
+        .properties(name="sum")
+    )
+    level = (
+        base.mark_tick(thickness=3, size=24, opacity=1, color="@ink")
+        .encode(x=alt.X("end:Q", title="@x"), y=y, tooltip=tooltip)
+        .properties(name="level")
+    )
+    line = (
+        base.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2, color="@ink")
+        .encode(x=alt.X("low:Q", title="@x"), x2="high:Q", y=y, tooltip=tooltip)
+        .properties(name="interval")
+    )
+    return _finished(alt.layer(_zero(alt, "x"), down, bar, level, line), height=34)
 
 
 def _zero(alt: Any, axis: str) -> Any:

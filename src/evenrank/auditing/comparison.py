@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 from ir_measures import Measure
 
+from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import RunMeasure, is_bias, resolve
+from evenrank.measures import Lacking, RunMeasure, is_bias, resolve
 from evenrank.measures import statistics as st
+from evenrank.reports.format import Interval
 
 from .estimates import as_estimate, compare_estimates
 from .figures import Measured
-from .findings import RANDOM, REFERENCES, Comparison, Figure, RunAudit
-
-_AS_DEEP = 0.95
+from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Figure, KnownLabels, RunAudit
 
 
 def with_statistics(
@@ -52,7 +52,7 @@ def with_statistics(
             mean = means[r]
             mean = None if mean is None or np.isnan(mean) else mean
             tie_mean, tie_range = run.ties[key]
-            if run.name == RANDOM and mean is not None:
+            if run.name in (RANDOM, RELEVANCE_FIRST) and mean is not None:
                 tie_mean, tie_range = mean, (mean, mean)
             figure = Figure(
                 measure,
@@ -66,10 +66,11 @@ def with_statistics(
                 compared[r],
                 run.known.get(key),
                 run.bounds.get(key),
+                parts=run.parts[key],
             )
             figures[r][key] = as_estimate(figure, run) if key in run.draws else figure
     return [
-        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, run.absent, run.lacking, run.labels)
+        RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
         for r, run in enumerate(measured)
     ]
 
@@ -79,15 +80,18 @@ def _several(parts: Sequence[Array]) -> bool:
     return all(int((~np.isnan(part if part.ndim == 1 else part[:, 0])).sum()) > 1 for part in parts)
 
 
+def _documents(run: Measured) -> tuple[int, Lacking | None, KnownLabels | None, Array]:
+    """What an audit says of a run's documents."""
+    return run.absent, run.lacking, run.labels, run.lengths
+
+
 def depth_decides(run: Measured, other: Measured, measure: Measure | None = None) -> bool:
     """Whether one of two runs has less than 95% of the documents of the other within the measure's cutoff.
 
     A measure without a cutoff, and None, look at whole lists. On the queries that both runs have.
     """
     cutoff = measure.params.get("cutoff") if measure is not None else None
-    lengths = np.minimum(common(run.lengths, other.lengths), np.inf if cutoff is None else cutoff)
-    totals = lengths.sum(axis=0)
-    return bool(totals.min() < _AS_DEEP * totals.max())
+    return unequally_deep(run.lengths, other.lengths, cutoff)
 
 
 def _draws_of_parts(how: RunMeasure, parts: list[tuple[Array, ...]], seed: int) -> list[Array]:
@@ -233,3 +237,44 @@ def common(values: Array, baseline: Array) -> Array:
     """Both runs' values [Q, 2] of the queries where both have one."""
     both = ~np.isnan(values - baseline)
     return np.stack([values[both], baseline[both]], axis=1)
+
+
+def on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
+    """The rankings with the values of one measure only for queries where, part by part, all have one."""
+    of_parts = zip(*(run.parts[key] for run in rankings), strict=True)
+    missing = [np.isnan(np.stack(parts)).any(axis=0) for parts in of_parts]
+    restricted = []
+    for run in rankings:
+        parts = tuple(np.where(gone, np.nan, part) for gone, part in zip(missing, run.parts[key], strict=True))
+        draws = {}
+        if key in run.draws:
+            pairs = zip(missing, run.draws[key], strict=True)
+            draws = {key: tuple(np.where(gone, np.nan, part) for gone, part in pairs)}
+        values = np.where(np.logical_and.reduce(missing), np.nan, run.values[key])
+        # The figure of a random order is its expectation already.
+        expected = {key: np.where(np.isnan(values), np.nan, run.expected.get(key, run.values[key]))}
+        whole = all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(parts, run.parts[key], strict=True))
+        means = run.means if whole else {}
+        restricted.append(
+            replace(run, parts={key: parts}, values={key: values}, expected=expected, draws=draws, means=means)
+        )
+    return restricted
+
+
+def differences(run: Measured, base: Measured, measure: Measure) -> Array | None:
+    """Run minus base for each query [Q]; None of a figure that is no mean over queries or whose labels are drawn."""
+    key = str(measure)
+    if resolve(measure).whole_run or key in run.draws or key in base.draws:
+        return None
+    return run.values[key] - base.values[key]
+
+
+def paired_intervals(paired: Sequence[Array | None], seed: int) -> list[Interval | None]:
+    """Bootstrap intervals of mean differences [Q], all from the same draws; None with fewer than two queries."""
+    columns = [one for one in paired if one is not None]
+    if not columns or np.isnan(columns).all():
+        return [None] * len(paired)
+    stacked = np.stack(columns, axis=1)
+    draws = iter(st.bootstrap_means(stacked[~np.isnan(stacked).all(axis=1)], seed).T)
+    found = [None if one is None else (one, next(draws)) for one in paired]
+    return [None if one is None or not _several([one[0]]) else st.interval(one[1]) for one in found]

@@ -18,11 +18,13 @@ from evenrank.measures.imputation import IMPUTATIONS
 
 from .audit_result import AuditResult
 from .card_notes import add_cards, card_notes
+from .collection_sample import sample_collection
 from .comparison import with_statistics
 from .documents import Documents, LabelOptions, LexiconOptions, describe_documents
+from .excess_figures import with_excesses
 from .exposure_notes import evaluated_settings, exposure_notes, load_target
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
-from .findings import NEUTRAL_FIRST, RANDOM, RunAudit
+from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .inputs import Inputs, Options, Unknown, load_inputs, name_runs, note_sources, usual_measures
 from .notes import (
     depth_notes,
@@ -79,9 +81,10 @@ def audit(
 ) -> AuditResult:
     """Audits rankings for group bias, together with effectiveness.
 
-    Two reference rankings of the background's candidates are always included: ``random`` (the expectation over random
-    orders) and ``neutral-first``. An audit of effectiveness alone needs neither ``collection`` nor ``scores``; it has
-    no ``neutral-first`` then.
+    Reference rankings of the background's candidates are always included: ``random`` (the expectation over random
+    orders), ``neutral-first`` and, with ``qrels``, ``relevance-first`` (by falling grade, the expectation over the
+    orders of equal grades). An audit of effectiveness alone needs neither ``collection`` nor ``scores``; it has no
+    ``neutral-first`` then.
 
     Args:
         runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
@@ -89,8 +92,9 @@ def audit(
             ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``. Of a listwise
             re-ranking every figure is also computed over the other orders of its passages.
         stages: The stages of a pipeline in order, each re-ranking the one before: names of runs, or runs by name, which
-            are audited like the others. For each bias measure the result says what the first stage's candidates hold
-            and what each stage adds; the first stage is the baseline unless there is another.
+            are audited like the others. For each bias measure the result says what the collection and the first
+            stage's candidates hold and what each stage adds; the first stage is the baseline unless there is another.
+            A ``collection`` is read a second time for this, if a bias measure is a weighted sum over ranks.
         collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
             ``text``, or records.
         scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
@@ -166,14 +170,20 @@ def audit(
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
     results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
+    known = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
+    results = with_excesses(results, evaluated.runs, measured.given, known, measured.queries, seed)
     orders = load_orders(inputs.runs, order)
     results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
     first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
     # The random reference is of the background's candidates.
     held = measured.rankings[len(measured.given)] if first is evaluated.background else None
-    taken_apart = decompose(stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, seed, held)
+    everything, sampled = sample_collection(inputs, documents, scores, seed) if stage_names else (None, [])
+    taken_apart = decompose(
+        stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, seed, held, everything
+    )
     notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
+    notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
     return replace(result, notes=(*result.notes, *notes), stages=taken_apart)
 
 
@@ -241,11 +251,13 @@ def _measure(inputs: Inputs, documents: Documents, evaluated: _Evaluated) -> _Me
         measure_run(evaluation, evaluation.run.name, inputs.measures, axis, lacking=lacking)
         for evaluation, lacking in zip(evaluated.runs, evaluated.lacking, strict=True)
     ]
-    rankings = [*given, measure_run(evaluated.background, RANDOM, inputs.measures, axis, random=True)]
+    rankings = [*given, measure_run(evaluated.background, RANDOM, inputs.measures, axis, over="random")]
     first = {evaluation.run.name: evaluation.first(SHOWN_DEPTH) for evaluation in evaluated.runs}
     if evaluated.neutral_first is not None:
         rankings.append(measure_run(evaluated.neutral_first, NEUTRAL_FIRST, inputs.measures, axis))
         first[NEUTRAL_FIRST] = evaluated.neutral_first.first(SHOWN_DEPTH)
+    if inputs.qrels is not None:
+        rankings.append(measure_run(evaluated.background, RELEVANCE_FIRST, inputs.measures, axis, over="relevance"))
     return _MeasuredRuns(rankings, given, axis, first_documents(first, documents.groups, inputs.qrels))
 
 

@@ -11,16 +11,16 @@ import polars as pl
 from evenrank.groups import (
     GroupTable,
     Lexicon,
-    Magnitude,
     Scoring,
     Tokens,
     WordCounts,
     as_group_table,
     as_labels,
     check_labels,
-    load_lexicon,
+    lexicon_of,
     score_with_words,
     scores_as_asked,
+    scoring_of,
 )
 from evenrank.io import EvenrankError
 from evenrank.io.convert import PathLike, is_path
@@ -30,8 +30,6 @@ from .findings import NEUTRAL_FIRST
 from .inputs import Inputs, select_texts
 from .tie_notes import TiedTexts
 from .words import count_words
-
-_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words", "tf_literal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,8 @@ class Documents:
 
     ``groups``: their group table, None if the audit needs none; ``words``: the words counted in them, None without
     texts; ``lexicon``: the lexicon that the group table was made with, None if it is not known; ``notes``: remarks
-    for the audit's reader; ``tied_texts``: hashes of the texts of tied documents, None if no texts were read.
+    for the audit's reader; ``tied_texts``: hashes of the texts of tied documents, None if no texts were read;
+    ``scoring``: how texts were scored, None if they were not.
     """
 
     groups: GroupTable | None
@@ -67,6 +66,7 @@ class Documents:
     lexicon: Lexicon | None
     notes: list[str]
     tied_texts: pl.DataFrame | None = None
+    scoring: Scoring | None = None
 
 
 def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, options: LexiconOptions) -> Documents:
@@ -87,19 +87,18 @@ def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, opt
             poles=options.poles,
         )
         return Documents(groups, None, None, [])
-    lexicon = options.lexicon if isinstance(options.lexicon, Lexicon) else load_lexicon(options.lexicon or "gender-en")
+    lexicon = lexicon_of(options.lexicon)
     if scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
         return Documents(None, None, None, [note])
     if scores is None:
-        threshold = 1 if options.threshold is None else options.threshold
-        scoring = Scoring(lexicon.with_poles(options.poles), options.tokens or "word", _MAGNITUDES, threshold)
+        scoring = scoring_of(lexicon, options.poles, options.tokens, options.threshold)
         tied = TiedTexts(inputs.runs)
         groups, words = _score_documents(inputs, scoring, tied)
-        return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes)
+        return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes, scoring)
     groups = scores_as_asked(
         as_group_table(scores, [*ids, *inputs.relevant_ids]),
-        lexicon=lexicon.name if options.lexicon is not None else None,
+        lexicon=options.lexicon,
         poles=options.poles,
         tokens=options.tokens,
         threshold=options.threshold,

@@ -11,7 +11,7 @@ from ir_measures import Measure
 from evenrank.io.types import Array
 from evenrank.measures import RunMeasure, resolve
 from evenrank.measures import statistics as st
-from evenrank.measures.base import AbsoluteFigure
+from evenrank.measures.absolute import AbsoluteFigure
 from evenrank.measures.statistics import Pooled
 from evenrank.reports.format import Interval
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from ir_measures import Measure
 from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, is_bias, resolve
 from evenrank.measures.base import mean_of
+from evenrank.measures.by_relevance import means_by_relevance
 from evenrank.measures.imputation import FEW_IMPUTATIONS, IMPUTATIONS
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
@@ -19,6 +20,8 @@ from evenrank.reports.format import Interval
 
 from .findings import KnownLabels
 
+Over = Literal["random", "relevance"]
+"""An expectation over orders of the same candidates: all orders, or all by falling grade."""
 SHOWN_DEPTH = 10
 PROFILE_DEPTH = 100
 
@@ -83,7 +86,8 @@ def _laid(values: Array, places: Array, size: int) -> Array:
     return laid
 
 
-def _place(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
+def place_values(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
+    """The values [Q] of ``queries`` on the axis; NaN for its other queries."""
     return _laid(values, _places(queries, axis), len(axis))
 
 
@@ -93,96 +97,113 @@ def measure_run(
     measures: list[Measure],
     axis: pl.Series,
     *,
-    random: bool = False,
+    over: Over | None = None,
     lacking: Lacking | None = None,
+    profiled: bool = True,
 ) -> Measured:
-    """A run's values on all measures; with ``random``, the expectation over random orders of its candidates."""
+    """A run's values on all measures; with ``over``, their expectation over orders of its candidates.
+
+    ``profiled``: whether to look at the documents down to each rank as well.
+    """
     absent = 0
     if evaluation.qrels is not None:
         absent = int((~evaluation.judged.is_in(evaluation.queries.implode())).sum())
     measured = Measured(
         name,
         len(evaluation.queries),
-        0.0 if random else evaluation.scored_lists.tie_share(SHOWN_DEPTH),
-        _profile(evaluation.completed(None), random=random),
-        lengths=_place(evaluation.lists.lengths, evaluation.queries, axis),
+        0.0 if over else evaluation.scored_lists.tie_share(SHOWN_DEPTH),
+        _profile(evaluation.completed(None), over) if profiled else pl.DataFrame(),
+        lengths=place_values(evaluation.lists.lengths, evaluation.queries, axis),
         absent=absent,
         lacking=lacking,
-        labels=known_labels(evaluation, SHOWN_DEPTH) if not random else None,
+        labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
         sources=min((imputation.sources for imputation in evaluation.imputations), default=np.inf),
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
     unknown = [
-        measure for measure in measures if labelled and is_bias(measure) and _is_unknown(evaluation, measure, random)
+        measure for measure in measures if labelled and is_bias(measure) and _is_unknown(evaluation, measure, over)
     ]
     for measure in measures:
         if is_bias(measure) and labelled:
-            _note_labels(measured, evaluation, measure, random)
+            _note_labels(measured, evaluation, measure, over)
         if measure not in unknown:
-            _measure(measured, evaluation, measure, axis, random)
+            _measure(measured, evaluation, measure, axis, over)
         elif evaluation.missing == "bounds":
             _undefined(measured, measure, len(axis))
     if unknown and evaluation.missing == "estimate":
-        _estimate(measured, evaluation, unknown, axis, random)
+        _estimate(measured, evaluation, unknown, axis, over)
     return measured
 
 
-def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.Series, random: bool) -> None:
+def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.Series, over: Over | None) -> None:
     """Adds a measure's values to those of a run."""
     how, key = resolve(measure), str(measure)
     queries = how.queries(evaluation)
-    own = how.parts(evaluation, random=random)
+    own = _parts(how, evaluation, over)
     run.undefined[key] = int(np.isnan(own).all(axis=0).sum())
-    run.parts[key] = tuple(_place(part, queries, axis) for part in own)
+    run.parts[key] = tuple(place_values(part, queries, axis) for part in own)
     run.values[key] = how.per_query(run.parts[key])
-    if random:
+    if over:
         run.ties[key] = None, None
-        figure = how.random_figure(evaluation)
+        figure = _whole_figure(how, evaluation, over)
         if figure is not None:
             run.means[key] = figure
         return
     of_ties = how.ties(evaluation)
     run.ties[key] = of_ties.mean, of_ties.range
     if of_ties.expected is not None:
-        run.expected[key] = _place(of_ties.expected, queries, axis)
+        run.expected[key] = place_values(of_ties.expected, queries, axis)
+
+
+def _parts(how: RunMeasure, run: Evaluation, over: Over | None) -> tuple[Array, ...]:
+    """The arrays that a figure is made of."""
+    return how.parts_by_relevance(run) if over == "relevance" else how.parts(run, random=over == "random")
+
+
+def _whole_figure(how: RunMeasure, run: Evaluation, over: Over) -> float | None:
+    """An expected figure that is not that of its expected parts."""
+    return how.figure_by_relevance(run) if over == "relevance" else how.random_figure(run)
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
 
 
-def _is_unknown(evaluation: Evaluation, measure: Measure, random: bool) -> bool:
+def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> bool:
     """Whether a measure depends on documents without a label, which are neither left out nor counted as neutral."""
     if evaluation.missing not in ("estimate", "bounds"):
         return False
     how, background = resolve(measure), evaluation.background
-    if not _known_rows(how, evaluation, random, ties=True).all():
+    if not _known_rows(how, evaluation, over, ties=True).all():
         return True
     # Not of the candidates that a target is taken from: those without a label have no share in it.
     if type(how).needs_background and background is not None and background.lacks_labels:
         return True
     return how.of_rankings and not all(
-        _known_rows(how, ranking, random, ties=True).all() for ranking in evaluation.rankings
+        _known_rows(how, ranking, over, ties=True).all() for ranking in evaluation.rankings
     )
 
 
-def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, random: bool) -> None:
+def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None) -> None:
     """Adds how many of the rows that a measure looks at are known, and its bounds."""
     how, key = resolve(measure), str(measure)
     of_rankings = evaluation.rankings if how.of_rankings else ()
-    known = np.concatenate([_known_rows(how, one, random) for one in (evaluation, *of_rankings)])
+    known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
     run.known[key] = int(known.sum()), len(known)
     run.limits[key] = how.limits(evaluation.required_table)
     # Of whole lists, they take a while: not where they would be the figure itself.
-    if evaluation.missing in ("estimate", "bounds") and not (random and known.all()):
-        bounds = how.label_bounds(evaluation, random=random)
+    if evaluation.missing in ("estimate", "bounds") and not (over and known.all()):
+        if over == "relevance":
+            bounds = how.label_bounds_by_relevance(evaluation)
+        else:
+            bounds = how.label_bounds(evaluation, random=over == "random")
         ends = None if bounds is None else tuple(map(mean_of, bounds))
         if ends is not None and ends[0] is not None and ends[1] is not None:
             run.bounds[key] = how.bounds_of_figure((ends[0], ends[1]))
 
 
-def _known_rows(how: RunMeasure, run: JoinedRun, random: bool, *, ties: bool = False) -> Array:
+def _known_rows(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: bool = False) -> Array:
     """Which of the rows that a measure looks at are known; ``ties``: and of those that are tied with them."""
-    places = None if random else how.looked_at(run)
+    places = None if over else how.looked_at(run)
     if ties and places is not None and run.lists.tied:
         starts, first = np.unique(run.lists.tie_of(places)[0], return_index=True)
         places, _ = expand(starts, run.lists.tie_of(places[first])[1])
@@ -197,7 +218,9 @@ def _undefined(run: Measured, measure: Measure, queries: int) -> None:
     run.values[key], run.undefined[key], run.ties[key] = run.parts[key][0], 0, (None, None)
 
 
-def _estimate(run: Measured, evaluation: Evaluation, measures: list[Measure], axis: pl.Series, random: bool) -> None:
+def _estimate(
+    run: Measured, evaluation: Evaluation, measures: list[Measure], axis: pl.Series, over: Over | None
+) -> None:
     """Adds the measures' values in each draw of the labels that are unknown, and their means over the draws.
 
     A measure of how a query's labels fall together has no value unless all that it looks at are known: labels from
@@ -215,20 +238,20 @@ def _estimate(run: Measured, evaluation: Evaluation, measures: list[Measure], ax
         completed = evaluation.completed(draw)
         for measure in measures:
             how, key = resolve(measure), str(measure)
-            few = draw < (1 if how.drawn and not random else FEW_IMPUTATIONS)
+            few = draw < (1 if how.drawn and not over else FEW_IMPUTATIONS)
             linear = isinstance(how, LinearMeasure) and not how.drawn
-            if random and not few and not isinstance(how, LinearMeasure):
+            if over and not few and not isinstance(how, LinearMeasure):
                 continue
-            parts = how.parts(completed, random=random)
+            parts = _parts(how, completed, over)
             drawn[key].append(tuple(_laid(part, places[key], len(axis)) for part in parts))
-            if few and not random and not linear:
+            if few and not over and not linear:
                 ties[key].append(_tie_shifts(how, completed, parts))
-            elif few and random:
-                figure = how.random_figure(completed)
+            elif few and over:
+                figure = _whole_figure(how, completed, over)
                 figures[key] += [] if figure is None else [figure]
     for measure in measures:
         how, key = resolve(measure), str(measure)
-        if not random and isinstance(how, LinearMeasure) and not how.drawn:
+        if not over and isinstance(how, LinearMeasure) and not how.drawn:
             # Of what is linear in the labels, their expectation says the same as many draws.
             expected = evaluation.completed(None)
             ties[key].append(_tie_shifts(how, expected, how.parts(expected)))
@@ -274,7 +297,7 @@ def known_labels(evaluation: Evaluation, depth: int) -> KnownLabels | None:
     return KnownLabels(depth, len(rows), len(found), groups, round(len(found) - sum(groups.values()), 9))
 
 
-def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
+def _profile(evaluation: Evaluation, over: Over | None) -> pl.DataFrame:
     """Mean over queries of the signed magnitude, the neutrality and the groups' weights down to each rank.
 
     The weights, in columns named ``weight_<group>``, only of labels and of groups without poles.
@@ -293,8 +316,11 @@ def _profile(evaluation: Evaluation, *, random: bool) -> pl.DataFrame:
     if table.labelled or table.poles is None:
         kinds |= {f"weight_{group}": evaluation.weight(group) for group in table.groups}
     for name, values in kinds.items():
-        top = values.first(lists, depth)
-        running = values.means(lists)[:, None] * counts if random else np.cumsum(top, axis=1)
+        if over == "random":
+            running = values.means(lists)[:, None] * counts
+        else:
+            top = means_by_relevance(evaluation, values, depth) if over else values.first(lists, depth)
+            running = np.cumsum(top, axis=1)
         columns[name] = np.nanmean(
             np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan)), axis=0
         )

@@ -69,7 +69,7 @@ def _titles(result: Findings) -> dict[str, str]:
         same = ", on the same draws of unknown labels" if estimated(result) else ""
         titles |= {
             "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value{same}",
-            "Its interval": "95% interval of the difference, by Rubin's rules; sorts by its lower end",
+            "Its interval": "95% interval of an estimated difference, by Rubin's rules; sorts by its lower end",
             "Holm p": "The t-test's p, corrected over the runs compared",
             "b/e/w": f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
             "t p": f"Paired t-test{of} (permutation test for a measure of the whole run), uncorrected",

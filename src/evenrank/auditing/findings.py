@@ -20,11 +20,12 @@ from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 from evenrank.reports.format import Interval, equation
 
+from .excess import Excess, as_json
 from .stage_steps import Stages
 from .words import Words
 
-RANDOM, NEUTRAL_FIRST = "random", "neutral-first"
-REFERENCES = (RANDOM, NEUTRAL_FIRST)
+RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
+REFERENCES = (RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,6 +107,10 @@ class Figure:
         estimated: Whether unknown labels were drawn, so that ``mean`` is an estimate and ``ci95`` its interval.
         order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
             ``order_range``: the smallest and largest value. None for any other run.
+        added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
+            a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
+            weighted sum over ranks, the second also without judgements.
+        parts: The arrays [Q] that the figure is made of, such as the two poles' PRF of ΔA-PRF.
     """
 
     measure: Measure
@@ -122,6 +127,9 @@ class Figure:
     estimated: bool = False
     order_mean: float | None = None
     order_range: Interval | None = None
+    added: Excess | None = None
+    beyond_relevance: Excess | None = None
+    parts: tuple[Array, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"
@@ -151,8 +159,8 @@ class Figure:
         """Whether this is a figure of the run as a whole rather than a mean over queries."""
         return resolve(self.measure).whole_run
 
-    def to_dict(self) -> dict[str, object]:
-        """The figure as JSON values."""
+    def to_dict(self, *, values: bool = False) -> dict[str, object]:
+        """The figure as JSON values; ``values``: with those of each query, and of each part if there are several."""
         names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
         names += ["order_mean", "order_range"] if self.order_range is not None else []
         result: dict[str, object] = {name: getattr(self, name) for name in names}
@@ -160,6 +168,11 @@ class Figure:
             result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
             result["estimated"] = self.estimated
         result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
+        for name, excess in (("added", self.added), ("beyond_relevance", self.beyond_relevance)):
+            result[name] = None if excess is None else excess.to_dict(values=values)
+        if values:
+            result["values"] = as_json(self.values)
+            result |= {"parts": [as_json(part) for part in self.parts]} if len(self.parts) > 1 else {}
         return result
 
 
@@ -202,6 +215,7 @@ class RunAudit:
         absent: Number of judged queries that the run lacks.
         lacking: The run's documents without text; None if all have one.
         labels: The labels of its first 10 ranks; None without labels.
+        lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.
     """
 
     name: str
@@ -212,9 +226,10 @@ class RunAudit:
     absent: int = 0
     lacking: Lacking | None = None
     labels: KnownLabels | None = None
+    lengths: Array | None = field(default=None, repr=False)
 
-    def to_dict(self) -> dict[str, object]:
-        """The run as JSON values."""
+    def to_dict(self, *, values: bool = False) -> dict[str, object]:
+        """The run as JSON values; ``values``: with those of each query."""
         missing = None
         if self.lacking is not None:
             names = ("documents", "total", "share", "depth", "queries")
@@ -224,7 +239,8 @@ class RunAudit:
             "absent": self.absent,
             "missing": missing,
             **({} if self.labels is None else {"labels": self.labels.to_dict()}),
-            "measures": {name: figure.to_dict() for name, figure in self.figures.items()},
+            **({} if self.lengths is None or not values else {"lengths": as_json(self.lengths)}),
+            "measures": {name: figure.to_dict(values=values) for name, figure in self.figures.items()},
         }
 
     def __getitem__(self, measure: str | Measure) -> Figure:

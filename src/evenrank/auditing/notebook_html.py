@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
-from evenrank.reports.format import interval, number, true_minus
+from evenrank.reports.format import NONE, equation, interval, number, true_minus
 from evenrank.reports.notebook import table_html, text_html
 from evenrank.reports.page import Table
 
+from .excess import Excess
 from .findings import Figure, Findings, RunAudit
+from .origin_words import with_origins
 from .phrases import labelled
 from .plane import plane_svg
+from .stage_steps import signed, signed_interval
 from .summary import UNKNOWN
 from .text import known_share
 from .unknown_labels import only_bounds
+from .waterfall import Fall, falls
 
 _DIGITS = 4
 _REFERENCE = "†"
+_TIES = "~"
 
 
 def audit_lines(result: Findings) -> str:
@@ -40,7 +45,71 @@ def audit_html(result: Findings) -> str:
         f"<p><small>Mean and 95% interval.{bounds}{known} {_REFERENCE} reference ranking of the same candidates."
         "</small></p>"
     )
-    return f"<div>{unknown}{table}{foot}{plane_svg(result)}</div>"
+    return f"<div>{unknown}{table}{foot}{plane_svg(result)}{_origins(result)}{_stages(result)}</div>"
+
+
+def _origins(result: Findings) -> str:
+    """What each run's order adds to its candidates, and what it has beyond relevance; "" where that is not known."""
+    names = list(map(str, with_origins(result)))
+    if not names:
+        return ""
+    rows = [[text_html(run.name), *(_added(run.figures[name]) for name in names)] for run in result.given]
+    beyond = any(run.figures[name].beyond_relevance is not None for run in result.given for name in names)
+    tied = any(of.tie_sensitive for run in result.given for name in names for of in _differences(run.figures[name]))
+    more = " Beyond relevance: run minus a perfect ranking of the same candidates." if beyond else ""
+    table = table_html("What the order adds to its candidates", ["", *map(text_html, names)], rows, numeric=True)
+    return (
+        f"{table}<p><small>Run minus its own candidates in random order, with 95% interval.{more} p of paired t-tests,"
+        f" uncorrected.{_of_ties(tied)}</small></p>"
+    )
+
+
+def _of_ties(tied: bool) -> str:
+    """The legend of the mark, if the table has it."""
+    return f" {_TIES} the order of tied documents decides." if tied else ""
+
+
+def _differences(figure: Figure) -> list[Excess]:
+    return [of for of in (figure.added, figure.beyond_relevance) if of is not None]
+
+
+def _added(figure: Figure) -> str:
+    if figure.added is None:
+        return NONE
+    below = [_with_p(figure.added)]
+    if figure.beyond_relevance is not None:
+        beyond = figure.beyond_relevance
+        mark = _TIES if beyond.tie_sensitive else ""
+        below.append(f"beyond relevance {signed(beyond.mean)}{mark}<br>{_with_p(beyond)}")
+    mark = _TIES if figure.added.tie_sensitive else ""
+    return true_minus(f"{signed(figure.added.mean)}{mark}<br><small>{'<br>'.join(below)}</small>")
+
+
+def _with_p(of: Excess) -> str:
+    return f"{signed_interval(of.ci95)}, {text_html(equation('p', of.t_p))}"
+
+
+def _stages(result: Findings) -> str:
+    """What each step of a pipeline adds, and the sum after it, as a table; "" without stages."""
+    if result.stages is None or not result.stages.measures:
+        return ""
+    steps = {key: falls(of) for key, of in result.stages.measures.items()}
+    longest = max(steps.values(), key=len)
+    rows = []
+    for place, step in enumerate(longest):
+        found = [of[place - len(longest)] if place >= len(longest) - len(of) else None for of in steps.values()]
+        rows.append([text_html(step.name), *(NONE if one is None else _fall(one) for one in found)])
+    table = table_html("What each stage adds", ["", *map(text_html, steps)], rows, numeric=True)
+    tied = any(fall.tie_sensitive for of in steps.values() for fall in of)
+    return f"{table}<p><small>Added, with 95% interval, and the sum so far.{_of_ties(tied)}</small></p>"
+
+
+def _fall(fall: Fall) -> str:
+    if fall.added is None:
+        return true_minus(f"{number(fall.total, _DIGITS)}<br><small>{interval(fall.ci95, _DIGITS)}</small>")
+    below = f"{signed_interval(fall.ci95)}<br>sum {number(fall.total, _DIGITS)}"
+    mark = _TIES if fall.tie_sensitive else ""
+    return true_minus(f"{signed(fall.added)}{mark}<br><small>{below}</small>")
 
 
 def _title(result: Findings, heading: str) -> str:

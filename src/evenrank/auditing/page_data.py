@@ -11,7 +11,7 @@ from evenrank.io.convert import PathLike
 from evenrank.io.types import Array
 from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
 
-from .findings import NEUTRAL_FIRST, RANDOM, Figure, Findings
+from .findings import RANDOM, REFERENCES, Figure, Findings
 from .inputs import select_texts
 from .phrases import direction, group_label, labelled, passages, pick, poles
 from .phrases import groups as group_names
@@ -184,13 +184,13 @@ def browser(result: Findings, shown: Array) -> dict[str, object]:
     """
     ids = result.queries.gather(shown)
     groups = group_names(result)
-    runs = [run.name for run in result.runs if run.name != RANDOM]
+    runs = listed(result)
     rows = result.rankings.join(pl.DataFrame({"query_id": ids}), on="query_id", how="semi")
     documents = rows.unique("doc_id", keep="first", maintain_order=True)
     number = {doc_id: place for place, doc_id in enumerate(documents["doc_id"])}
     rankings: dict[tuple[str, str], list[list[object]]] = {}
     for row in rows.iter_rows(named=True):
-        score = None if row["run"] == NEUTRAL_FIRST else rounded(row["score"])
+        score = None if row["run"] in REFERENCES else rounded(row["score"])
         entry = [number[row["doc_id"]], score, int(bool(row["tied"])), row["relevance"]]
         rankings.setdefault((row["query_id"], row["run"]), []).append(entry)
     query_texts = None if result.query_texts is None else dict(result.query_texts.iter_rows())
@@ -218,6 +218,12 @@ def browser(result: Findings, shown: Array) -> dict[str, object]:
             for query_id in ids
         ],
     }
+
+
+def listed(result: Findings) -> list[str]:
+    """The names of the runs whose rankings are shown; a reference that is a mean over orders has none."""
+    ranked = set(result.rankings["run"].unique())
+    return [run.name for run in result.runs if not run.reference or run.name in ranked]
 
 
 def _group_labels(groups: list[str]) -> list[dict[str, str]]:

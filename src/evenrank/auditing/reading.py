@@ -10,7 +10,7 @@ from evenrank.measures.imputation import IMPUTATIONS
 from evenrank.reports.citations import CITATIONS
 from evenrank.reports.format import NONE
 
-from .findings import Findings
+from .findings import RELEVANCE_FIRST, Findings
 from .phrases import direction, labelled, poles, positive, signed_measures
 from .unknown_labels import estimated, only_bounds
 
@@ -48,13 +48,10 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
     """The terms of the page that are not measures."""
     sign, drawn = positive(poles(result)), estimated(result)
     entries = [
-        (
-            "random, neutral-first",
-            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
-            " by neutrality. A fair ranking that is no more effective than random is useless.",
-        ),
+        _references(result),
         ("Neutrality", _NEUTRALITY_OF_LABELS if labelled(result) else _NEUTRALITY),
         *_of_labels(result),
+        *_of_origins(result),
     ]
     if sign:
         entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
@@ -95,6 +92,46 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
             ),
         )
     )
+    return entries
+
+
+def _references(result: Findings) -> tuple[str, str]:
+    """The term for the reference rankings, and what they are."""
+    useless = "A fair ranking that is no more effective than random is useless."
+    if not any(run.name == RELEVANCE_FIRST for run in result.runs):
+        return (
+            "random, neutral-first",
+            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
+            f" by neutrality. {useless}",
+        )
+    return (
+        "random, neutral-first, relevance-first",
+        "Three reference rankings of the same candidates: the mean over all random orders, the candidates sorted by"
+        " neutrality, and the candidates sorted by relevance, which is what a perfect ranking would show (documents of"
+        f" one grade in random order, unjudged ones as irrelevant). {useless}",
+    )
+
+
+def _of_origins(result: Findings) -> list[tuple[str, str]]:
+    """The terms of the section on where the bias comes from."""
+    figures = [figure for run in result.given for figure in run.figures.values()]
+    entries = []
+    if any(figure.added is not None for figure in figures):
+        entries.append(
+            (
+                "Order adds",
+                "The run's figure minus that of its own candidates in random order, query by query. The rest is in the"
+                " candidates already: no order of them is to blame for it.",
+            )
+        )
+    if any(figure.beyond_relevance is not None for figure in figures):
+        entries.append(
+            (
+                "Beyond relevance",
+                "The run's figure minus that of its own candidates sorted by relevance, query by query. 0 if the run"
+                " shows what a perfect ranking would show; a random order has minus what a perfect ranking adds.",
+            )
+        )
     return entries
 
 

@@ -10,16 +10,18 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
 from evenrank.io.wording import are, counted
-from evenrank.measures import Evaluation, is_bias, resolve
-from evenrank.measures import statistics as st
+from evenrank.measures import Evaluation, LinearMeasure, is_bias, resolve
 
-from .comparison import compare_runs, with_statistics
-from .figures import Measured, measure_run
-from .findings import RANDOM
+from .comparison import compare_runs, differences, on_common_queries, paired_intervals, with_statistics
+from .figures import Measured, measure_run, place_values
+from .findings import RANDOM, Figure
 from .stage_steps import Decomposition, Stages, Step
+
+_COLLECTION = "collection"
 
 
 def name_stages(runs: Mapping[str, object], stages: object) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -57,26 +59,50 @@ def decompose(
     axis: pl.Series,
     seed: int,
     held: Measured | None = None,
+    collection: GroupTable | None = None,
 ) -> Stages | None:
     """Each bias measure of the last stage as a sum over the stages named, which are among the evaluations.
 
     ``measured``: the evaluations' values on the ``axis``; ``held``: those of the first stage's candidates in random
-    order, if they are known. Measures without a value for some stage are left out.
+    order, if they are known; ``collection``: its documents, if they are. Measures without a value for some stage are
+    left out.
     """
     biased = [measure for measure in measures if is_bias(measure)]
     if not names:
         return None
     place = {run.name: number for number, run in enumerate(measured)}
+    first = evaluations[place[names[0]]]
     if held is None:
-        held = measure_run(evaluations[place[names[0]]], RANDOM, biased, axis, random=True)
+        held = measure_run(first, RANDOM, biased, axis, over="random", profiled=False)
     rankings = [held, *(measured[place[name]] for name in names)]
-    found = {str(measure): _decomposed(names, rankings, measure, seed) for measure in biased}
-    return Stages(tuple(names), {key: of for key, of in found.items() if of is not None})
+    found = {}
+    for measure in biased:
+        everything = None if collection is None else _of_collection(first, collection, measure, held, axis)
+        found[str(measure)] = _decomposed([*([] if everything is None else [everything]), *rankings], measure, seed)
+    known = {key: of for key, of in found.items() if of is not None}
+    documents = None if collection is None else collection.table.height
+    return Stages(tuple(names), known, documents)
 
 
-def _decomposed(names: Sequence[str], rankings: list[Measured], measure: Measure, seed: int) -> Decomposition | None:
+def _of_collection(
+    run: Evaluation, collection: GroupTable, measure: Measure, held: Measured, axis: pl.Series
+) -> Measured | None:
+    """The expectation for random documents of the collection in lists as long as a run's; None without a closed form.
+
+    ``held``: the run's own candidates in random order, on the ``axis``.
+    """
+    how, key = resolve(measure), str(measure)
+    if not isinstance(how, LinearMeasure) or how.drawn or key in held.draws:
+        return None
+    mean = float(how.documents(collection, np.arange(collection.table.height)).mean())
+    values = place_values(how.of_mean(run, mean), run.queries, axis)
+    return replace(held, name=_COLLECTION, parts={key: (values,)}, values={key: values}, expected={})
+
+
+def _decomposed(rankings: list[Measured], measure: Measure, seed: int) -> Decomposition | None:
+    """The sum over rankings: of the collection, if that is known, of the candidates in random order, of each stage."""
     key, how = str(measure), resolve(measure)
-    common = _on_common_queries(rankings, key)
+    common = on_common_queries(rankings, key)
     # What was drawn over all queries is no figure of some of them.
     if any(key in run.means and key not in of_common.means for run, of_common in zip(rankings, common, strict=True)):
         return None
@@ -84,45 +110,30 @@ def _decomposed(names: Sequence[str], rankings: list[Measured], measure: Measure
     means = [figure.mean for figure in figures]
     if any(mean is None for mean in means):
         return None
+    pairs = list(pairwise(common))
+    intervals = paired_intervals([differences(after, before, measure) for before, after in pairs], seed)
     steps = []
-    for place, (before, after) in enumerate(pairwise(common)):
+    for place, ((before, after), ends) in enumerate(zip(pairs, intervals, strict=True)):
         compared = compare_runs(after, before, measure, seed)
-        ends, p = compared.ci95, compared.p if how.whole_run else compared.t_p
+        p = compared.p if how.whole_run else compared.t_p
+        ends = compared.ci95 if ends is None else ends
         if key in before.means:
             ends = p = None
-        elif not how.whole_run and key not in after.draws and key not in before.draws:
-            difference = (after.values[key] - before.values[key])[:, None]
-            defined = difference[~np.isnan(difference[:, 0])]
-            ends = st.interval(st.bootstrap_means(defined, seed)) if len(defined) > 1 else None
         start, end = means[place], means[place + 1]
         assert start is not None
         assert end is not None
-        steps.append(Step(names[place], end - start, ends, p, end, compared.tie_difference, compared.tie_p))
-    held = means[0]
-    assert held is not None
-    return Decomposition(measure, figures[0].n, held, figures[0].ci95, tuple(steps))
+        steps.append(Step(common[place + 1].name, end - start, ends, p, end, compared.tie_difference, compared.tie_p))
+    return _sum_of(measure, figures, steps)
 
 
-def _on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
-    """The rankings with the values of one measure only for queries where, part by part, all have one."""
-    of_parts = zip(*(run.parts[key] for run in rankings), strict=True)
-    missing = [np.isnan(np.stack(parts)).any(axis=0) for parts in of_parts]
-    restricted = []
-    for run in rankings:
-        parts = tuple(np.where(gone, np.nan, part) for gone, part in zip(missing, run.parts[key], strict=True))
-        draws = {}
-        if key in run.draws:
-            pairs = zip(missing, run.draws[key], strict=True)
-            draws = {key: tuple(np.where(gone, np.nan, part) for gone, part in pairs)}
-        values = np.where(np.logical_and.reduce(missing), np.nan, run.values[key])
-        # The figure of a random order is its expectation already.
-        expected = {key: np.where(np.isnan(values), np.nan, run.expected.get(key, run.values[key]))}
-        whole = all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(parts, run.parts[key], strict=True))
-        means = run.means if whole else {}
-        restricted.append(
-            replace(run, parts={key: parts}, values={key: values}, expected=expected, draws=draws, means=means)
-        )
-    return restricted
+def _sum_of(measure: Measure, figures: list[Figure], steps: list[Step]) -> Decomposition:
+    """The sum of ``steps``, the first of which may be from the collection to the candidates."""
+    retrieval = steps[0] if steps[0].stage == RANDOM else None
+    start = figures[0].mean
+    held = figures[0 if retrieval is None else 1]
+    assert held.mean is not None
+    stages = tuple(steps if retrieval is None else steps[1:])
+    return Decomposition(measure, held.n, held.mean, held.ci95, stages, start if retrieval else None, retrieval)
 
 
 def stage_notes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:

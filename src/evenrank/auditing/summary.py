@@ -10,7 +10,9 @@ from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 from evenrank.reports.format import equation, number
 
 from .findings import NEUTRAL_FIRST, RANDOM, Comparison, Figure, Findings, RunAudit
+from .origin_words import origin_sentences
 from .phrases import both, common_queries, order_words, passages, pick, poles, utility_measures
+from .stage_steps import same_verdict
 
 UNKNOWN = "Effectiveness is unknown"
 
@@ -26,9 +28,10 @@ def summarise(result: Findings) -> list[str]:
     pairs = pick(result, DeltaAPRF)
     for run in result.given:
         if lean is not None:
-            sentences.append(" ".join(_lean(result, run, lean)))
+            sentences.append(" ".join([*_lean(result, run, lean), *origin_sentences(run, lean)]))
         if neutral is not None:
-            sentences.append(" ".join(_neutrality(result, run, neutral)))
+            own = [] if result.all_neutral else origin_sentences(run, neutral)
+            sentences.append(" ".join([*_neutrality(result, run, neutral), *own]))
         if pairs is not None:
             sentences.append(" ".join(_pairs(result, run, pairs)))
         sentences += _ties(run)
@@ -134,8 +137,9 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
         text = f"{ranks} lean towards {passages(pair[0] if figure.mean > 0 else pair[1], pair)} {numbers}"
     else:
         text = f"{ranks} show no clear lean between {both(pair)} {numbers}"
-    random = result[RANDOM].figures[str(measure)].mean
-    sentences = [f"{text}; a random order of the candidates has {number(random)}."]
+    if figure.added is None:
+        text += f"; a random order of the candidates has {number(result[RANDOM].figures[str(measure)].mean)}"
+    sentences = [f"{text}."]
     if figure.tie_sensitive:
         sentences.append(f"Averaged over the orders of its tied documents, {measure} is {number(figure.tie_mean)}.")
     if figure.order_sensitive:
@@ -199,8 +203,13 @@ def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Com
     # The mean over the orders of tied documents does not depend on how ties are broken.
     p = f"{equation('p', compared.tie_p)}, uncorrected"
     verdict = "significant" if compared.tie_p < SIGNIFICANT else "not significant"
-    same_side = compared.tie_difference * compared.difference > 0 or not compared.significant
-    if compared.holm_p is not None and compared.significant == (compared.tie_p < SIGNIFICANT) and same_side:
+    stays = same_verdict(
+        compared.difference,
+        compared.tie_difference,
+        shown=compared.significant,
+        tied_shown=compared.tie_p < SIGNIFICANT,
+    )
+    if compared.holm_p is not None and stays:
         averaged = f"{verdict} averaged over the orders of {ties} ({number(compared.tie_difference)}, {p})"
         return [f"{text}, and remains {averaged}."]
     return [
@@ -246,20 +255,24 @@ def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
         return [_without_mean(run, figure)]
     if result.all_neutral:
         return [f"{measure} tells nothing about {run.name}: every document of the background counts as neutral."]
-    random, ideal = (result[name].figures[str(measure)].mean for name in (RANDOM, NEUTRAL_FIRST))
+    random, ideal = (number(result[name].figures[str(measure)].mean) for name in (RANDOM, NEUTRAL_FIRST))
+    of_any = "" if figure.added is not None else f"a random order of the candidates has {random}, "
     sentences = [
         f"Neutrality of the first {measure.params['cutoff']} ranks of {run.name}: {number(figure.mean)}"
-        f" {_numbers_of(figure)};"
-        f" a random order of the candidates has {number(random)}, the {_ideal_order(result)} {number(ideal)}."
+        f" {_numbers_of(figure)}; {of_any}the {_ideal_order(result, run)} has {ideal}."
     ]
     if figure.vs_baseline is not None:
         sentences += _difference(result, run, measure, figure.vs_baseline)
     return sentences
 
 
-def _ideal_order(result: Findings) -> str:
+def _ideal_order(result: Findings, run: RunAudit) -> str:
+    background = result.settings["background"]
+    candidates = "its candidates" if run.name == background else f"{background}'s candidates"
     estimated = any(figure.estimated for figure in result[NEUTRAL_FIRST].figures.values())
-    return "order by what is known of their neutrality" if estimated else "most neutral order"
+    if estimated:
+        return f"order of {candidates} by the neutrality of those with a known label, most neutral first"
+    return f"most neutral order of {candidates}"
 
 
 def _numbers_of(figure: Figure) -> str:

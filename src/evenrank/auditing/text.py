@@ -13,6 +13,7 @@ from evenrank.measures import is_bias
 from evenrank.reports.format import NONE, interval, number, p_value
 
 from .findings import Figure, Findings, RunAudit
+from .origin_words import origins_text, origins_title
 from .phrases import (
     direction,
     group_label,
@@ -81,6 +82,9 @@ def render_text(result: Findings, width: int = 120) -> str:
     """
     width = max(width, _LEAST_WIDTH)
     blocks = [_head(result, width), _tables(result, width), _wrapped(_legend(result), width)]
+    origins = origins_text(result)
+    if origins:
+        blocks.append(f"{_wrapped(origins_title(result), width)}\n{origins}")
     if result.stages is not None and result.stages.measures:
         blocks.append(f"{_wrapped(TITLE, width)}\n{result.stages.text()}")
     if result.words is not None:
@@ -124,7 +128,7 @@ def _tables(result: Findings, width: int) -> str:
     rows = [row for _, found in groups for row in found]
     name_width = min(max(cell_len(row.name) for row in rows), _MOST_NAME)
     figures = _Columns(_OF_LABELS if labelled(result) else _FIGURES, [row.figures for row in rows])
-    against = _Columns(_AGAINST_OF_LABELS if labelled(result) else _AGAINST, [row.against for row in rows])
+    against = _Columns(_AGAINST_OF_LABELS if _unknown(result) else _AGAINST, [row.against for row in rows])
     together = figures.beside(against)
     parts = [figures] if result.baseline is None else [figures, against]
     if result.baseline is not None and _INDENT + _LEAST_NAME + together.width <= width:
@@ -177,7 +181,7 @@ def _row(result: Findings, run: RunAudit, figure: Figure) -> _Row:
     figures = (number(figure.mean, _DIGITS), *figures)
     compared = figure.vs_baseline
     if compared is None:
-        return _Row(name, figures, ("baseline", *[""] * (2 if labelled(result) else 3)))
+        return _Row(name, figures, ("baseline", *[""] * (2 if _unknown(result) else 3)))
     counts = NONE
     if compared.better is not None:
         counts = f"{compared.better}/{compared.equal}/{compared.worse}"
@@ -185,7 +189,7 @@ def _row(result: Findings, run: RunAudit, figure: Figure) -> _Row:
     holm = p_value(compared.holm_p) + ("*" if compared.significant else " ")
     below = on_common(result, figure)
     against: tuple[str, ...] = (number(compared.difference, _DIGITS), counts, p_value(p), holm)
-    if labelled(result):
+    if _unknown(result):
         against = (number(compared.difference, _DIGITS), interval(compared.ci95, _DIGITS), holm)
     on = "on the " if below and compared.mean is not None else ""
     return _Row(name, figures, against, on + below)
@@ -195,6 +199,15 @@ def known_share(known: int, rows: int) -> str:
     """The share of rows that is known; of all but some, never 100%."""
     share = known / rows if rows else 1.0
     return percent(share, 0 if share in (0.0, 1.0) or 0.01 <= share < 0.995 else 2)
+
+
+def _unknown(result: Findings) -> bool:
+    """Whether some label is unknown, so that figures are estimates or bounds alone."""
+    return labelled(result) and any(
+        figure.known is not None and figure.known[0] < figure.known[1]
+        for run in result.runs
+        for figure in run.figures.values()
+    )
 
 
 def _words(result: Findings, words: Words, width: int) -> str:
@@ -240,10 +253,11 @@ def _legend(result: Findings) -> str:
         signed = signed_measures(result)
         nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
         of = " of the signed difference" if signed else ""
-        if labelled(result):
+        if _unknown(result):
             return (
-                f"{text} differ.: run minus baseline, on the same draws of unknown labels, with its interval. Holm p:"
-                f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
+                f"{text} differ.: run minus baseline, on the same draws of unknown labels, with its interval if it is"
+                " an estimate. Holm p: corrected over the runs compared, references excluded."
+                f" {_KEY_OF_LABELS}{_sign(result)}"
             )
         text += (
             f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. t p: paired"

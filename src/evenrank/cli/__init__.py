@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +17,7 @@ import typer
 from evenrank import _command
 
 from . import (
+    _groups,
     _options,
     _streams,
     _words,
@@ -26,11 +28,14 @@ from . import (
     expand,
     experiment,
     fuse,
+    gate,
     index,
+    index_debias,
     lexicon,
     negatives,
     position,
     probe,
+    rebalance,
     rerank,
     retrieve,
     rotate,
@@ -44,6 +49,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="evenrank",
+    cls=_groups.TwoWords,
     help="Measures bias in search rankings, together with effectiveness, and removes it.",
     no_args_is_help=True,
     add_completion=False,
@@ -59,12 +65,15 @@ def _evenrank(version: _options.Version = False) -> None:
 
 app.command("score")(score.command)
 app.command("audit")(audit.command)
+app.command("gate")(gate.command)
 app.command("index")(index.command)
+app.command("index debias")(index_debias.command)
 app.command("retrieve")(retrieve.command)
 app.command("rerank")(rerank.command)
 app.command("expand")(expand.command)
 app.command("fuse")(fuse.command)
 app.command("train")(train.command)
+app.command("rebalance")(rebalance.command)
 app.command("rotate")(rotate.command)
 app.command("variants")(variants.command)
 app.command("negatives")(negatives.command)
@@ -83,6 +92,8 @@ def commands() -> Any:
     return typer.main.get_command(app)
 
 
+_UNEXPECTED = 70
+"""The status of a gate that ended without an outcome, for another reason than its input."""
 _SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
 
 
@@ -102,7 +113,7 @@ def main() -> None:
     except _streams.OutputLostError as lost:
         # The reader closed the pipe, perhaps because it has seen enough.
         if lost.reason is None:
-            sys.exit(1)
+            sys.exit(_UNEXPECTED if _gates() else 1)
         _complain(f"evenrank: standard output: {lost.reason}")
     except SystemExit as end:
         status = end.code
@@ -118,7 +129,7 @@ def _run() -> int:
         return int(commands().main(prog_name="evenrank", standalone_mode=False) or 0)
     except typer.Abort:
         _complain("evenrank: aborted")
-        return 1
+        return _UNEXPECTED if _gates() else 1
     except _UsageError as error:
         return _usage(cast("typer.BadParameter", error))
     except Exception as error:
@@ -129,10 +140,19 @@ def _run() -> int:
             _complain("evenrank: not enough memory")
             return 2
         if not isinstance(error, EvenrankError):
-            raise
+            if not _gates() or isinstance(error, _streams.OutputLostError):
+                raise
+            # Python's own status, 1, would say that the budget is broken.
+            traceback.print_exc()
+            return _UNEXPECTED
         for line in _words.said(str(error)).split("\n"):
             _complain(f"evenrank: {line}")
         return 2
+
+
+def _gates() -> bool:
+    """Whether the command is the gate, whose status is its outcome."""
+    return _words.chosen(commands(), sys.argv[1:])[0] == "evenrank gate"
 
 
 def _usage(error: typer.BadParameter) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -95,15 +95,16 @@ def emit(
     *,
     text: str | None = None,
     per_query: tuple[PerQuery, str | None] | None = None,
+    to_json: Callable[[str], object] | None = None,
 ) -> None:
     """Writes the files that were asked for, then prints ``text``, or the result's table.
 
-    If one of the files is standard output, nothing else goes there.
+    If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
     """
     values_by_query, rows_path = per_query or (None, None)
     with target(json) as values, target(rows_path) as rows:
         if values:
-            result.to_json(values)
+            (to_json or result.to_json)(values)
         if rows and values_by_query is not None:
             values_by_query.per_query(rows)
         if report is not None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from . import _groups
+
 ALIASES: Mapping[str, Mapping[str, str]] = {
     "experiment": {"folder": "out"},
     "expand": {"stop": "stopwords"},
@@ -55,16 +57,17 @@ class Command(Protocol):
 def chosen(command: Command, arguments: Sequence[str]) -> tuple[str, Command]:
     """The path and the command that ``arguments`` select in the typer group ``command``; otherwise the group."""
     path = ["evenrank"]
-    for argument in arguments:
-        commands = getattr(command, "commands", None)
-        if commands is None:
-            break
+    rest = list(arguments)
+    while (commands := getattr(command, "commands", None)) is not None:
         # Options before a command's name never have values.
-        if not argument.startswith("-"):
-            if argument not in commands:
-                break
-            command = commands[argument]
-            path.append(argument)
+        while rest and rest[0].startswith("-"):
+            rest.pop(0)
+        found = _groups.named(rest, commands)
+        if found is None:
+            break
+        name, rest = found
+        command = commands[name]
+        path.append(name)
     return " ".join(path), command
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -82,6 +83,9 @@ Measures = Annotated[
         " --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF.",
     ),
 ]
+Values = Annotated[
+    bool, typer.Option("--values", help="With --json: also the value of each query in each figure (gate reads them).")
+]
 PerQuery = Annotated[str | None, typer.Option("--per-query", help="Also write the values for each query (CSV).")]
 
 
@@ -138,13 +142,16 @@ def command(  # parameters: the options
     order: Order = "score",
     measures: Measures = None,
     json: _options.Json = None,
+    values: Values = False,
     report: _options.Report = None,
     per_query: PerQuery = None,
 ) -> None:
     """Measure the group bias of one or more rankings, together with their effectiveness."""
-    from evenrank import audit, named_runs
+    from evenrank import EvenrankError, audit, named_runs
     from evenrank.io.run_cards import files_beside
 
+    if values and json is None:
+        raise EvenrankError("`values` are part of the JSON: it needs `json`")
     named = named_runs(runs or [])
     more = _by_name(rankings or [], "rankings")
     pipeline = _stages(stages or [])
@@ -195,4 +202,5 @@ def command(  # parameters: the options
     notes, warnings = (tuple(map(_words.said, found)) for found in (result.notes, result.warnings))
     result = replace(result, notes=notes, warnings=warnings)
     table = result.table(max(100, shutil.get_terminal_size((120, 24)).columns))
-    _output.emit(result, json, report, text=table, per_query=(result, per_query))
+    to_json = functools.partial(result.to_json, values=values)
+    _output.emit(result, json, report, text=table, per_query=(result, per_query), to_json=to_json)

@@ -58,7 +58,8 @@ def command(  # parameters: the options
 ) -> None:
     """Index a collection once, to search it often with evenrank retrieve INDEX QUERIES.
 
-    The same command continues an encoding that was interrupted.
+    The same command continues an encoding that was interrupted. See also evenrank index debias INDEX, which erases
+    groups from the vectors of an index (a collection of that name: ./debias).
     """
     from evenrank import Encoding, build_index
     from evenrank.io.wording import counted

@@ -1,8 +1,9 @@
 """Word vectors: read from common formats, taken from a transformer, or trained; debiased; and evaluated.
 
 - vectors: :mod:`.vectors`, :mod:`.vector_files`, :mod:`.word_sets`
-- debiasing: :mod:`.debias` (with :mod:`.subspace`, :mod:`.specific`, :mod:`.equality`), :mod:`.leace`
-- evaluation: :mod:`.evaluation` (with :mod:`.associations`, :mod:`.recovery`, :mod:`.neighbours`)
+- debiasing: :mod:`.debias` (with :mod:`.subspace`, :mod:`.specific`, :mod:`.equality`), :mod:`.leace` (with
+  :mod:`.moments`)
+- evaluation: :mod:`.evaluation` (with :mod:`.associations`, :mod:`.recovery`, :mod:`.neighbours`), :mod:`.group_probes`
 - whole files: :mod:`.debias_file`, :mod:`.audit_file`
 """
 
@@ -12,7 +13,8 @@ from .debias import Debiased, hard_debias
 from .debias_file import DebiasResult, debias_file
 from .equality import EqualityCheck, check_equality
 from .evaluation import BiasEvaluation, BiasFigures, EvaluationSettings, direct_bias, evaluate_bias, most_biased
-from .leace import Erased, Eraser, fit_leace, leace
+from .leace import Erased, Eraser, eraser_of, fit_leace, leace
+from .moments import GroupMeans, Moments
 from .neighbours import Analogy, analogy, nearest
 from .recovery import Recovery, recovery
 from .specific import SpecificWords, learn_specific, specific_words
@@ -34,6 +36,8 @@ __all__ = [
     "Erased",
     "Eraser",
     "EvaluationSettings",
+    "GroupMeans",
+    "Moments",
     "Recovery",
     "SpecificWords",
     "Subspace",
@@ -46,6 +50,7 @@ __all__ = [
     "check_equality",
     "debias_file",
     "direct_bias",
+    "eraser_of",
     "evaluate_bias",
     "fit_leace",
     "from_keyed_vectors",

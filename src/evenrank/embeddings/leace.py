@@ -25,9 +25,8 @@ from evenrank.io.types import Array
 from evenrank.io.wording import counted
 
 from ._rows import Doubles, Flags, Integers, first_words, row_numbers, unit_rows
+from .moments import BLOCK, GroupMeans, Moments
 from .vectors import Vectors
-
-_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,17 +59,20 @@ def fit_leace(rows: Array, groups: Integers) -> Eraser:
     names, number = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         raise EvenrankError(f"LEACE: expected words of two groups or more, found {len(names)}")
-    mean = found.mean(axis=0)
-    centred = found - mean
-    z = np.eye(len(names))[number]
-    cross = centred.T @ (z - z.mean(axis=0)) / len(found)
-    values, axes = np.linalg.eigh(centred.T @ centred / len(found))
-    kept = values > values[-1] * len(mean) * np.finfo(np.float64).eps * 10
+    moments = Moments(len(names), found.shape[1])
+    moments.add(found, number)
+    return eraser_of(moments)
+
+
+def eraser_of(moments: Moments) -> Eraser:
+    """The eraser of :func:`fit_leace` from the moments of the rows; groups without rows do not matter."""
+    values, axes = np.linalg.eigh(moments.covariance)
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps * 10
     root = np.sqrt(values[kept])
     white, back = (axes[:, kept] / root) @ axes[:, kept].T, (axes[:, kept] * root) @ axes[:, kept].T
-    u, s, _ = np.linalg.svd(white @ cross, full_matrices=False)
+    u, s, _ = np.linalg.svd(white @ moments.cross, full_matrices=False)
     u = u[:, s > 1e-9 * s[0]] if s[0] > 0 else u[:, :0]
-    return Eraser(back @ u, u.T @ white, mean)
+    return Eraser(back @ u, u.T @ white, moments.mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +140,8 @@ def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, 
     eraser = fit_leace(fitted, numbers)
     gap = _gap(fitted, numbers), _gap(eraser(fitted).astype(np.float32).astype(np.float64), numbers)
     matrix = vectors.matrix if in_place else np.empty_like(vectors.matrix, order="C")
-    for start in range(0, len(matrix), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(matrix), BLOCK):
+        part = slice(start, start + BLOCK)
         block = unit_rows(vectors.matrix[part])
         matrix[part] = np.where(neutral[part, None], eraser(block), block)
     found = Vectors(vectors.words, matrix)
@@ -148,5 +150,6 @@ def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, 
 
 
 def _gap(rows: Doubles, groups: Integers) -> float:
-    means = [rows[groups == group].mean(axis=0) for group in np.unique(groups)]
-    return max((float(np.linalg.norm(a - b)) for a in means for b in means), default=0.0)
+    means = GroupMeans(int(groups.max()) + 1, rows.shape[1])
+    means.add(rows, groups)
+    return means.gap()

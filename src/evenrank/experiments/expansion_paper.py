@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenrank.auditing import AuditResult, audit
+from evenrank.auditing import RELEVANCE_FIRST, AuditResult, audit
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Run, read_texts, scan_collection
 from evenrank.mitigation.blind import blind
@@ -155,7 +155,11 @@ def _one_seed(settings: Settings, folder: Path, searcher: _Searcher, seed: int) 
         unit = OneSeed(
             collection,
             result.queries,
-            {one.name: {m: f.values for m, f in one.figures.items()} for one in result.runs},
+            {
+                one.name: {m: f.values for m, f in one.figures.items()}
+                for one in result.runs
+                if one.name != RELEVANCE_FIRST
+            },
             result.queries.is_in(changes["query_id"].implode()).to_numpy(),
             tuned,
             (before, after),

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from evenrank.auditing import AuditResult
+from evenrank.auditing import RELEVANCE_FIRST, AuditResult
 from evenrank.groups import GroupTable, Scoring, score_in_memory
 from evenrank.io import Run, read_qrels, read_run, read_texts
 from evenrank.io.types import Array
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.nested import Mixed, mixed_test
+from evenrank.measures.nested import Mixed, crossed_figures, mixed_test
 from evenrank.measures.registry import resolve
-from evenrank.measures.statistics import EQUAL, bootstrap_means
+from evenrank.measures.statistics import bootstrap_means
 from evenrank.training.verdicts import ruined
 
 from .ibbr_trainings import Experiment
@@ -74,7 +73,7 @@ class Figures:
     @property
     def systems(self) -> list[str]:
         """The rows."""
-        return [run.name for run in self.audits[0].runs] if self.audits else []
+        return [run.name for run in self.audits[0].runs if run.name != RELEVANCE_FIRST] if self.audits else []
 
     def per_seed(self, system: str, column: str) -> list[float]:
         """The figure of each seed, NaN if there is none."""
@@ -98,7 +97,7 @@ class Figures:
                 continue
             crossed = self._crossed(column, system)
             # The row minus 0 times itself.
-            found[column] = _value(self._compared(self, (system, system), column, 0.0)) if crossed else (
+            found[column] = Value.of_test(self._compared(self, (system, system), column, 0.0)) if crossed else (
                 Value.over_seeds(values)
             )  # fmt: skip
         return found
@@ -126,7 +125,7 @@ class Figures:
     ) -> Value:
         crossed = self._crossed(column, pair[0]) and other._crossed(column, pair[1])
         if crossed or (len(self.audits) == 1 and column in QUERY_COLUMNS):
-            return _value(self._compared(other, pair, column, factor, absolute))
+            return Value.of_test(self._compared(other, pair, column, factor, absolute))
         one, two = self.per_seed(pair[0], column), other.per_seed(pair[1], column)
         size = abs if absolute else float
         return Value.over_seeds([size(a) - factor * size(b) for a, b in zip(one, two, strict=True)])
@@ -190,35 +189,6 @@ class Figures:
         return "" if mean is None else ruined(mean, first, None if system == "base" else base, measure="MRR")
 
 
-def _value(test: Mixed) -> Value:
-    return Value(test.mean, test.n, test.limit, test.interval())
-
-
-def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
-    """The mean over seeds of a figure of whole runs [S] whose seeds share queries; ``draws`` [S, D]: the figure for
-    bootstrap draws of the queries, the same for all seeds.
-
-    As in :func:`mixed_test` with ``same_queries``, the variance over seeds and that over queries add; nothing is
-    subtracted for what is in both, so the error is too large rather than too small. With one seed it is over queries.
-    """
-    known = ~np.isnan(values)
-    values, draws, seeds = values[known], draws[known], int(known.sum())
-    if not seeds:
-        return Mixed(None, None, None, None, 0, 0)
-    parts = [(float(np.nanvar(draws.mean(axis=0), ddof=1)), queries - 1)]
-    if seeds > 1:
-        parts.append((float(values.var(ddof=1)) / seeds, seeds - 1))
-    total = sum(part for part, _ in parts)
-    mean, error = float(values.mean()), math.sqrt(total)
-    limit: Literal["seeds", "queries"] = "seeds" if seeds > 1 and parts[1][0] > parts[0][0] else "queries"
-    if error <= EQUAL:
-        return Mixed(mean, error, 1.0, 1.0 if abs(mean) <= EQUAL else None, seeds, queries, limit)
-    from scipy import stats
-
-    freedom = total**2 / sum(part**2 / free for part, free in parts)
-    return Mixed(mean, error, freedom, float(2 * stats.t.sf(abs(mean) / error, freedom)), seeds, queries, limit)
-
-
 def measure(
     experiment: Experiment, seed: int, runs: Mapping[str, Run], into: Figures, scoring: Scoring | None = None
 ) -> None:
@@ -244,15 +214,19 @@ def measure(
     into.kinds.append(kinds_of(part, texts, scoring, list(result.queries)))
     if into.same_queries:
         judged = read_qrels(part.qrels)
-        into.parts.append({name: _parts(run, table, judged, list(result.queries)) for name, run in every.items()})
+        queries, columns = list(result.queries), WHOLE_COLUMNS[1:]
+        into.parts.append({name: parts_of(run, table, judged, queries, columns) for name, run in every.items()})
 
 
-def _parts(run: Run, table: GroupTable, qrels: pl.DataFrame, queries: Sequence[str]) -> dict[str, Array]:
-    """What the figures of a run are made of, for each query [Q, ·]: PRF of both groups, and RaB."""
+def parts_of(
+    run: Run, table: GroupTable, qrels: pl.DataFrame, queries: Sequence[str], columns: Sequence[str]
+) -> dict[str, Array]:
+    """What the figures of a run are made of, for each query [Q, ·]: ΔA-PRF of the PRF of both groups, the others of
+    one value; NaN where a query has none."""
     judged = qrels.join(run.queries.to_frame(), on="query_id", how="semi")
     evaluation = Evaluation(run, table, judged)
     found = {}
-    for column in WHOLE_COLUMNS[1:]:
+    for column in columns:
         how = resolve(parse_measure(COLUMNS[column]))
         known = dict(zip(how.queries(evaluation), np.stack(how.parts(evaluation), axis=1), strict=True))
         absent = np.full(how.part_count, np.nan)

@@ -31,6 +31,7 @@ from .ibbr_tables import (
     table3,
 )
 from .ibbr_trainings import DEV, SOURCE, Experiment
+from .ibbr_untrained import untrained
 from .ibbr_why import why
 from .paper_page import ExperimentPage
 from .work import LEXICON, Trained
@@ -41,7 +42,7 @@ OURS = "gender-en, word tokens"
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> ExperimentPage:
     """Runs the whole experiment, resuming finished trainings; returns its tables and figures."""
-    work.write_settings(folder, {k: v for k, v in asdict(settings).items() if k not in ("seeds", "given")})
+    work.write_settings(folder, {k: v for k, v in asdict(settings).items() if k not in ("seeds", "strengths", "given")})
     experiment = Experiment(settings, folder, say)
     if jobs > 1:
         experiment.everything_ahead(jobs)
@@ -53,7 +54,8 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
             chosen[encoder, term], trained[encoder, term] = experiment.best(encoder, term)
     scoring = experiment.scoring(first)
     figures, grids, baselines = measured(experiment, chosen, trained, scoring)
-    tables = [table1(settings, figures, chosen), changes(figures), table2(figures, baselines)]
+    without = untrained(experiment, chosen, scoring)
+    tables = [table1(settings, figures, chosen), changes(figures), table2(figures, baselines), *without.tables()]
     if experiment.of(first).lexicon != LEXICON or scoring.tokens != "word":
         own, _, others = measured(experiment, chosen, trained, Scoring(load_lexicon(LEXICON)))
         tables += [table1(settings, own, chosen, OURS), table2(own, others, OURS)]
@@ -65,10 +67,11 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
         auto_table(experiment),
         *([score_table(experiment, trained)] if settings.scores else []),
     ]
-    drawings = [systems_plane(encoder, figures[encoder]) for encoder in settings.encoders]
+    drawings = [systems_plane(one, figures[one], curves=without.curves(one)) for one in settings.encoders]
     drawings += [systems_plane(encoder, grids[encoder], "every weight, one seed") for encoder in settings.encoders]
     drawings += [none_curve(experiment, encoder) for encoder in settings.encoders]
-    found = claims(figures, baselines, chosen, settings.dev_weight)
+    ours = without.claim(figures)
+    found = (*claims(figures, baselines, chosen, settings.dev_weight), *([] if ours is None else [ours]))
     return ExperimentPage(
         "ibbr",
         "In-batch balancing regularization",

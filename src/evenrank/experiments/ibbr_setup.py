@@ -12,6 +12,7 @@ from evenrank.datasets.synthetic import SyntheticConfig
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
 from .encoder import SmallBert
 from .real_text import real_needs, small_encoder
+from .untrained import STRENGTHS
 from .work import Sections
 
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
@@ -31,6 +32,8 @@ class Settings:
     """The built-in collection, generated for each seed."""
     options: Options | None = None
     """Real text, where it lies; neither this nor ``planted``: MS MARCO."""
+    strengths: tuple[float, ...] = STRENGTHS
+    """Of the reorderings without training."""
     given: Options = field(default_factory=Options)
     """Everything that the user gave, read or not."""
     click_male_share: float = 0.8

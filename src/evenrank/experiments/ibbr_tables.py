@@ -13,7 +13,7 @@ from .ibbr_data import Data
 from .ibbr_measured import CLICKED, COLUMNS, FIRST, GROUP_HEADINGS, HEADINGS, QUERY_COLUMNS, Figures
 from .ibbr_setup import TERMS, Settings
 from .ibbr_trainings import DEV, Experiment
-from .paper_page import Drawing, curve, plane
+from .paper_page import Curves, Drawing, curve, plane
 from .paper_tables import Row, Table, Value
 from .published import numbers, published
 from .work import Trained
@@ -274,8 +274,10 @@ def _number(line: Mapping[str, object], key: str, default: float = math.nan) -> 
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def systems_plane(encoder: str, figures: Figures, what: str = "means over seeds") -> Drawing:
-    """MRR against |ΔA-PRF|."""
+def systems_plane(
+    encoder: str, figures: Figures, what: str = "means over seeds", curves: Curves | None = None
+) -> Drawing:
+    """MRR against |ΔA-PRF|; ``curves``: none's runs reordered."""
     names = [name for name in figures.systems if name not in ("random", "neutral-first", "BM25")]
     points = {}
     for name in names:
@@ -289,6 +291,7 @@ def systems_plane(encoder: str, figures: Figures, what: str = "means over seeds"
         "MRR (higher is better)",
         "|ΔA-PRF| (nearer 0 is better)",
         ("none", "blind"),
+        curves,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import Run, read_run
+from evenrank.io import Run
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.training.callbacks import Line, read_log
 from evenrank.training.checkpoints import FAIR_WEIGHT
@@ -16,7 +16,7 @@ from .corpora import Lists
 from .ibbr_data import Data, prepare
 from .ibbr_setup import TERMS, Score, Settings
 from .ibbr_shift import offset_of, shifted
-from .work import LEXICON, Step, Trained, Trainings, Work
+from .work import LEXICON, Step, Trained, Trainings, Work, development
 
 SOURCE = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
 DEV = "TS dev"
@@ -175,12 +175,12 @@ class Experiment(Trainings[Settings, Data]):
         none = self.fair(seed, encoder, "TS", 0, settings.score)
         part = data.parts["dev"]
         scoring = self.scoring(seed)
-        whole = offset_of(read_run(none.folder / "validation.run"), part.qrels, data.collection, scoring)
+        whole = offset_of(development(none), part.qrels, data.collection, scoring)
         run = self.test(seed, none)
         return {share: shifted(run, data.collection, share * whole, scoring) for share in SHIFTS}
 
-    def systems(self, seed: int, encoder: str, chosen: Mapping[str, float]) -> dict[str, Run]:
-        """The test lists of every row of Table 1, by name."""
+    def rows(self, seed: int, encoder: str, chosen: Mapping[str, float]) -> dict[str, Trained]:
+        """The training of each row of Table 1, by name."""
         score = self.settings.score
         trained = {"base": self.base(seed, encoder), "none": self.fair(seed, encoder, "TS", 0, score)}
         for term, weight in chosen.items():
@@ -189,7 +189,11 @@ class Experiment(Trainings[Settings, Data]):
         if self.settings.dev_weight is not None:
             trained[DEV] = self.fair(seed, encoder, "TS", self.settings.dev_weight, score)
         trained["blind"] = self.blind(seed, encoder)
-        runs = {name: self.test(seed, one) for name, one in trained.items()}
+        return trained
+
+    def systems(self, seed: int, encoder: str, chosen: Mapping[str, float]) -> dict[str, Run]:
+        """The test lists of every row of Table 1, by name."""
+        runs = {name: self.test(seed, one) for name, one in self.rows(seed, encoder, chosen).items()}
         for share, run in self.shifts(seed, encoder).items():
             runs["shift" if share == 1 else f"shift × {share:g}"] = run
         return runs

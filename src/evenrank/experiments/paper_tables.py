@@ -12,6 +12,7 @@ import numpy as np
 
 from evenrank.io.errors import plain
 from evenrank.io.types import Array
+from evenrank.measures.nested import Mixed
 from evenrank.reports.format import NONE, interval, number
 
 Interval = tuple[float, float]
@@ -39,6 +40,11 @@ class Value:
         if not len(known):
             return cls(None)
         return cls(float(known.mean()), len(known), "seeds", t_interval(known))
+
+    @classmethod
+    def of_test(cls, test: Mixed, level: float = 0.95) -> Value:
+        """The mean of a mixed test; its n is that of what limits it, seeds or queries."""
+        return cls(test.mean, test.n, test.limit, test.interval(level))
 
     def signed(self, digits: int = 4) -> str:
         """A difference with its interval, for a claim."""

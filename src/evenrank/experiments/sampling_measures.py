@@ -126,7 +126,7 @@ class Figures:
 
     def difference(self, system: str, baseline: str, measure: str, level: float = 0.95) -> Value:
         """system − baseline of a signed measure, by :meth:`test`."""
-        return _figure(self.test(system, baseline, measure), level)
+        return Value.of_test(self.test(system, baseline, measure), level)
 
     def nearer(self, system: str, baseline: str, measure: str) -> Value:
         """|mean of system| − |mean of baseline|: over seeds, or for one seed over bootstrap draws of its queries.
@@ -163,7 +163,7 @@ class Figures:
 
     def _over(self, arrays: Sequence[Array]) -> Value:
         """The mean of each seed's values of the same queries, by the mixed test."""
-        return _figure(mixed_test(arrays, same_queries=True))
+        return Value.of_test(mixed_test(arrays, same_queries=True))
 
     def _pair(self, system: str, baseline: str, measure: str, seed: int = 0) -> Array:
         """[queries, 2], NaN in both where one is."""
@@ -190,11 +190,6 @@ def _relative_values(pair: Array) -> Array:
     if change is None:
         return np.full(len(pair), np.nan)
     return change + 100 * (pair[:, 0] - pair[:, 1] * first / second) / second
-
-
-def _figure(found: Mixed, level: float = 0.95) -> Value:
-    """The mean of a mixed test; its n is that of what limits it, seeds or queries."""
-    return Value(found.mean, found.n, found.limit, found.interval(level))
 
 
 def relative(value: float, baseline: float, absolute: bool = False) -> float | None:

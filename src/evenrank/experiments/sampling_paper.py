@@ -35,6 +35,7 @@ from .sampling_tables import (
     table2,
     table3,
 )
+from .sampling_untrained import untrained
 from .work import LEXICON, Trained
 
 OURS = "gender-en, word tokens"
@@ -42,24 +43,27 @@ OURS = "gender-en, word tokens"
 
 def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _: None, jobs: int = 1) -> ExperimentPage:
     """Runs the whole experiment, resuming finished trainings; returns its tables and figures."""
-    kept = {k: v for k, v in asdict(settings).items() if k not in ("seeds", "development", "given")}
+    kept = {k: v for k, v in asdict(settings).items() if k not in ("seeds", "development", "strengths", "given")}
     work.write_settings(folder, kept)
     experiment = Experiment(settings, folder, say)
     if jobs > 1:
         experiment.everything_ahead(jobs)
     first, main = settings.seeds[0], next(iter(settings.rankers))
     scoring = experiment.scoring(first)
-    found = measured(experiment, scoring)
+    measure = _Measure(experiment, scoring)
+    found = measured(measure)
+    without = untrained(experiment, measure.lists)
     found.counts = {name: part.count for name, part in experiment.of(first).parts.items()}
     tables = [table1(found, settings.share), table2(found, settings.share), table3(found)]
     if experiment.of(first).lexicon != LEXICON or scoring.tokens != "word":
-        ours = measured(experiment, Scoring(load_lexicon(LEXICON)))
+        ours = measured(_Measure(experiment, Scoring(load_lexicon(LEXICON))))
         tables += [table2(ours, settings.share, OURS), table3(ours, OURS)]
     if found.shares:
         tables.append(shares_table(found))
-    tables += [adversary_table(found), significance_table(found), facts_table(found)]
+    tables += [*without.tables(), adversary_table(found), significance_table(found), facts_table(found)]
     if found.public is not None:
         tables.append(public_table(found))
+    claim = without.claim()
     return ExperimentPage(
         "sampling",
         "Bias-aware negative sampling",
@@ -70,18 +74,18 @@ def run(settings: Settings, folder: Path, say: Callable[[str], None] = lambda _:
             ("development seeds", ", ".join(map(str, settings.development)) or "none"),
             *((f"queries {name}", f"{found.counts[name]:,}") for name in ("train", DEV, *QUERY_SETS)),
         ),
-        claims(found, main),
+        (*claims(found, main), *([] if claim is None else [claim])),
         tuple(tables),
-        drawings(found, settings.shares, main),
+        (*drawings(found, settings.shares, main), *without.drawings()),
         _notes(settings, scoring),
     )
 
 
-def measured(experiment: Experiment, scoring: Scoring) -> Found:
-    """Everything that the tables are about, with a lexicon and tokens."""
-    settings, found = experiment.settings, Found()
+def measured(measure: _Measure) -> Found:
+    """Everything that the tables of trained rankers are about, with a lexicon and tokens."""
+    experiment, found = measure.experiment, Found()
+    settings, scoring = experiment.settings, measure.scoring
     first, main = settings.seeds[0], next(iter(settings.rankers))
-    measure = _Measure(experiment, scoring)
 
     def figures() -> Figures:
         return Figures(same_queries=settings.planted is None)

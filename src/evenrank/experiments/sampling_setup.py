@@ -14,6 +14,7 @@ from .checks import Cost, Need, Options, need_irds, need_model, need_public, unu
 from .encoder import SmallBert
 from .real_text import real_needs, small_encoder
 from .sampling_data import ANNOTATED_SET, LEXICON_SET, QUERY_SETS, RUNS_SET, SENSITIVE_SET, Data, prepare
+from .untrained import STRENGTHS
 from .work import LEXICON, Step, Trained, Trainings, Work
 
 SOURCE = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
@@ -62,6 +63,8 @@ class Settings:
     validated: int | None = None
     """Documents to re-rank for validation; None: as many as ``listed``."""
     small_bert: SmallBert = field(default_factory=SmallBert)
+    strengths: tuple[float, ...] = STRENGTHS
+    """Of the reorderings without training."""
     given: Options = field(default_factory=Options)
     """All options, also those that the scale does not read, which :func:`needs` names."""
 

@@ -78,6 +78,11 @@ class Trained:
         return largest_bias(self.result)
 
 
+def development(trained: Trained) -> Run:
+    """The lists of the queries that it was validated on, as it ranks them."""
+    return read_run(trained.folder / "validation.run", trained.folder.name)
+
+
 @dataclass
 class Work:
     """Runs the steps in ``folder``; ``say`` reports each. ``source``: the paper that the recipes come from."""

@@ -3,7 +3,7 @@
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
 from .label_files import check_labels, score_labels
 from .labels import as_labels, read_labels
-from .lexicon import Lexicon, builtin_lexicons, load_lexicon, note_lexicon
+from .lexicon import Lexicon, builtin_lexicons, lexicon_of, load_lexicon, note_lexicon
 from .score import (
     DEFAULT_MAGNITUDES,
     Scoring,
@@ -15,6 +15,7 @@ from .score import (
     score_texts,
     score_with_words,
     scores_as_asked,
+    scoring_of,
     sides_of_texts,
 )
 from .table import GroupTable
@@ -35,6 +36,7 @@ __all__ = [
     "builtin_lexicons",
     "check_labels",
     "gendered_spans",
+    "lexicon_of",
     "load_lexicon",
     "neutrality",
     "note_lexicon",
@@ -47,6 +49,7 @@ __all__ = [
     "score_texts",
     "score_with_words",
     "scores_as_asked",
+    "scoring_of",
     "sides",
     "sides_of_texts",
     "tokenize",

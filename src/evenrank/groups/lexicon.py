@@ -110,6 +110,11 @@ def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | N
     return lexicon.with_poles(poles)
 
 
+def lexicon_of(given: str | os.PathLike[str] | Lexicon | None) -> Lexicon:
+    """A lexicon as it is, or as :func:`load_lexicon` finds it; None: gender-en."""
+    return given if isinstance(given, Lexicon) else load_lexicon("gender-en" if given is None else given)
+
+
 def note_lexicon(made: Provenance, lexicon: str | os.PathLike[str] | Lexicon | None) -> None:
     """Notes a lexicon among what a result is made from: its file, its words in memory, or a built-in one's name."""
     if isinstance(lexicon, str) and lexicon in builtin_lexicons():

@@ -25,7 +25,7 @@ from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
 
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
-from .lexicon import Lexicon
+from .lexicon import Lexicon, lexicon_of
 from .table import GroupTable
 from .table_files import METADATA_KEY
 from .tokens import Tokens, alphabet
@@ -61,6 +61,24 @@ class Scoring:
             "threshold": self.threshold,
             **({"poles_assumed": True} if self.lexicon.poles_assumed else {}),
         }
+
+
+def scoring_of(
+    lexicon: str | os.PathLike[str] | Lexicon | None,
+    poles: str | None = None,
+    tokens: Tokens | None = None,
+    threshold: float | None = None,
+) -> Scoring:
+    """How texts are scored for any measure; None for the default: gender-en, word, 1.
+
+    Raises EvenrankError as :func:`load_lexicon` does, and for poles that are not among the lexicon's groups.
+    """
+    return Scoring(
+        lexicon_of(lexicon).with_poles(poles),
+        tokens or "word",
+        ("tf", "bool", "tf_words", "tf_literal"),
+        1 if threshold is None else threshold,
+    )
 
 
 def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
@@ -204,14 +222,20 @@ def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
 
 
 def scores_as_asked(
-    scores: GroupTable, *, lexicon: str | None, poles: str | None, tokens: str | None, threshold: float | None
+    scores: GroupTable,
+    *,
+    lexicon: str | os.PathLike[str] | Lexicon | None,
+    poles: str | None,
+    tokens: str | None,
+    threshold: float | None,
 ) -> GroupTable:
     """An existing group table, with the ``poles`` asked for.
 
-    ``lexicon`` (its name), ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
+    ``lexicon``, ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
     Raises EvenrankError if it has others, or was made from labels, and for poles that are not among its groups.
     """
-    for name, value in {"lexicon": lexicon, "tokens": tokens, "threshold": threshold}.items():
+    named = None if lexicon is None else lexicon_of(lexicon).name
+    for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.labelled:
             made = f"the scores were made from the labels {scores.settings['labels']}"
             raise EvenrankError(f"`{name}`: {value} was asked for, but {made}, which have no words")

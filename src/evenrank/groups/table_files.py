@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -74,6 +74,14 @@ def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | No
 
 def _is_known(column: str) -> bool:
     return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
+
+
+def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
+    """The ids of a group table's documents, ``doc_id``, in batches. Raises InputError for what is no Parquet file."""
+    for name in files_of(path):
+        with open_parquet(name, _UNREADABLE) as file:
+            for batch in file.iter_batches(batch_size=1 << 18, columns=["doc_id"]):
+                yield _batch(name, batch, None)
 
 
 def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str = "`scores`") -> GroupTable:

@@ -1,6 +1,7 @@
-"""For PyTerrier: re-ranking with any ranker, as a transformer. Works without Java.
+"""For PyTerrier: re-ranking with any ranker, and fairer orders of results, as transformers. Works without Java.
 
 >>> pipeline = bm25 % 100 >> pt.text.get_text(index) >> EvenrankReranker("model/")  # doctest: +SKIP
+>>> fairer = pipeline >> EvenrankRebalancer("balance", 0.5, lexicon="gender-en")  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.rankers.kinds import Architecture
 from evenrank.rankers.load import RankerLike, load_ranker
+
+from .pyterrier_rebalancer import EvenrankRebalancer
+
+__all__ = ["EvenrankRebalancer", "EvenrankReranker"]
 
 if TYPE_CHECKING:
     import pandas as pd

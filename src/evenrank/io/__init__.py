@@ -1,12 +1,41 @@
-"""Reading and writing runs, qrels, collections and queries; errors name the file and the line."""
+"""Reading and writing runs, qrels, collections and queries; errors name the file and the line.
 
-from .atomic import atomic_path, check_writable, make_folder, write_text
-from .errors import EvenrankError, InputError, MissingExtraError
-from .outputs import check_apart, check_outputs
-from .provenance import Provenance
-from .qrels import as_qrels, read_qrels
-from .runs import Order, Run, as_run, as_runs, read_run, write_run
-from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
+Names are imported on first use, so that what reads no tables starts without the table engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .atomic import atomic_path, check_writable, make_folder, write_text
+    from .errors import EvenrankError, InputError, MissingExtraError
+    from .outputs import check_apart, check_outputs
+    from .provenance import Provenance
+    from .qrels import as_qrels, read_qrels
+    from .runs import Order, Run, as_run, as_runs, read_run, write_run
+    from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
+
+_HOMES = {
+    "atomic": ("atomic_path", "check_writable", "make_folder", "write_text"),
+    "errors": ("EvenrankError", "InputError", "MissingExtraError"),
+    "outputs": ("check_apart", "check_outputs"),
+    "provenance": ("Provenance",),
+    "qrels": ("as_qrels", "read_qrels"),
+    "runs": ("Order", "Run", "as_run", "as_runs", "read_run", "write_run"),
+    "texts": (
+        "as_batches",
+        "as_collection",
+        "as_queries",
+        "read_queries",
+        "read_texts",
+        "scan_collection",
+        "scan_texts",
+    ),
+}
+"""The names by the module that defines them."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "EvenrankError",
@@ -35,3 +64,11 @@ __all__ = [
     "write_run",
     "write_text",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import EvenrankError, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _PREFIX = "irds:"
 _BATCH = 1 << 15
@@ -23,6 +24,8 @@ def is_identifier(path: str | os.PathLike[str]) -> bool:
 
 def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
     """Documents (``id_column="doc_id"``) or queries of a data set, in batches with the id and ``text``."""
+    import polars as pl
+
     kind = "docs" if id_column == "doc_id" else "queries"
     items = _iterate(identifier, kind)
     schema = {id_column: pl.String, "text": pl.String}
@@ -32,6 +35,8 @@ def batches(identifier: str, id_column: str) -> Iterator[pl.DataFrame]:
 
 def texts(identifier: str, ids: pl.Series) -> pl.DataFrame:
     """The documents named by ``ids``, looked up rather than scanned; ids that do not exist are left out."""
+    import polars as pl
+
     documents = _load(identifier, "docs")
     wanted = ids.unique(maintain_order=True).to_list()
     found = _guard(identifier, lambda: documents.docs_store().get_many_iter(wanted))
@@ -46,6 +51,8 @@ def queries(identifier: str) -> Iterator[Any]:
 
 def qrels(identifier: str) -> pl.DataFrame:
     """The judgements of a data set: ``query_id``, ``doc_id``, ``relevance``."""
+    import polars as pl
+
     rows = [(item.query_id, item.doc_id, item.relevance) for item in _iterate(identifier, "qrels")]
     schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").unique(

@@ -44,6 +44,9 @@ RANGES: dict[str, Range] = {
     "language_model": _SHARE,
     "folds": Range(2, LARGEST),
     "restarts": Range(0, 10_000),
+    # Fairer orders. FA*IR corrects significances from 0.001 to 0.5.
+    "strength": _SHARE,
+    "alpha": Range(0.001, 0.5, whole=False),
     # Groups and negatives.
     "threshold": Range(0, LARGEST, whole=False),
     "missing_limit": _SHARE,

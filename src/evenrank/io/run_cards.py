@@ -1,8 +1,9 @@
 """Run cards: what made a run, in a JSON file beside it (``RUN.card.json``).
 
 A card holds ``evenrank`` (the version), ``command``, ``date``, ``versions``, ``run_bytes`` and ``run_sha256`` of the
-run that it describes, ``made_by`` (``stage``: retrieve, rerank or fuse; the ``index``, ``ranker`` or ``weights``) and
-``inputs``, the files read with their digests. A card that does not match its run is ignored.
+run that it describes, ``made_by`` (``stage``: retrieve, rerank, fuse or rebalance; the ``index``, ``ranker``,
+``weights`` or ``method``) and ``inputs``, the files read with their digests. A card that does not match its run is
+ignored.
 """
 
 from __future__ import annotations
@@ -112,6 +113,12 @@ def made_by_text(card: Mapping[str, object]) -> str:
     if card.get("stage") == "fuse":
         weights = [f"{_short(name)} ({_short(weight)})" for name, weight in _object(card.get("weights")).items()]
         return f"fused from {', '.join(weights) or 'unknown runs'}"
+    if card.get("stage") == "rebalance":
+        tied = _object(card.get("tied"))
+        of_ties = (
+            f"; {_short(tied['rows'])} of {_short(tied.get('of'))} rows were tied before" if tied.get("rows") else ""
+        )
+        return f"rebalanced by {_short(card.get('method'))} at strength {_short(card.get('strength'))}{of_ties}"
     if card.get("stage") == "retrieve":
         index = _object(card.get("index"))
         made = {**_object(index.get("model")), **_of_queries(card, index), "kind": index.get("kind")}

@@ -172,14 +172,24 @@ def write_run(run: object, path: str | os.PathLike[str]) -> None:
     empty or contains white space, which the format does not allow, and EvenrankError for anything that is not a run.
     """
     run = as_run(run)
-    for column in ("query_id", "doc_id"):
-        bad = run.table[column].filter(run.table[column].str.contains(r"^$|[ \t\r\n]"))
-        if len(bad):
-            raise InputError(path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
-    tag = readable("_".join(run.name.split())) or "run"
-    table = run.table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
-    with atomic_path(path) as part:
-        table.write_csv(part, include_header=False, separator=" ", quote_style="never")
+    write_tables([run.table], run.name, path)
+
+
+def write_tables(tables: Iterable[pl.DataFrame], name: str, path: str | os.PathLike[str]) -> None:
+    """Writes a run that comes in tables of whole queries, each as in :class:`Run`, as :func:`write_run` does."""
+    tag = readable("_".join(name.split())) or "run"
+    with atomic_path(path) as part, open(part, "wb") as file:
+        for table in tables:
+            for column in ("query_id", "doc_id"):
+                bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
+                if len(bad):
+                    raise InputError(
+                        path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space"
+                    )
+            lines = table.select(
+                "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
+            )
+            lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
 def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:

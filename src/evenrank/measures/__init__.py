@@ -4,14 +4,16 @@ Importing this package makes our measures known to ir_measures' parser.
 """
 
 from .background import BACKGROUND_DEPTH, Background
-from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
+from .base import CUTOFF, BiasMeasure, RunMeasure, TieFigures
 from .evaluate import Evaluation
 from .expected_exposure import EED, EEL, EER
 from .exposure import Exposure, ExposureGap, Share
 from .exposure_base import ExposureMeasure
 from .exposure_targets import AWRF, NDKL
+from .facts import facts
 from .ir_provider import provider
 from .joined import JoinedRun
+from .linear import LinearMeasure
 from .missing import MISSING_LIMIT, Lacking, Missing
 from .neutrality import FaiRR, NeutralityMeasure, NFaiRR, ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta_aprf, nprf, prf
@@ -22,6 +24,7 @@ from .registry import (
     bias_measures,
     describe,
     is_bias,
+    is_linear,
     parse_measure,
     parse_measures,
     resolve,
@@ -72,7 +75,9 @@ __all__ = [
     "bias_measures",
     "delta_aprf",
     "describe",
+    "facts",
     "is_bias",
+    "is_linear",
     "nprf",
     "pairwise_wins",
     "parse_measure",

@@ -13,7 +13,8 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 
-from .imputation import Completion, Imputation, Places
+from .donors import Places
+from .imputation import Completion, Imputation
 
 BACKGROUND_DEPTH = 200
 _KEPT_DEPTH = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -16,8 +16,8 @@ from evenrank.groups.formulas import MAGNITUDES
 from evenrank.groups.table import GroupTable
 from evenrank.io.types import Array
 
+from .by_relevance import relevance_first
 from .joined import JoinedRun
-from .lazy import Column
 from .ranked_lists import expand
 
 Better = Literal["higher", "nearer zero"]
@@ -126,6 +126,22 @@ class RunMeasure:
         """The run's figure; NaN if a part has no value."""
         return float(self.combine([np.asarray(np.nan if (m := mean_of(part)) is None else m) for part in parts]))
 
+    def by_relevance(self, run: JoinedRun) -> Array:
+        """The expectation [Q] of each query's value with its candidates by falling grade, equal grades in any order."""
+        return self.expected(relevance_first(run))
+
+    def parts_by_relevance(self, run: JoinedRun) -> tuple[Array, ...]:
+        """The arrays [Q] that the figure is made of, in the expectation of :meth:`by_relevance`."""
+        return (self.by_relevance(run),)
+
+    def figure_by_relevance(self, run: JoinedRun) -> float | None:
+        """The figure's expectation by falling grade, if that is not the figure of those parts; else None."""
+        return None
+
+    def label_bounds_by_relevance(self, run: JoinedRun) -> tuple[Array, Array] | None:
+        """As :meth:`label_bounds`, with the candidates by falling grade."""
+        return None
+
     def ties(self, run: JoinedRun) -> TieFigures:
         """What ties do to the run's figure."""
         expected = self.expected(run)
@@ -203,147 +219,6 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
         return first, second
 
 
-class LinearMeasure(BiasMeasure):
-    """A measure that is a weighted sum over ranks of a value of each document; most built-in measures are one.
-
-    A subclass provides :meth:`weights` and :meth:`documents`; ties, the reference rankings, intervals and tests follow
-    from them. :func:`evenrank.measures.add_measure` makes it known by name.
-    ``unknown``: the value of a document that the group table lacks (``missing="neutral"``).
-    """
-
-    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"cutoff": CUTOFF}
-    unknown = 0.0
-
-    def weights(self, lengths: Array, depth: int) -> Array:
-        """The weight [Q, depth] of each rank, for lists of ``lengths`` [Q]; 0 if a list has no such rank.
-
-        Weights may not grow with the rank. ``depth``: the cutoff, or the length of the longest list if that is smaller.
-        """
-        raise NotImplementedError
-
-    def documents(self, table: GroupTable, rows: Array) -> Array:
-        """The value [N] of each of the ``rows`` [N] of a group table."""
-        raise NotImplementedError
-
-    def column(self, run: JoinedRun) -> Column:
-        """The documents' values in a run, computed only where they are needed."""
-        return run.column(self, lambda rows: self.documents(run.required_table, rows), self.unknown)
-
-    def scale(self, run: JoinedRun) -> Array:
-        """A factor [Q] of each query's sum; NaN for an empty list."""
-        return np.where(run.scored_lists.lengths > 0, 1.0, np.nan)
-
-    def _terms(self, run: JoinedRun) -> tuple[Array, Array, Column]:
-        """Weights [Q or 1, k] of the ranks, factor [Q] of each query, values [N'] of the documents."""
-        lengths = run.scored_lists.lengths
-        # No weight beyond the longest list is needed; ARaB's do not change by the cut.
-        depth = max(1, min(self["cutoff"], int(lengths.max(initial=1))))
-        # If all lists reach the cutoff, their weights are the same.
-        same = int(lengths.min(initial=depth)) >= depth
-        return self.weights(lengths[:1] if same else lengths, depth), self.scale(run), self.column(run)
-
-    def values(self, run: JoinedRun) -> Array:
-        """The value [Q] of each query; NaN is undefined."""
-        weights, scale, column = self._terms(run)
-        return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
-
-    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
-        """The exact expectation [Q] of each query's value over the orders of tied documents, or random orders."""
-        weights, scale, column = self._terms(run)
-        lists = run.scored_lists
-        if random:
-            # The expectation at every rank is the mean of the list.
-            averaged: Array = weights.sum(axis=1) * column.means(lists) * scale
-            return averaged
-        return _sums(weights, lists.tie_average(column, weights.shape[1])) * scale
-
-    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
-        """The smallest and the largest value [Q] of each query over the orders of its tied documents."""
-        weights, scale, column = self._terms(run)
-        low, high = (
-            _sums(weights, run.scored_lists.tie_sorted(column, weights.shape[1], largest_first=largest)) * scale
-            for largest in (False, True)
-        )
-        return low, high
-
-    def label_range(self, table: GroupTable) -> tuple[float, float] | None:
-        """The smallest and the largest value of a document over all labels; None if the bounds are not known."""
-        return None
-
-    def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
-        """Bounds [Q] with all unknown documents at one end, and at the other."""
-        ends = self.label_range(run.required_table)
-        if ends is None:
-            return None
-        weights, scale, _ = self._terms(run)
-        known, table = run.scored_documents, run.required_table
-        low, high = (Column(lambda rows: self.documents(table, rows), known, end) for end in ends)
-        if random:
-            total, lists = weights.sum(axis=1) * scale, run.scored_lists
-            return total * low.means(lists), total * high.means(lists)
-        first, last = (column.first(run.scored_lists, weights.shape[1]) for column in (low, high))
-        return _sums(weights, first) * scale, _sums(weights, last) * scale
-
-    def draws(self, run: JoinedRun, *, random: bool = False) -> list[Array]:
-        """Weighted sums [Q] in each of 200 random orders of tied documents (``random``: of all candidates)."""
-        weights, scale, column = self._terms(run)
-        lists = run.scored_lists.all_tied() if random else run.scored_lists
-        rng = np.random.default_rng(run.seed)
-        count = TIE_DRAWS if lists.tied else 1
-        return [_sums(weights, lists.tie_draw(column, weights.shape[1], rng)) * scale for _ in range(count)]
-
-    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
-        """The mean over queries in each of 200 random orders of tied documents (``random``: of all candidates)."""
-        return np.array([np.nanmean(draw) for draw in self.draws(run, random=random)])
-
-    def document_weights(self, run: JoinedRun, *, random: bool = False) -> Array:
-        """The weight of each document [D] of the group table: Σ weight × value is the figure, if all are known.
-
-        ``random``: in the expectation over random orders of the same candidates.
-        """
-        weights, scale, _ = self._terms(run)
-        defined = ~np.isnan(scale)
-        # An average over the queries that have a value, as the run's figure is.
-        weights = weights * np.where(defined, scale, 0.0)[:, None] / max(1, int(defined.sum()))
-        return run.spread(weights, random=random)
-
-
-class AbsoluteFigure(BiasMeasure):
-    """The absolute value of the figure of the measure that it is mixed with; queries keep their signed values."""
-
-    whole_run = True
-    signed = False
-    drawn = True
-
-    def combine(self, means: Sequence[Array]) -> Array:
-        """The absolute value of the signed figure."""
-        return np.abs(self.per_query(means))
-
-    def ties(self, run: JoinedRun) -> TieFigures:
-        """What ties do to the absolute value: its mean over random orders, and its range."""
-        signed = super().ties(run)
-        if signed.range is None:
-            return signed
-        mean = float(np.mean(np.abs(self.figure_draws(run))))
-        return TieFigures(signed.expected, mean, self.bounds_of_figure(signed.range))
-
-    def bounds_of_figure(self, ends: tuple[float, float]) -> tuple[float, float]:
-        """From 0, if the signed figure can have either sign, to the larger absolute value."""
-        least, most = sorted(map(abs, ends))
-        return (0.0 if ends[0] <= 0 <= ends[1] else least), most
-
-    def random_figure(self, run: JoinedRun) -> float:
-        """The mean absolute value over 200 random orders of the candidates."""
-        return float(np.mean(np.abs(self.figure_draws(run, random=True))))
-
-
 def mean_of(values: Array) -> float | None:
     """The mean of the values that are defined; None if none is."""
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
-
-
-def _sums(weights: Array, values: Array) -> Array:
-    """Σ over ranks of weight × value: [Q] from weights [Q, k] or [1, k] and values [Q, k]."""
-    # One way for both: sums that differ in the last bit would look like differences between runs.
-    sums: Array = np.einsum("qk,qk->q", np.broadcast_to(weights, values.shape), values)
-    return sums

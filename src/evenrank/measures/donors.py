@@ -24,6 +24,18 @@ def _power_table() -> tuple[Array, Array]:
     return sizes, np.interp(sizes / (sizes - 3), spread, powers)
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places of the lists [...] that are looked at.
+
+    ``label`` [...]: the number of each known document's label; ``unknown``: the others by stratum, each with where they
+    are among the flattened places, their set, and their hash.
+    """
+
+    label: Array
+    unknown: list[tuple[int, Array, Array, Array]]
+
+
 @dataclass(frozen=True)
 class Donors:
     """The known documents of one stratum, in sets: number 0 of all queries, others of one rank or of one query.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
+import numpy as np
 import polars as pl
 from ir_measures import Measure
 
@@ -35,6 +37,10 @@ class Evaluation(JoinedRun):
         how = resolve(measure)
         return how.figure(how.parts(self))
 
+    def relevance_values(self, measure: Measure) -> Array:
+        """The expectation of each query's value with its candidates by falling grade, equal grades in any order."""
+        return resolve(measure).by_relevance(self)
+
     def tie_values(self, measure: Measure) -> Array:
         """The expectation of each query's value over the orders of its tied documents.
 
@@ -45,6 +51,20 @@ class Evaluation(JoinedRun):
     def random_values(self, measure: Measure) -> Array:
         """The expectation of each query's value over random orders of the same candidates, as :meth:`tie_values`."""
         return resolve(measure).expected(self, random=True)
+
+    def neutral_first(self) -> Self:
+        """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
+        lists = self.lists
+        # As ranks among all: once per document rather than per row. An unknown one is neutral, skipped, or as expected.
+        known = self.required_table.table["neutrality"].to_numpy()
+        unknown = -1.0 if self.kept is not None else 1.0
+        _, code = np.unique(np.append(np.round(known, 12), unknown), return_inverse=True)
+        order = lists.falling(
+            self.imputation.neutral_codes() if self.imputation else code.astype(np.int32)[self.document]
+        )
+        other = self.in_order(order, -lists.places().astype(np.float64))
+        other.undecided = self.scored_lists.lengths == 0
+        return other
 
     def tie_bounds(self, measure: Measure) -> tuple[Array, Array]:
         """The smallest and the largest value of each query over the orders of its tied documents.

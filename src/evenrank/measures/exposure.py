@@ -10,11 +10,12 @@ from ir_measures.measures import ParamInfo
 from evenrank.groups.table import GroupTable
 from evenrank.io.types import Array
 
-from .base import CUTOFF, POLES, Better, LinearMeasure
+from .base import CUTOFF, POLES, Better
 from .exposure_base import DISCOUNT, GAMMA, ExposureMeasure, group_number
 from .exposure_orders import TieOrders, expected_exposures, exposures, first_weights, group_columns, unknown_first
 from .joined import JoinedRun
 from .lazy import Column
+from .linear import LinearMeasure
 from .rank_bias import rab_weights
 
 GROUP = ParamInfo(dtype=str, required=True, desc="group whose share is measured")

@@ -54,6 +54,14 @@ class Hits:
         rank = before + number + 1 if best else before + size - count + number + 1
         return replace(self, query=query, grade=grade, rank=rank, before=rank - 1, size=np.ones_like(rank))
 
+    def by_relevance(self) -> Hits:
+        """The hits with all candidates by falling grade; those of equal grade are tied."""
+        order = np.lexsort((-self.grade, self.query))
+        query, grade = self.query[order], self.grade[order]
+        number = number_within(query)
+        before = number - number_within(query, grade)
+        return replace(self, query=query, grade=grade, rank=number + 1, before=before, size=count_within(query, grade))
+
     @property
     def relevant(self) -> Array:
         """Relevant documents judged for each query [Q]."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -23,7 +22,7 @@ from evenrank.groups.chances import chances
 from evenrank.groups.table import GroupTable
 from evenrank.io.types import Array
 
-from .donors import Donors
+from .donors import Donors, Places
 from .lazy import Column
 from .ranked_lists import RankedLists, expand
 
@@ -38,18 +37,6 @@ _BY_RANK = 2
 _MOST_PRIOR = 100
 _NEARER = 3
 _MOST_KEPT = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Places of the lists [...] that are looked at.
-
-    ``label`` [...]: the number of each known document's label; ``unknown``: the others by stratum, each with where they
-    are among the flattened places, their set, and their hash.
-    """
-
-    label: Array
-    unknown: list[tuple[int, Array, Array, Array]]
 
 
 class Imputation:
@@ -121,6 +108,10 @@ class Imputation:
         """The ranks before a stratum's first, and its last."""
         deepest = int(self.lists.lengths.max(initial=0))
         return STRATA[stratum], STRATA[stratum + 1] if stratum + 1 < len(STRATA) else deepest
+
+    def stratum_of(self, rank: Array) -> Array:
+        """The stratum of each rank, counted from 0."""
+        return np.searchsorted(STRATA, rank, side="right") - 1
 
     @property
     def strata(self) -> range:
@@ -214,7 +205,7 @@ class Imputation:
         own = places.reshape(-1)[unknown]
         query = self.lists.query_of(own)
         rank = own - self.lists.offsets[query]
-        stratum = np.searchsorted(STRATA, rank, side="right") - 1
+        stratum = self.stratum_of(rank)
         found = []
         for number in np.flatnonzero(np.bincount(stratum, minlength=1)).tolist():
             here, donors = np.flatnonzero(stratum == number), self.donors(number)
@@ -336,6 +327,17 @@ class _Filled(Column):
                     total += donors.unknown * self._completion.means(stratum, patterns)[donors.set_of]
             self._means = np.divide(total, lists.lengths, out=np.zeros(len(total)), where=lists.lengths > 0)
         return self._means
+
+    def expected_at(self, rows: Array) -> Array:
+        """The values of some rows, of an unknown one the mean that :meth:`means` counts for it, by list and stratum."""
+        found, of = self[rows], self._completion.of
+        places = rows if self._order is None else self._order[rows]
+        query = of.lists.query_of(places)
+        stratum = np.where(of.document[places] < 0, of.stratum_of(places - of.lists.offsets[query]), -1)
+        for number in np.unique(stratum[stratum >= 0]).tolist():
+            here, patterns = stratum == number, self._values(of.labels[1])
+            found[here] = self._completion.means(number, patterns)[of.donors(number).set_of[query[here]]]
+        return found
 
     def __getitem__(self, rows: Array | slice) -> Array:
         places = np.arange(len(self))[rows] if isinstance(rows, slice) else rows

@@ -70,29 +70,23 @@ class JoinedRun:
         self._imputation: Imputation | None = None
         # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
         self.undecided: Array | None = None
+        # The same candidates by falling grade, once they were asked for.
+        self.by_relevance: JoinedRun | None = None
 
-    def neutral_first(self) -> Self:
-        """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
-        lists = self.lists
-        # As ranks among all: once per document rather than per row. An unknown one is neutral, skipped, or as expected.
-        known = self.required_table.table["neutrality"].to_numpy()
-        unknown = -1.0 if self._kept is not None else 1.0
-        _, code = np.unique(np.append(np.round(known, 12), unknown), return_inverse=True)
-        order = lists.falling(
-            self.imputation.neutral_codes() if self.imputation else code.astype(np.int32)[self.document]
-        )
+    def in_order(self, order: Array, scores: Array) -> Self:
+        """The same candidates in another ``order`` [N] of their places, with other ``scores`` [N], falling."""
         other = type(self)(self.run, self.group_table, self.qrels, missing=self.missing, seed=self.seed)
         other.background, other.target = self.background, self.target
         other.rows = order
-        other.lists = RankedLists(lists.offsets, -lists.places().astype(np.float64))
-        other.document = self.document[order]
-        other.undecided = self.scored_lists.lengths == 0
-        other._imputation = self.imputation
+        other.lists = RankedLists(self.lists.offsets, scores)
+        if self.group_table is not None:
+            other.document = self.document[order]
+            other._imputation = self.imputation
         if self.qrels is not None:
             place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
             place_of_row[other.rows] = np.arange(len(order), dtype=np.int32)
-            graded = self._graded_rows.with_columns(pl.Series("row", place_of_row[self._graded_rows["row"].to_numpy()]))
-            other._graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
+            graded = self.graded_rows.with_columns(pl.Series("row", place_of_row[self.graded_rows["row"].to_numpy()]))
+            other.graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
         return other
 
     @property
@@ -122,6 +116,10 @@ class JoinedRun:
         other.rankings = [ranking.completed(draw) for ranking in self.rankings]
         other.background = self.background and self.background.completed(draw)
         return other
+
+    def take_labels(self, of: JoinedRun) -> None:
+        """Sets the labels of unknown documents to those of a :meth:`completed` run of the same candidates."""
+        self._columns, self.completion, self.background = {}, of.completion, of.background
 
     def own_ranks(self, depth: int) -> Array:
         """The rank in the run of each of the first ``depth`` documents of each list."""
@@ -159,7 +157,7 @@ class JoinedRun:
         return IdIndex([self.required_table.table["doc_id"]]).places(documents)
 
     @functools.cached_property
-    def _kept(self) -> Array | None:
+    def kept(self) -> Array | None:
         """The places [N'] that bias measures look at: with ``missing="skip"`` the known documents; None means all."""
         if self.group_table is None:
             return None
@@ -170,7 +168,7 @@ class JoinedRun:
 
     def check_known(self) -> None:
         """Raises EvenrankError if a document is missing although ``missing`` is "error"."""
-        _ = self._kept
+        _ = self.kept
 
     @property
     def ranked_ids(self) -> pl.Series:
@@ -181,14 +179,14 @@ class JoinedRun:
     @functools.cached_property
     def scored_lists(self) -> RankedLists:
         """The lists that bias measures look at; lists close up over documents left out."""
-        if self._kept is None:
+        if self.kept is None:
             return self.lists
-        return RankedLists(np.searchsorted(self._kept, self.lists.offsets), self.lists.scores[self._kept])
+        return RankedLists(np.searchsorted(self.kept, self.lists.offsets), self.lists.scores[self.kept])
 
     @property
     def scored_documents(self) -> Array:
         """The row [N'] in the group table of each document that bias measures look at, −1 if it has none."""
-        kept: Array = self.document if self._kept is None else self.document[self._kept]
+        kept: Array = self.document if self.kept is None else self.document[self.kept]
         return kept
 
     def column(self, key: Hashable, values: Callable[[Array], Array], missing: float) -> Column:
@@ -298,7 +296,7 @@ class JoinedRun:
         graded = self.judgements.filter(pl.col("relevance") > 0)
         number = pl.DataFrame({"query_id": self.judged}).with_row_index("number")
         ideal = graded.join(number, on="query_id", how="inner")
-        found = self._graded_rows.join(number, on="query_id", how="inner")
+        found = self.graded_rows.join(number, on="query_id", how="inner")
         return find_hits(
             self.lists,
             found["row"].cast(pl.Int64).to_numpy(),
@@ -318,7 +316,7 @@ class JoinedRun:
         return replace(hits, before=np.zeros_like(hits.before), size=length[hits.query])
 
     @functools.cached_property
-    def _graded_rows(self) -> pl.DataFrame:
+    def graded_rows(self) -> pl.DataFrame:
         """The places (``row``) of documents with a positive grade."""
         graded = self.judgements.filter(pl.col("relevance") > 0)
         if not graded.height:
@@ -333,12 +331,12 @@ class JoinedRun:
     def relevant(self) -> Array:
         """Which of the documents [N'] that bias measures look at are relevant (grade 1 or more)."""
         relevant = np.zeros(len(self.lists.scores), dtype=bool)
-        relevant[self._graded_rows["row"].to_numpy()] = True
-        return relevant if self._kept is None else relevant[self._kept]
+        relevant[self.graded_rows["row"].to_numpy()] = True
+        return relevant if self.kept is None else relevant[self.kept]
 
     def wins(self, relevance: int = 1) -> tuple[Wins, Array]:
         """The wins of the clicked documents, those graded ``relevance`` or more, and their places [H] in the lists."""
         if relevance not in self._wins:
-            clicked = self._graded_rows.filter(pl.col("relevance") >= relevance)["row"].cast(pl.Int64).to_numpy()
+            clicked = self.graded_rows.filter(pl.col("relevance") >= relevance)["row"].cast(pl.Int64).to_numpy()
             self._wins[relevance] = pairwise_wins(self.lists, clicked), clicked
         return self._wins[relevance]

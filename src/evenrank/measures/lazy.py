@@ -46,6 +46,10 @@ class Column:
             self._means = lists.means(self)
         return self._means
 
+    def expected_at(self, rows: Array) -> Array:
+        """The values of some rows as :meth:`means` counts them: of a drawn label its expectation."""
+        return self[rows]
+
     def __getitem__(self, rows: Array | slice) -> Array:
         document = self._document[rows]
         if self._complete:

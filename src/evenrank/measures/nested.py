@@ -127,6 +127,31 @@ def _crossed(table: Array, means: Array) -> _Error:
     return _Error(math.sqrt(total), freedom, "seeds" if by_seeds > by_queries else "queries")
 
 
+def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
+    """The mean over seeds of a figure of whole runs [S] whose seeds share queries; ``draws`` [S, D]: the figure for
+    bootstrap draws of the queries, the same for all seeds.
+
+    As in :func:`mixed_test` with ``same_queries``, the variance over seeds and that over queries add; nothing is
+    subtracted for what is in both, so the error is too large rather than too small. With one seed it is over queries.
+    """
+    known = ~np.isnan(values)
+    values, draws, seeds = values[known], draws[known], int(known.sum())
+    if not seeds:
+        return Mixed(None, None, None, None, 0, 0)
+    parts = [(float(np.nanvar(draws.mean(axis=0), ddof=1)), queries - 1)]
+    if seeds > 1:
+        parts.append((float(values.var(ddof=1)) / seeds, seeds - 1))
+    total = sum(part for part, _ in parts)
+    mean, error = float(values.mean()), math.sqrt(total)
+    limit: Literal["seeds", "queries"] = "seeds" if seeds > 1 and parts[1][0] > parts[0][0] else "queries"
+    if error <= EQUAL:
+        return Mixed(mean, error, 1.0, 1.0 if abs(mean) <= EQUAL else None, seeds, queries, limit)
+    from scipy import stats
+
+    freedom = total**2 / sum(part**2 / free for part, free in parts)
+    return Mixed(mean, error, freedom, float(2 * stats.t.sf(abs(mean) / error, freedom)), seeds, queries, limit)
+
+
 def _p(mean: float, found: _Error) -> float | None:
     if found.size is None or found.freedom is None:
         return None

@@ -9,9 +9,10 @@ from evenrank.io.errors import EvenrankError
 from evenrank.io.types import Array
 
 from .background import Background, ideal_order
-from .base import Better, LinearMeasure
+from .base import Better
 from .joined import JoinedRun
 from .lazy import Column
+from .linear import LinearMeasure
 
 
 def discount_weights(lengths: Array, cutoff: int) -> Array:

@@ -14,7 +14,8 @@ from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.types import Array
 
 from . import statistics
-from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
+from .absolute import AbsoluteFigure
+from .base import POLES, TIE_DRAWS, Better, BiasMeasure, TieFigures
 from .joined import JoinedRun
 from .wins import Wins, break_ties, pairwise_wins
 
@@ -109,6 +110,10 @@ class _APRF(PairwiseMeasure):
         value = self._of_group(run, 0.5)
         return _as_random(value) if random else value
 
+    def by_relevance(self, run: JoinedRun) -> Array:
+        """1 where defined: by falling grade every clicked document is ahead of all that are not."""
+        return _all_win(self._of_group(run), 1.0)
+
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """PRF [Q] with all ties lost, and with all ties won."""
         return self._of_group(run, 0.0), self._of_group(run, 1.0)
@@ -167,6 +172,14 @@ class _DeltaAPRF(PairwiseMeasure):
         """The exact expectation [Q] of the difference: a tie counts a half, and so does any pair in a random order."""
         first, second = self._of_poles(run, (0.5, 0.5))
         return _as_random(first) - _as_random(second) if random else first - second
+
+    def parts_by_relevance(self, run: JoinedRun) -> tuple[Array, ...]:
+        """PRF [Q] of both poles: 1 where defined, since every clicked document is ahead of all that are not."""
+        return tuple(_all_win(part, 1.0) for part in self._of_poles(run))
+
+    def by_relevance(self, run: JoinedRun) -> Array:
+        """The difference [Q] of both poles' PRF, where both are defined."""
+        return self.per_query(self.parts_by_relevance(run))
 
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """The difference [Q] with all ties won by the second pole, and by the first."""
@@ -231,10 +244,18 @@ class _AbsoluteDeltaAPRF(AbsoluteFigure, _DeltaAPRF):
     PRETTY_NAME = "Absolute Difference of Average Pairwise Ranking Fairness"
     meaning = "The size of the difference between the groups' average pairwise ranking fairness."
 
+    def figure_by_relevance(self, run: JoinedRun) -> None:
+        """None: every order of equal grades has the same."""
+
+
+def _all_win(value: Array, share: float) -> Array:
+    """The same share of pairs won by every query that has any."""
+    return np.where(np.isnan(value), value, share)
+
 
 def _as_random(value: Array) -> Array:
     """In a random order a clicked document wins half of its pairs."""
-    return np.where(np.isnan(value), value, 0.5)
+    return _all_win(value, 0.5)
 
 
 APRF, DeltaAPRF, AbsoluteDeltaAPRF = _APRF(), _DeltaAPRF(), _AbsoluteDeltaAPRF()

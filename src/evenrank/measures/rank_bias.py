@@ -13,9 +13,11 @@ from evenrank.groups.table import REST, GroupTable
 from evenrank.io.types import Array
 
 from . import statistics
-from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, LinearMeasure
+from .absolute import AbsoluteFigure
+from .base import CUTOFF, MAGNITUDE, POLES
 from .joined import JoinedRun
 from .lazy import Column
+from .linear import LinearMeasure
 
 
 def rab_weights(lengths: Array, cutoff: int) -> Array:

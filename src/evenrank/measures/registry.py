@@ -14,6 +14,7 @@ from evenrank.io.ranges import LARGEST
 from . import expected_exposure, exposure, exposure_targets, neutrality, pairwise, rank_bias
 from .base import CUTOFF, BiasMeasure, RunMeasure
 from .delegated import DelegatedMeasure
+from .linear import LinearMeasure
 from .utility import computed_here
 
 _BARS = re.compile(r"(\|\w+)(\(.*?\))?\|(\(.*?\))?")
@@ -53,6 +54,12 @@ def resolve(measure: Measure) -> RunMeasure:
 def is_bias(measure: Measure) -> bool:
     """Whether a measure needs a group table (and is not one of utility)."""
     return isinstance(measure, BiasMeasure)
+
+
+def is_linear(measure: Measure) -> bool:
+    """Whether a measure is a weighted sum over ranks, so that its expectation over orders has a closed form."""
+    how = resolve(measure)
+    return isinstance(how, LinearMeasure) and not how.drawn
 
 
 def describe(measure: Measure) -> str:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+# Here as well, for what reads no more than statistics; the gate starts without this folder.
+from evenrank.io.tolerances import EQUAL as EQUAL
+from evenrank.io.tolerances import NEAR_ZERO as NEAR_ZERO
+from evenrank.io.tolerances import holm as holm
 from evenrank.io.types import Array
 
 BOOTSTRAP_DRAWS = 2000
 PERMUTATIONS = 10_000
 MARGIN = 0.05
 SIGNIFICANT = 0.05
-EQUAL = 1e-9
-"""Values of a query that differ by no more are equal: what is left is rounding."""
-NEAR_ZERO = 1e-6
-"""A relative change from a mean that is no farther from 0 would be meaningless."""
 _CHUNK = 100
 _ALL_SIGNS = 13
+_EXACT = 50
 
 
 def bootstrap_weights(queries: int, seed: int, draws: int, clusters: Array | None = None) -> Iterator[Array]:
@@ -150,43 +151,55 @@ def paired_tests(values: Array, baseline: Array) -> Paired:
         return Paired(n, mean, None, None)
     if not difference.any():
         return Paired(n, mean, 1.0, 1.0)
-    # Imported where it is needed: it takes a second, and an audit of one run compares nothing.
-    from scipy import stats
+    from scipy.special import stdtr
 
-    t_p = float(stats.ttest_1samp(difference, 0.0).pvalue) if np.ptp(difference) > EQUAL else None
+    spread = float(difference.std(ddof=1)) / np.sqrt(n)
+    t_p = float(2 * stdtr(n - 1, -abs(mean) / spread)) if np.ptp(difference) > EQUAL else None
+    return Paired(n, mean, t_p, _signed_ranks_p(difference))
+
+
+def _signed_ranks_p(difference: Array) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test, exact or by the normal approximation where SciPy's is."""
     sizes = np.abs(difference)
+    plain = bool(sizes.all()) and len(np.unique(sizes)) == len(sizes)
+    if plain and len(sizes) <= _EXACT:
+        # Imported where it is needed: it takes a second, and most audits have more queries.
+        from scipy import stats
+
+        return float(stats.wilcoxon(difference).pvalue)
     # SciPy goes through the same signs, but takes up to two seconds for them.
-    exact = n <= _ALL_SIGNS and (not sizes.all() or len(np.unique(sizes)) < n)
-    return Paired(n, mean, t_p, _all_signs_p(difference) if exact else float(stats.wilcoxon(difference).pvalue))
+    return _all_signs_p(difference) if len(sizes) <= _ALL_SIGNS else _normal_p(difference)
+
+
+def _ranks(sizes: Array) -> tuple[Array, Array]:
+    """The ranks [N] of sizes from 1, equal ones sharing their mean; and how many share each [T]."""
+    _, place, count = np.unique(sizes, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place], count
+
+
+def _normal_p(difference: Array) -> float:
+    """Two-sided p of the signed ranks by the normal approximation, corrected for ties; zeros are left out."""
+    from scipy.special import ndtr
+
+    present = difference[difference != 0]
+    n = len(present)
+    ranks, shared = _ranks(np.abs(present))
+    shared = shared.astype(np.float64)
+    variance = (n * (n + 1.0) * (2 * n + 1) - (shared**3 - shared).sum() / 2) / 24
+    z = (ranks[present > 0].sum() - n * (n + 1.0) / 4) / np.sqrt(variance)
+    return float(2 * ndtr(-abs(z)))
 
 
 def _all_signs_p(difference: Array) -> float:
     """Two-sided p of Wilcoxon's signed ranks over every way to give the differences signs; zeros are left out."""
-    from scipy import stats
-
     present = difference[difference != 0]
     # Ranks that are shared are halves.
-    ranks = np.rint(2 * stats.rankdata(np.abs(present))).astype(np.int64)
+    ranks = np.rint(2 * _ranks(np.abs(present))[0]).astype(np.int64)
     sums = np.zeros(1, np.int64)
     for rank in ranks:
         sums = np.concatenate([sums, sums + rank])
     observed = ranks[present > 0].sum()
     return float(min(1.0, 2 * min((sums <= observed).mean(), (sums >= observed).mean())))
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction over the p-values that exist.
-
-    >>> holm([0.01, 0.04, None, 0.03])
-    [0.03, 0.06, None, 0.06]
-    """
-    present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    corrected: list[float | None] = [None] * len(p_values)
-    largest = 0.0
-    for step, (p, place) in enumerate(present):
-        largest = max(largest, min(1.0, (len(present) - step) * p))
-        corrected[place] = largest
-    return corrected
 
 
 def non_inferior(values: Array, baseline: Array, seed: int, margin: float = MARGIN) -> bool | None:

@@ -91,6 +91,10 @@ class HitMeasure(UtilityMeasure):
         """The exact expectation [J] of each query's value over the orders of tied documents, or random orders."""
         return decided(run, self.expectation(self._chosen(run.all_tied_hits if random else run.hits)))
 
+    def by_relevance(self, run: JoinedRun) -> Array:
+        """The exact expectation [J] with the candidates by falling grade: the best that they allow."""
+        return decided(run, self.expectation(self._chosen(run.hits.by_relevance())))
+
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """The smallest and the largest value [J] of each query over the orders of its tied documents."""
         low, high = (decided(run, self.value(self._chosen(run.hits.ties_broken(best=best)))) for best in (False, True))

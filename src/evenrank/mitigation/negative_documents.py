@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -15,13 +15,12 @@ from evenrank.groups import (
     GroupTable,
     Lexicon,
     Magnitude,
-    Scoring,
     Tokens,
     as_group_table,
     as_labels,
-    load_lexicon,
     score_batches,
     scores_as_asked,
+    scoring_of,
     sides,
 )
 from evenrank.io import EvenrankError, scan_collection
@@ -94,23 +93,13 @@ def documents_of(
         known = as_labels(given, neutral=neutral, group_column=column, poles=asked["poles"])
         return _labelled(known, measure, collection)
     if scores is not None:
-        loaded = as_group_table(scores)
-        asked_for = asked["lexicon"]
-        if asked_for is not None and not isinstance(asked_for, Lexicon):
-            asked_for = load_lexicon(asked_for)
-        named = asked_for.name if asked_for is not None else None
-        known = scores_as_asked(
-            loaded, lexicon=named, poles=asked["poles"], tokens=asked["tokens"], threshold=asked["threshold"]
-        )
+        known = scores_as_asked(as_group_table(scores), **asked)
         if known.labelled:
             return _labelled(known, measure, collection)
         source = os.fspath(scores) if isinstance(scores, str | os.PathLike) else "the scores"
         return Documents(IdIndex([known.table["doc_id"]]), beta(known, measure), _sides(known), known.settings, source)
     assert collection is not None
-    lexicon = asked["lexicon"] if asked["lexicon"] is not None else "gender-en"
-    lexicon = (lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)).with_poles(asked["poles"])
-    threshold = asked["threshold"] if asked["threshold"] is not None else 1
-    scoring = Scoring(lexicon, asked["tokens"] or "word", (_LABELS,), threshold)
+    scoring = replace(scoring_of(**asked), magnitudes=(_LABELS,))
     names, values, sides = [], [], []
     with progress("documents", quiet=quiet) as advance:
         for table in score_batches(texts_of(collection), scoring):
@@ -121,7 +110,7 @@ def documents_of(
             advance(table.height)
     if not names:
         raise EvenrankError("the collection is empty")
-    all_sides = None if lexicon.poles is None else np.concatenate([part for part in sides if part is not None])
+    all_sides = None if scoring.lexicon.poles is None else np.concatenate([part for part in sides if part is not None])
     return Documents(IdIndex(names), np.concatenate(values), all_sides, scoring.describe(), _named(collection))
 
 

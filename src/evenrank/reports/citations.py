@@ -56,6 +56,10 @@ CITATIONS = {
         "LinkedIn talent search. KDD 2019",
         "https://arxiv.org/abs/1905.01989",
     ),
+    "Zehlike et al. 2017": Citation(
+        "Zehlike et al.: FA*IR: a fair top-k ranking algorithm. CIKM 2017",
+        "https://arxiv.org/abs/1706.06368",
+    ),
     "DIA20": Citation(
         "Diaz et al.: Evaluating stochastic rankings with expected exposure. CIKM 2020",
         "https://doi.org/10.1145/3340531.3411962",

@@ -141,7 +141,8 @@ class Table:
 class Page:
     """The report of a command.
 
-    ``kind`` names the command, ``facts`` are (what, how many) pairs, ``summary`` states the findings in sentences.
+    ``kind`` names the command, ``facts`` are (what, how many) pairs, ``summary`` states the findings in sentences,
+    ``late`` are long tables, which come after the charts.
     """
 
     kind: str
@@ -153,6 +154,7 @@ class Page:
     notes: tuple[str, ...] = ()
     summary: tuple[str, ...] = ()
     provenance: Provenance | None = None
+    late: tuple[Table, ...] = ()
 
     def text(self) -> str:
         """The page without its charts, for a terminal."""
@@ -160,7 +162,7 @@ class Page:
         parts = [f"{plain(self.title)}\n{facts}"]
         if self.summary:
             parts.append("\n".join(plain(line) for line in self.summary))
-        parts += [*(table.text() for table in self.tables)]
+        parts += [*(table.text() for table in (*self.tables, *self.late))]
         if self.notes:
             parts.append("\n".join(["Notes:", *(f"  {plain(note)}" for note in self.notes)]))
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))

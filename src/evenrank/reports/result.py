@@ -44,10 +44,14 @@ class Result:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The figures as JSON, also written to ``path`` if one is given."""
-        text = json_text(envelope(self.to_dict(), self.provenance))
+        text = json_text(self.enveloped())
         if path is not None:
             write_text(path, text)
         return text
+
+    def enveloped(self, **beside: object) -> dict[str, object]:
+        """The values of :meth:`to_json`, with others ``beside`` them."""
+        return envelope({**self.to_dict(), **beside}, self.provenance)
 
     def html(self) -> str:
         """The report: one HTML page that opens without a network."""

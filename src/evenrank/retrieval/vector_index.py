@@ -27,6 +27,7 @@ from evenrank.rankers.text_encoders import Encoded, StoredEncoder, TextEncoder, 
 from .changed_collections import changed_collection
 from .encoded_windows import LARGEST_HALF
 from .encoding import Encoding
+from .erasure import Erasure, read_erasure
 from .exact_search import Floats, Halves, Ints, search_exact
 from .index_folder import Manifest
 from .mapped import DocIds, Mapped
@@ -73,6 +74,27 @@ class VectorIndex:
     def open(cls, manifest: Manifest) -> VectorIndex:
         """The index of a manifest. Raises InputError if its files do not fit each other."""
         return cls(manifest)
+
+    @property
+    def vectors(self) -> Halves:
+        """The vectors of the documents [N, d] float16, mapped. Raises EvenrankError for weights of terms."""
+        if not isinstance(self._searcher, _Dense):
+            raise EvenrankError(f"expected an index of vectors, and {self.manifest.path} is {self.manifest.kind}")
+        return self._searcher.vectors
+
+    @property
+    def erasure(self) -> Erasure | None:
+        """What was erased from its vectors, and is from queries; None for an index that was not debiased."""
+        return self._searcher.erasure if isinstance(self._searcher, _Dense) else None
+
+    @property
+    def ids(self) -> pl.Series:
+        """The ids of the documents."""
+        return self._ids[np.arange(self.manifest.documents)]
+
+    def encoder(self, model: object = None, encoding: Encoding | None = None) -> TextEncoder:
+        """The model that the index was made with, loaded; see :meth:`search`."""
+        return self._loaded(model, encoding or Encoding())
 
     # parameters: those of the protocol, and the model's.
     def search(
@@ -225,23 +247,28 @@ class _Dense:
         width, rest = divmod(len(flat), manifest.documents)
         if rest or not width:
             raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
-        self._vectors: Halves = flat.reshape(-1, width)
+        self.vectors: Halves = flat.reshape(-1, width)
         self._graph: Graph | None = None
+        self.erasure: Erasure | None = read_erasure(manifest, width)
 
     def check_approximate(self) -> None:
         """Raises InputError or MissingExtraError if approximate search is not possible."""
         from .graph import Graph
 
-        self._graph = self._graph or Graph(self._index.manifest, self._vectors)
+        self._graph = self._graph or Graph(self._index.manifest, self.vectors)
 
     def search(self, queries: Encoded, k: int, approximate: bool, quiet: bool) -> _Found:
         """The first ``k`` of each query."""
-        width = self._vectors.shape[1]
+        width = self.vectors.shape[1]
         if queries.shape[1] != width:
             raise InputError(
                 self._index.manifest.path, f"its vectors have {width} numbers, and the queries' {queries.shape[1]}"
             )
         described = f"vectors of {width} numbers in float16"
+        if self.erasure is not None:
+            assert isinstance(queries, np.ndarray)
+            queries = self.erasure(queries)
+            described = f"{described}, {self.erasure.note()}"
         if approximate:
             return self._approximate(queries, k, described)
         with progress("searching", len(queries), quiet=quiet) as advance:
@@ -252,7 +279,7 @@ class _Dense:
     def _exact(self, queries: Floats, k: int, advance: Callable[[int], None]) -> tuple[Ints, Floats]:
         index = self._index
         try:
-            return search_exact(self._vectors, index._turn, index._by_turn, queries, k, advance)
+            return search_exact(self.vectors, index._turn, index._by_turn, queries, k, advance)
         except ValueError:
             raise InputError(
                 index.manifest.path, "the index is damaged: its vectors or their order cannot be used"

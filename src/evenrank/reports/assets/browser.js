@@ -88,7 +88,10 @@ function showQuery(id, scroll = false) {
 }
 
 function explanation(query) {
-  const parts = [`Query ${query.id}. The first ranks of every run; `, el("b", {}, "random"), " is a mean over orders and has no ranking. "];
+  const parts = [`Query ${query.id}. The first ranks of every run`];
+  const means = runNames.filter((name) => !browser.runs.includes(name));
+  means.forEach((name, place) => parts.push(place ? " and " : "; ", el("b", {}, name)));
+  parts.push(means.length > 1 ? " are means over orders and have no ranking. " : means.length ? " is a mean over orders and has no ranking. " : ". ");
   if (browser.labelled) parts.push("Each document's groups and their weights are those of its label; one without a label is unknown.");
   if (!browser.texts) parts.push(browser.labelled ? " Texts are not available: the audit was given no collection." : "Texts are not available: the audit was given scores instead of a collection.");
   else if (browser.marked) {

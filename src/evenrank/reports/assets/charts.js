@@ -2,7 +2,7 @@
 const runScales = () => ({
   "@runs": runNames,
   "@colours": charts.styles.map((style) => colour(runColour(style))),
-  "@shapes": charts.styles.map((style) => style.shape),
+  "@shapes": charts.styles.map((style) => vegaShape(style.shape)),
   "@dashes": charts.styles.map((style) => style.dash),
 });
 

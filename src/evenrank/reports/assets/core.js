@@ -83,7 +83,11 @@ const PATHS = {
   "triangle-left": "M1.2,6L10.2,11V1Z",
   cross: "M4.3,1H7.7V4.3H11V7.7H7.7V11H4.3V7.7H1V4.3H4.3Z",
   diamond: "M6,0.6L11,6L6,11.4L1,6Z",
+  star: "M6,0.5L7.4,4.3L11.5,4.5L8.3,7.1L9.4,11L6,8.7L2.6,11L3.7,7.1L0.5,4.5L4.6,4.3Z",
 };
+
+/** A symbol of the legend in charts: Vega has no star, and takes a path within −1 and 1 for one. */
+const vegaShape = (name) => (name === "star" ? "M0,-1L0.25,-0.34L0.95,-0.31L0.4,0.13L0.59,0.81L0,0.42L-0.59,0.81L-0.4,0.13L-0.95,-0.31L-0.25,-0.34Z" : name);
 
 /** The symbol of a run: its shape, on its line if `line` is set. */
 function runSign(place, line = false) {

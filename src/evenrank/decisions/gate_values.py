@@ -1,0 +1,260 @@
+"""What a gate reads of an audit: the values of every query in its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import TypeGuard
+
+import numpy as np
+
+from evenrank.io.errors import EvenrankError, InputError, quoted, reason_of
+from evenrank.io.tolerances import unequally_deep
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
+
+from .budget import BASELINE, Budget, Facts, Rule
+
+REFERENCES = ("random", "neutral-first", "relevance-first")
+"""The audit's reference rankings; a rule can be against one, but they are not gated."""
+_LARGEST = 1e50
+"""The sums of powers of larger values overflow."""
+_WITHOUT = "`evenrank audit … --json F --values` writes them"
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """A figure with its ties as they are, its expectation over their orders, its smallest and its largest value."""
+
+    mean: float
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The JSON of an audit with the values by query, and the file that it was read from."""
+
+    data: Mapping[str, object]
+    path: str | None = None
+
+    def fail(self, message: str) -> EvenrankError:
+        """An error about the audit."""
+        return EvenrankError(message) if self.path is None else InputError(self.path, message)
+
+    @property
+    def runs(self) -> Mapping[str, object]:
+        """What the audit says of each run."""
+        return _table(self.data.get("runs"))
+
+    @property
+    def given(self) -> list[str]:
+        """The runs that are no references."""
+        return [name for name in self.runs if name not in REFERENCES]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The notes without which the figures mislead."""
+        found = self.data.get("warnings")
+        return [one for one in found if isinstance(one, str)] if isinstance(found, list | tuple) else []
+
+    @property
+    def facts(self) -> dict[str, Facts]:
+        """What the measures are, by their texts."""
+        found = {name: Facts.of(values) for name, values in _table(self.data.get("measures")).items()}
+        return {name: facts for name, facts in found.items() if facts is not None}
+
+    @property
+    def provenance(self) -> Mapping[str, object] | None:
+        """How the audit was made."""
+        return _table(self.data.get("provenance")) or None
+
+    def baseline(self, wanted: str | None) -> str | None:
+        """The run that "baseline" means. Raises EvenrankError for one that the audit lacks."""
+        own = self.data.get("baseline")
+        name = own if wanted is None and isinstance(own, str) else wanted
+        if name is not None and name not in self.runs:
+            raise self.fail(f"no run {quoted(name)} to be the `baseline` (the runs are {', '.join(self.given)})")
+        return name
+
+    def run(self, wanted: str | None, baseline: str | None) -> str:
+        """The run that is gated. Raises EvenrankError if it is unknown or not the only one that is no baseline."""
+        if wanted is not None:
+            if wanted not in self.given:
+                raise self.fail(f"no run {quoted(wanted)} (the runs are {', '.join(self.given)})")
+            return wanted
+        others = [name for name in self.given if name != baseline] or self.given
+        if len(others) != 1:
+            raise self.fail(f"`run`: expected the one to gate of {', '.join(others) or 'no runs'}")
+        return others[0]
+
+    def figure(self, run: str, rule: Rule) -> Mapping[str, object]:
+        """What the audit says of a run and the measure of a rule. Raises EvenrankError if it was not measured."""
+        figures = _table(_table(self.runs[run]).get("measures"))
+        found = figures.get(rule.measure)
+        if found is None:
+            # Another spelling, in a file that was written by hand.
+            spelled = {_canonical(name): name for name in figures}
+            found = figures.get(spelled.get(rule.measure, ""))
+        if not isinstance(found, Mapping):
+            needed = "" if rule.facts.bias else "; effectiveness needs `qrels`"
+            raise EvenrankError(f"{rule.measure} is not in the audit, which has {', '.join(figures)}{needed}")
+        return found
+
+    def parts(self, run: str, rule: Rule) -> list[Array]:
+        """The values [Q] that a rule's quantity of a run is made of; NaN is undefined."""
+        figure = self.figure(run, rule)
+        if figure.get("estimated"):
+            raise EvenrankError(
+                f"{rule.measure} of {run} is an estimate over unknown labels, which a gate does not decide on"
+                " (`unknown='skip'` leaves documents without a label out)"
+            )
+        if rule.quantity != "figure":
+            figure = self._excess(figure, run, rule)
+        found = figure.get("parts")
+        if found is None:
+            found = [figure.get("values")]
+        elif not isinstance(found, list | tuple) or len(found) != len(rule.facts.signs):
+            wanted = counted(len(rule.facts.signs), "list")
+            raise self.fail(f"no audit's JSON: parts of {rule.measure}: expected {wanted} of values")
+        if any(values is None for values in found):
+            raise self.fail(f"no values of the queries: {_WITHOUT}")
+        return [self._array(values) for values in found]
+
+    def ties(self, run: str, rule: Rule) -> Ties | None:
+        """What the order of tied documents does to a rule's quantity of a run; None if that has no mean."""
+        figure = self.figure(run, rule)
+        if rule.quantity != "figure":
+            figure = self._excess(figure, run, rule)
+        [mean], [expected] = self._numbers(figure, "mean"), self._numbers(figure, "tie_mean")
+        if mean is None:
+            return None
+        expected = mean if expected is None else expected
+        ends = figure.get("tie_range")
+        if ends is not None and (not isinstance(ends, list | tuple) or len(ends) != 2 or None in ends):
+            raise self.fail("no audit's JSON: tie_range: expected two numbers or null")
+        known = [one for one in (mean, expected, *self._numbers(figure, "tie_range")) if one is not None]
+        return Ties(mean, expected, min(known), max(known))
+
+    def _numbers(self, figure: Mapping[str, object], key: str) -> list[float | None]:
+        value = figure.get(key)
+        found = value if isinstance(value, list | tuple) else [value]
+        numbers: list[float | None] = [one for one in found if one is None or _is_number(one)]
+        listed = isinstance(value, list | tuple) and key != "tie_range"
+        if listed or len(numbers) < len(found) or any(one is not None and abs(one) > _LARGEST for one in numbers):
+            raise self.fail(f"no audit's JSON: {key}: expected finite numbers or null")
+        return numbers
+
+    @property
+    def poles(self) -> tuple[str, str] | None:
+        """The groups that signed measures compare, the positive one first, if the audit tells."""
+        found = _table(self.data.get("settings")).get("poles")
+        if not isinstance(found, list | tuple) or len(found) != 2 or not all(isinstance(one, str) for one in found):
+            return None
+        return found[0], found[1]
+
+    def lengths(self, run: str) -> Array | None:
+        """How many documents each query [Q] has in a run; None if the audit does not tell."""
+        found = _table(self.runs[run]).get("lengths")
+        return None if found is None else self._array(found)
+
+    def _excess(self, figure: Mapping[str, object], run: str, rule: Rule) -> Mapping[str, object]:
+        found = figure.get(rule.quantity.replace(" ", "_"))
+        if not isinstance(found, Mapping):
+            needed = " (it needs `qrels`)" if rule.quantity == "beyond relevance" else ""
+            raise EvenrankError(f"the audit has no {quoted(rule.quantity)} of {rule.measure} for {run}{needed}")
+        return found
+
+    def _array(self, values: object) -> Array:
+        queries = self.data.get("queries")
+        if not isinstance(values, list | tuple) or not isinstance(queries, list | tuple):
+            raise self.fail("no audit's JSON: expected a list of values for its list of queries")
+        kinds: set[type] = {type(value) for value in values} - {type(None)}
+        try:
+            if bool in kinds or not all(issubclass(kind, Real) for kind in kinds):
+                raise TypeError
+            found = np.array(values, np.float64)
+        except (TypeError, ValueError):
+            raise self.fail("no audit's JSON: expected numbers or null as values") from None
+        except OverflowError:
+            found = np.array([np.inf])
+        if (np.abs(found) > _LARGEST).any():
+            raise self.fail("no audit's JSON: expected finite numbers as values")
+        if found.ndim != 1 or len(found) != len(queries):
+            raise self.fail("no audit's JSON: expected a value for each of its queries")
+        return found
+
+
+def as_audited(source: str | os.PathLike[str] | Mapping[str, object]) -> Audited:
+    """An audit's values from its JSON. Raises InputError for a file that is not one."""
+    if isinstance(source, Mapping):
+        return _checked(Audited(source))
+    path = os.fspath(source)
+    try:
+        data = json.loads(Path(path).read_bytes(), parse_constant=_no_constant)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {reason_of(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"no valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(path, "no audit's JSON: expected an object with the key runs")
+    return _checked(Audited(data, path))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"expected a number or null, found {name}")
+
+
+def _checked(found: Audited) -> Audited:
+    if not found.given:
+        raise found.fail("no audit's JSON: expected an object with the key runs")
+    if found.data.get("queries") is None:
+        raise found.fail(f"no values of the queries: {_WITHOUT}")
+    return found
+
+
+def against(audited: Audited, budget: Budget, number: int, baseline: str | None) -> str | None:
+    """The run that the rule of that number compares with. Raises EvenrankError for one that the audit lacks."""
+    name = budget.rules[number - 1].against
+    if name is None:
+        return None
+    if name == BASELINE and baseline is None:
+        raise budget.error(number, "against the baseline, but no run is named as `baseline`")
+    name = baseline if name == BASELINE else name
+    if name not in audited.runs:
+        known = ", ".join([BASELINE, *audited.runs])
+        raise budget.error(number, f"against: no run {quoted(name)} (the runs are {known})")
+    return name
+
+
+def unequal_depth(audited: Audited, run: str, rule: Rule, other: str) -> bool | None:
+    """Whether depth rather than order decides a comparison; None if the audit does not tell."""
+    own, others = audited.lengths(run), audited.lengths(other)
+    if own is not None and others is not None:
+        return unequally_deep(own, others, rule.facts.cutoff)
+    compared = _table(audited.figure(run, rule).get("vs_baseline"))
+    if other == audited.data.get("baseline") and "unequal_depth" in compared:
+        return bool(compared["unequal_depth"])
+    return None
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _canonical(name: str) -> str:
+    from evenrank.measures import parse_measure
+
+    try:
+        return str(parse_measure(name))
+    except EvenrankError:
+        return name

@@ -1,0 +1,263 @@
+"""The first documents of a run as lists that can be put into another order, and a run in its new order."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank.groups import GroupTable
+from evenrank.groups.largest import NO_GROUP, largest_groups
+from evenrank.io.errors import EvenrankError
+from evenrank.io.runs import Run
+from evenrank.io.tables import IdIndex
+from evenrank.io.types import Array
+from evenrank.io.wording import counted, percent
+from evenrank.measures import JoinedRun, RankedLists, Target
+from evenrank.measures.missing import refuse_all
+from evenrank.measures.ranked_lists import expand
+from evenrank.mitigation.reordering import GroupedLists
+
+DEPTH, SHOWN = 100, 10
+OfMissing = Literal["error", "skip", "neutral"]
+"""What happens to documents that the group table lacks; ``skip``: they keep their rank, the others move around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How far documents moved: sums over the queries of a run, or of a part of it.
+
+    Attributes:
+        queries: Number of queries.
+        kept: Sum of the share of the first 10 documents that are still among the first 10.
+        changed: Queries in which a document moved; ``first``: those with another document at rank 1.
+        documents: Documents that could move; ``moved``: that did; ``distance``: by how many ranks, in all.
+        total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
+    """
+
+    queries: int = 0
+    kept: float = 0.0
+    changed: int = 0
+    first: int = 0
+    documents: int = 0
+    moved: int = 0
+    distance: float = 0.0
+    total: int = 0
+    lacking: int = 0
+    tied: int = 0
+
+    def __add__(self, other: Changes) -> Changes:
+        return Changes(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def sentence(self) -> str:
+        """The changes in words."""
+        kept = percent(self.kept / max(self.queries, 1), 1)
+        away = self.distance / max(self.moved, 1)
+        return (
+            f"{kept} of the first {SHOWN} documents are still among the first {SHOWN} (mean over"
+            f" {counted(self.queries, 'query')}); {counted(self.first, 'query')}"
+            f" {'has' if self.first == 1 else 'have'} a different first document, {self.changed:,} a different order;"
+            f" {self.moved:,} of {counted(self.documents, 'document')} moved, by {away:.1f} ranks on average."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The changes as JSON values."""
+        return {
+            "queries": self.queries,
+            "kept_of_first_10": self.kept / max(self.queries, 1),
+            "queries_changed": self.changed,
+            "first_documents_changed": self.first,
+            "documents": self.documents,
+            "documents_moved": self.moved,
+            "mean_ranks_moved": self.distance / max(self.moved, 1),
+            "rows": self.total,
+            "unknown_rows": self.lacking,
+            "tied_rows": self.tied,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunLists:
+    """The first documents of a run, ready for a :class:`Reordering`.
+
+    Attributes:
+        run: The run.
+        lists: Its first documents, or the known ones of them [N].
+        rows: The row of the run's table of each of these documents [N].
+        total: How many documents are among the first ones; ``lacking``: of these, those that the group table lacks;
+            ``tied``: those with the same score as a neighbour.
+    """
+
+    run: Run
+    lists: GroupedLists
+    rows: Array
+    total: int
+    lacking: int
+    tied: int
+
+    def reordered(self, order: Array) -> Run:
+        """The run with its first documents in a new order: ``order`` [N] as a :class:`Reordering` returns it.
+
+        Scores fall strictly: n, n − 1, …, 1 over the n documents of a query.
+        """
+        table = self.run.table
+        documents = table["doc_id"]
+        moved = np.flatnonzero(order != np.arange(len(order)))
+        if len(moved):
+            rows = np.arange(table.height)
+            rows[self.rows[moved]] = self.rows[order[moved]]
+            documents = documents.gather(rows)
+        made = pl.DataFrame([table["query_id"], documents, _falling_scores(table), table["rank"]])
+        return replace(self.run, table=made, notes=(), source=None, card=None, orders=())
+
+    def cut(self, depth: int) -> RunLists:
+        """The same lists of the run's first ``depth`` documents of each query, which must include theirs."""
+        kept = self.run.table["rank"].to_numpy() <= depth
+        run = replace(self.run, table=self.run.table.filter(pl.Series(kept)))
+        return replace(self, run=run, rows=np.cumsum(kept)[self.rows] - 1)
+
+    def changes(self, order: Array, among: Array | None = None) -> Changes:
+        """How far the documents moved in a new ``order`` [N]; ``among`` [Q]: only in these queries (bool)."""
+        rank = self.run.table["rank"].to_numpy().astype(np.int64)
+        new, old = rank[self.rows], rank[self.rows[order]]
+        queries = np.repeat(np.arange(len(self.lists.lengths)), self.lists.lengths)
+        lengths = np.diff(_starts(self.run.table))
+        counts = np.ones(len(lengths), dtype=bool) if among is None else among
+        lost = np.bincount(queries[(old <= SHOWN) & (new > SHOWN)], minlength=len(lengths))
+        moved = (new != old) & counts[queries]
+        return Changes(
+            int(counts.sum()),
+            float((1 - lost / np.minimum(lengths, SHOWN))[counts].sum()),
+            len(np.unique(queries[moved])),
+            int((moved & (new == 1)).sum()),
+            int(counts[queries].sum()),
+            int(moved.sum()),
+            float(np.abs(new - old)[moved].sum()),
+            self.total,
+            self.lacking,
+            self.tied,
+        )
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What is known of the documents of runs, and how their lists are made.
+
+    ``table``: the documents' groups; ``depth``: how many documents of each query are put into a new order; ``target``:
+    the groups' shares of the documents that have a group, by default the ones of the lexicon; ``missing``: what happens
+    to documents that ``table`` lacks.
+    """
+
+    table: GroupTable
+    depth: int = DEPTH
+    target: Target | None = None
+    missing: OfMissing = "error"
+
+    def __post_init__(self) -> None:
+        if self.target is not None and self.target.kind == "relevant":
+            raise EvenrankError(
+                "`target`: expected uniform, candidates or a file: which documents are relevant is not known where a"
+                " run is put into another order"
+            )
+
+    @functools.cached_property
+    def _index(self) -> IdIndex:
+        return IdIndex([self.table.table["doc_id"]])
+
+    def lists(self, run: Run) -> RunLists:
+        """The first documents of a run. Raises EvenrankError for documents that must not be missing."""
+        table = run.table
+        starts = _starts(table)
+        ranked = RankedLists(starts, table["score"].to_numpy())
+        rows, query = expand(starts[:-1], np.minimum(ranked.lengths, self.depth))
+        document = self._index.places(table["doc_id"].gather(rows))
+        lost = document < 0
+        lacking = int(lost.sum())
+        if lacking and self.missing == "error":
+            first = replace(run, table=table[rows])
+            raise refuse_all(first, lost, self.table.source)
+        total, tied = len(rows), int(ranked.ties_within(self.depth)[2].sum())
+        if lacking and self.missing == "skip":
+            rows, query, document = rows[~lost], query[~lost], document[~lost]
+        offsets = np.searchsorted(query, np.arange(len(starts)))
+        scores = _scaled(ranked, rows, query)
+        signed, neutrality, group = self._of_documents(document)
+        targets = self._targets(run, query, group, len(starts) - 1)
+        lists = GroupedLists(offsets, scores, signed, neutrality, group, self.table.groups, targets)
+        return RunLists(run, lists, rows, total, lacking, tied)
+
+    def _of_documents(self, document: Array) -> tuple[Array, Array, Array]:
+        """Signed magnitude, neutrality and group [N] of documents given by their rows; 0, 1 and −1 where it is −1."""
+        table, known = self.table, document >= 0
+        found = document[known]
+        signed, neutrality = np.zeros(len(document)), np.ones(len(document))
+        if table.poles is not None:
+            signed[known] = table.signed_magnitude(table.usual_kind, rows=found)
+        neutrality[known] = table.table["neutrality"].to_numpy()[found]
+        group = np.full(len(document), NO_GROUP)
+        group[known] = largest_groups(table, found)
+        return signed, neutrality, group
+
+    def _targets(self, run: Run, query: Array, group: Array, queries: int) -> Array:
+        """The share of each group, and last of none, in each list [Q, G + 1]."""
+        groups = len(self.table.groups)
+        number = np.bincount(query, minlength=queries)
+        counts = np.bincount(query * (groups + 1) + group % (groups + 1), minlength=queries * (groups + 1))
+        shares = counts.reshape(queries, groups + 1) / np.maximum(number, 1)[:, None]
+        grouped = shares[:, :groups].sum(axis=1)
+        if self.target is None:
+            shares[:, :groups] = grouped[:, None] * np.array(self.table.shares) / sum(self.table.shares)
+        elif self.target.kind != "candidates":
+            shares[:, :groups] = grouped[:, None] * self.target.shares_for(JoinedRun(run, self.table))
+        shares[:, groups] = 1 - grouped
+        return shares
+
+
+def grouped_lists(
+    run: Run,
+    table: GroupTable,
+    *,
+    depth: int = DEPTH,
+    target: Target | None = None,
+    missing: OfMissing = "error",
+) -> GroupedLists:
+    """The first ``depth`` documents of each query of a run with their groups; see :class:`Grouping`."""
+    return Grouping(table, depth, target, missing).lists(run).lists
+
+
+def untied(run: Run) -> Run:
+    """The run in the order that methods start from, with scores that fall strictly; the run itself if they do.
+
+    Measures that ir_measures computes break ties in another way, so that figures of a run with ties and of its new
+    order would differ where no document moved.
+    """
+    table = run.table
+    score = table["score"].to_numpy()
+    tied = (score[1:] == score[:-1]) & (table["rank"].to_numpy()[1:] > 1)
+    return replace(run, table=table.with_columns(_falling_scores(table))) if tied.any() else run
+
+
+def _falling_scores(table: pl.DataFrame) -> pl.Series:
+    """The scores n, n − 1, …, 1 over the n documents of each query of a run's table."""
+    length = np.diff(_starts(table))
+    return pl.Series("score", np.repeat(length, length) + 1.0 - table["rank"].to_numpy())
+
+
+def _starts(table: pl.DataFrame) -> Array:
+    """Where the list of each query starts in a run's table, and the end [Q + 1]."""
+    return np.append(np.flatnonzero(table["rank"].to_numpy() == 1), table.height)
+
+
+def _scaled(ranked: RankedLists, rows: Array, query: Array) -> Array:
+    """The scores of ``rows`` [N], scaled to 0 … 1 over the whole list of their query; 0.5 in a constant list."""
+    # Scores fall within a list. Halved first, so that no difference of two finite scores is infinite.
+    ends = ranked.offsets[1:] - 1
+    high, low = ranked.scores[ranked.offsets[:-1]] / 2, ranked.scores[ends] / 2
+    width = high - low
+    scaled: Array = np.divide(
+        ranked.scores[rows] / 2 - low[query], width[query], out=np.full(len(rows), 0.5), where=width[query] > 0
+    )
+    return scaled

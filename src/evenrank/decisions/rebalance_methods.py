@@ -1,0 +1,156 @@
+"""A method with its options, what it learns on the tuning queries, and what is to be said of its orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from evenrank.groups import GroupTable
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.ranges import check_ranges
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
+from evenrank.mitigation.reorder_balance import Balance
+from evenrank.mitigation.reorder_constrained import DetConstSort, DetGreedy
+from evenrank.mitigation.reorder_fair import Fair
+from evenrank.mitigation.reorder_shift import Shift
+from evenrank.mitigation.reordering import GroupedLists, Reordering
+from evenrank.mitigation.reorderings import METHODS, make_method
+
+_OWNERS = {"protected": "fair", "alpha": "fair", "per": "shift"}
+"""Which method each option is of."""
+_ASKED = {
+    "balance": " (signed magnitudes whose sum is as near 0 as the strength says)",
+    "fair": " (the minimum of protected documents)",
+    "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
+    "detgreedy": " (the minimum and maximum of each group)",
+}
+"""What the methods ask of every prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """A method by its name, and what it is given; None for its default.
+
+    ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for.
+    """
+
+    name: str
+    protected: str | None = None
+    alpha: float | None = None
+    per: str | None = None
+
+    def check(self) -> None:
+        """Raises EvenrankError for an unknown method, and for an option that it does not have."""
+        if self.name not in METHODS:
+            raise EvenrankError(f"`method`: expected one of {', '.join(METHODS)}, found {quoted(self.name)}")
+        for option, owner in _OWNERS.items():
+            if getattr(self, option) is not None and self.name != owner:
+                raise EvenrankError(f"`{option}` is of the method {owner}, not of {self.name}")
+        check_ranges(alpha=self.alpha)
+        if self.per not in (None, "group", "magnitude"):
+            raise EvenrankError(f"`per`: expected group or magnitude, found {quoted(self.per)}")
+
+    @staticmethod
+    def owned(**options: object) -> dict[str, dict[str, object]]:
+        """Options that are not None, by the method that each is of."""
+        found: dict[str, dict[str, object]] = {}
+        for option, value in options.items():
+            if value is not None:
+                found.setdefault(_OWNERS[option], {})[option] = value
+        return found
+
+    @property
+    def learns(self) -> bool:
+        """Whether the method needs lists to learn a direction from."""
+        return self.name == "shift" or (self.name == "fair" and self.protected is None)
+
+    def make(self, lists: GroupedLists, table: GroupTable) -> Reordering:
+        """The method, with the direction that it learns from ``lists``.
+
+        Raises EvenrankError for a method that works on the difference of two groups if it is not known of which.
+        """
+        signed = METHODS[self.name].needs_poles or self.per == "magnitude"  # type: ignore[attr-defined]
+        if signed and table.poles is None:
+            raise EvenrankError(
+                f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
+                f" groups are {', '.join(table.groups)})"
+            )
+        given = {name: getattr(self, name) for name in ("protected", "alpha", "per")}
+        return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def described(self) -> str:
+        """The method with the options that tell it from others of its name."""
+        return f"{self.name} per {self.per}" if self.per == "magnitude" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whether the orders of lists are what the method promises: sums over lists.
+
+    ``lists``: their number; ``searched``: those whose order was searched for and may not be the best (balance);
+    ``unmet``: lists with prefixes that miss what the method asks for, where no order could have it or none was found;
+    ``prefixes``: these prefixes.
+    """
+
+    lists: int = 0
+    searched: int = 0
+    unmet: int = 0
+    prefixes: int = 0
+
+    def __add__(self, other: Kept) -> Kept:
+        return Kept(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def notes(self, method: str) -> Iterator[str]:
+        """What is to be said of them."""
+        of = counted(self.lists, "list")
+        if self.searched:
+            yield (
+                f"{method}: the order is exact in {self.lists - self.searched:,} of {of}; in the others, which are"
+                " longer, it was searched for and may not be the one with the least loss."
+            )
+        if self.unmet:
+            yield (
+                f"{method}: {self.prefixes:,} prefixes in {self.unmet:,} of {of} miss what is asked of every prefix"
+                f"{_ASKED.get(method, '')}, as the documents do not allow it or no order that has it was found."
+            )
+
+
+def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
+    """The new order [N] of lists, and what is to be said of it."""
+    number = len(lists.lengths)
+    if isinstance(method, Balance):
+        found = method.details(lists, strength)
+        exceeding = found.exceeding
+        return found.places, Kept(number, int((~found.exact).sum()), int((exceeding > 0).sum()), int(exceeding.sum()))
+    order = method.order(lists, strength)
+    if isinstance(method, Fair | DetConstSort | DetGreedy):
+        unmet = method.unmet(lists, order, strength)
+        return order, Kept(number, 0, int((unmet > 0).sum()), int(unmet.sum()))
+    return order, Kept(number)
+
+
+def learnt(method: Reordering, groups: tuple[str, ...]) -> dict[str, object]:
+    """The direction that a method has, as JSON values."""
+    if isinstance(method, Fair):
+        return {"protected": groups[method.protected], "alpha": method.alpha}
+    if isinstance(method, Shift):
+        offsets = [round(float(offset), 6) for offset in method.offsets]
+        named = dict(zip(groups, offsets, strict=True)) if method.per == "group" else offsets[0]
+        return {"per": method.per, "offsets": named}
+    return {}
+
+
+def in_words(found: Mapping[str, object], poles: tuple[str, str] | None) -> str:
+    """What :func:`learnt` says, in a line; ``poles``: the groups that signed magnitude is the difference of."""
+    if found.get("per") == "magnitude" and poles is not None:
+        # One number, of a magnitude that is positive towards the first pole.
+        return f"offset {found['offsets']:+g} for each unit by which {poles[0]} outweighs {poles[1]}"
+    return ", ".join(f"{key} {_plain(value)}" for key, value in found.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {offset:+g}" for name, offset in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)

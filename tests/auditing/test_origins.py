@@ -1,0 +1,308 @@
+"""What a run's order adds to its own candidates, and what it has beyond a perfect ranking of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import evenrank
+from evenrank import AuditResult
+from evenrank.auditing.excess import Excess
+from evenrank.auditing.summary import summarise
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
+from evenrank.io import Run
+from evenrank.measures import Evaluation, parse_measure
+from small_audits import TEXTS, collection, run
+
+LEAN = "ARaB(magnitude='bool')@2"
+DOCUMENTS = {f"{kind}{number}": text for kind, text in TEXTS.items() for number in (1, 2, 3)}
+LISTS = {"1": ["m1", "f1", "n1"], "2": ["f1", "m1", "m2"]}
+GRADES = {"1": {"f1": 1}, "2": {"m1": 2}}
+
+
+def audit(runs: Any, qrels: Any = GRADES, measures: str = LEAN, **settings: Any) -> AuditResult:
+    return evenrank.audit(runs, collection=collection(DOCUMENTS), qrels=qrels, measures=measures, **settings)
+
+
+def excesses(result: AuditResult, name: str = "a", measure: str = LEAN) -> tuple[Excess, Excess]:
+    figure = result[name, measure]
+    assert figure.added is not None
+    assert figure.beyond_relevance is not None
+    return figure.added, figure.beyond_relevance
+
+
+def test_two_queries_by_hand() -> None:
+    """With two ranks the first weighs ¾ and the second ¼.
+
+    Query 1: m1, f1 are ¾ − ¼ = ½; at random 0; f1 first, then the mean of m1 and n1: −¾ + ⅛ = −⅝.
+    Query 2: f1, m1 are −½; at random ⅓; m1 first, then the mean of f1 and m2: ¾.
+    """
+    result = audit({"a": run(LISTS)})
+    assert result["random", LEAN].values == pytest.approx([0, 1 / 3])
+    assert result["relevance-first", LEAN].values == pytest.approx([-5 / 8, 3 / 4])
+    added, beyond = excesses(result)
+    assert added.values == pytest.approx([1 / 2, -5 / 6])
+    assert beyond.values == pytest.approx([9 / 8, -5 / 4])
+    assert (added.mean, beyond.mean) == pytest.approx((-1 / 6, -1 / 16))
+    assert (added.reference, beyond.reference) == pytest.approx((1 / 6, 1 / 16))
+    assert (added.n, beyond.n) == (2, 2)
+    assert (added.tie_mean, beyond.tie_mean) == pytest.approx((added.mean, beyond.mean))
+    for of in (added, beyond):
+        assert of.t_p == pytest.approx(stats.ttest_1samp(of.values, 0).pvalue)
+        assert of.wilcoxon_p == pytest.approx(stats.wilcoxon(of.values).pvalue)
+        assert of.ci95 is not None
+        assert of.ci95[0] == pytest.approx(min(of.values))
+        assert of.ci95[1] == pytest.approx(max(of.values))
+
+
+def test_the_reference_is_of_the_runs_own_candidates() -> None:
+    """The rows of the table are of the background's candidates; the differences are not."""
+    other = {"1": ["f1", "f2", "f3"], "2": ["f2", "f3", "n1"]}
+    alone = audit({"b": run(LISTS)})
+    both = audit({"a": run(other), "b": run(LISTS)}, background=run(other))
+    assert both["random", LEAN].values == pytest.approx([-1, -2 / 3])
+    for own, with_others in zip(excesses(alone, "b"), excesses(both, "b"), strict=True):
+        assert with_others.values == pytest.approx(own.values)
+        assert with_others.reference == pytest.approx(own.reference)
+    # A list of one group leaves nothing to its order.
+    added, _ = excesses(both, "a")
+    assert added.values[0] == 0
+
+
+def test_every_query_against_plain_evaluations() -> None:
+    rng = np.random.default_rng(0)
+    names = sorted(DOCUMENTS)
+    rows = [(str(q), str(doc), float(rng.integers(4))) for q in range(30) for doc in rng.permutation(names)[:8]]
+    table = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
+    qrels = {str(q): {str(doc): int(rng.integers(-1, 4)) for doc in rng.permutation(names)[:6]} for q in range(30)}
+    measures = "ARaB@5 NFaiRR@5 RaB@3 Share(group='f')@4"
+    result = audit({"a": table, "b": table.with_columns(-pl.col("score"))}, qrels, measures)
+    scores = score_in_memory(collection(DOCUMENTS), Scoring(load_lexicon("gender-en")))
+    judged = pl.DataFrame(
+        [(q, doc, grade) for q, of in qrels.items() for doc, grade in of.items()],
+        ["query_id", "doc_id", "relevance"], orient="row",
+    )  # fmt: skip
+    own = Evaluation(Run.from_table(table), scores, judged)
+    own.background = own.as_background("a")
+    for text in measures.split():
+        measure = parse_measure(text)
+        value, ties = own.values(measure), own.tie_values(measure)
+        added, beyond = excesses(result, "a", text)
+        for of, reference in ((added, own.random_values(measure)), (beyond, own.relevance_values(measure))):
+            assert of.values == pytest.approx(value - reference)
+            assert of.mean == pytest.approx((value - reference).mean())
+            assert of.tie_mean == pytest.approx((ties - reference).mean())
+            assert of.tie_p == pytest.approx(stats.ttest_1samp(ties - reference, 0).pvalue)
+        # What both runs hold is the same, since their candidates are.
+        other, _ = excesses(result, "b", text)
+        assert other.reference == pytest.approx(added.reference)
+
+
+def test_only_weighted_sums_of_given_runs_have_them() -> None:
+    result = audit({"a": run(LISTS)}, measures=f"nDCG@10 {LEAN} AbsARaB@2 |ARaB|@2 DeltaAPRF AWRF@2")
+    for one in result.runs:
+        for key, figure in one.figures.items():
+            known = one.name == "a" and key == LEAN
+            assert (figure.added is not None) == (figure.beyond_relevance is not None) == known
+
+
+def test_without_judgements_there_is_no_relevance() -> None:
+    result = audit({"a": run(LISTS)}, None)
+    assert "relevance-first" not in result
+    figure = result["a", LEAN]
+    assert figure.added is not None
+    assert figure.added.mean == pytest.approx(-1 / 6)
+    assert figure.beyond_relevance is None
+    assert "perfect ranking" not in result.table()
+    assert "adds" not in " ".join(summarise(result))
+    assert "its order is not shown to add anything (-0.167 [-0.833, +0.500], p = 0.844)." in " ".join(summarise(result))
+
+
+@pytest.mark.parametrize("grade", [0, -2])
+def test_without_a_relevant_document_every_order_is_perfect(grade: int) -> None:
+    result = audit({"a": run(LISTS)}, {"1": {"f1": grade}, "2": {"m1": grade}})
+    assert result["relevance-first", LEAN].mean == result["random", LEAN].mean
+    added, beyond = excesses(result)
+    assert beyond.values == pytest.approx(added.values)
+
+
+def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
+    short = {"1": LISTS["1"]}
+    result = audit({"a": run(LISTS), "b": run(short)}, {"1": {"f1": 1}, "3": {"m1": 1}})
+    assert len(result.queries) == 3
+    added, beyond = excesses(result)
+    # Query 2 is not judged: all of its documents are alike.
+    assert beyond.values[1] == pytest.approx(added.values[1])
+    assert math.isnan(added.values[2])
+    assert added.n == 2
+    of_one, _ = excesses(result, "b")
+    assert (of_one.n, of_one.ci95, of_one.t_p, of_one.wilcoxon_p) == (1, None, None, None)
+    assert of_one.mean == pytest.approx(1 / 2)
+    assert "n = 1 to 2 queries" in result.table()
+
+
+# --- labels of which some are unknown ---------------------------------------------------------------------------------
+
+
+def labelled(unknown: str = "estimate", missing: tuple[str, ...] = ()) -> AuditResult:
+    rng = np.random.default_rng(2)
+    names = [f"d{number}" for number in range(400)]
+    lists = {str(q): [str(doc) for doc in rng.permutation(names)[:10]] for q in range(60)}
+    labels = {name: "m" if number % 3 else "f" for number, name in enumerate(names) if name not in missing}
+    qrels = {q: {docs[3]: 1} for q, docs in lists.items()}
+    return evenrank.audit(
+        {"a": run(lists)}, labels=labels, qrels=qrels, measures="ARaB(magnitude='count')@5", unknown=unknown
+    )
+
+
+def test_an_estimate_has_the_uncertainty_of_its_labels() -> None:
+    key, missing = "ARaB(magnitude='count')@5", tuple(f"d{number}" for number in range(0, 400, 4))
+    known, partly = (excesses(labelled(missing=lost), "a", key) for lost in ((), missing))
+    for whole, estimate in zip(known, partly, strict=True):
+        assert estimate.n == whole.n == 60
+        assert estimate.mean == pytest.approx(whole.mean, abs=0.15)
+        assert estimate.ci95 is not None
+        assert whole.ci95 is not None
+        assert estimate.ci95[0] < estimate.mean < estimate.ci95[1]
+        assert estimate.ci95 != whole.ci95
+        assert estimate.t_p is not None
+        assert estimate.wilcoxon_p is None
+        assert estimate.tie_mean == pytest.approx(estimate.mean)
+    skipped = excesses(labelled("skip", missing), "a", key)
+    assert all(of.wilcoxon_p is not None for of in skipped)
+
+
+def test_ties_move_an_estimate_as_they_move_its_figure() -> None:
+    key, names = "ARaB(magnitude='count')@5", [f"d{number}" for number in range(300)]
+    rng = np.random.default_rng(3)
+    lists = {str(q): {str(doc): 1.0 for doc in rng.permutation(names)[:10]} for q in range(60)}
+    # Ties are broken by descending id: those of one group come first.
+    labels = {name: "m" if name[1] > "1" else "f" for name in names if name[-1] != "5"}
+    qrels = {q: {min(docs): 1} for q, docs in lists.items()}
+    result = evenrank.audit({"a": lists}, labels=labels, qrels=qrels, measures=key, unknown="estimate")
+    figure = result["a", key]
+    assert figure.estimated
+    assert figure.mean is not None
+    assert figure.tie_mean is not None
+    shift = figure.tie_mean - figure.mean
+    assert shift < -0.3
+    for of in excesses(result, "a", key):
+        assert of.tie_mean == pytest.approx(of.mean + shift)
+        assert of.tie_p is None
+    # Ties of all documents are a random order of them.
+    assert excesses(result, "a", key)[0].tie_mean == pytest.approx(0, abs=0.1)
+
+
+def test_bounds_alone_have_no_difference() -> None:
+    figure = labelled("bounds", ("d1", "d2"))["a", "ARaB(magnitude='count')@5"]
+    assert figure.bounds is not None
+    assert figure.added is figure.beyond_relevance is None
+    perfect = labelled("bounds", ("d1", "d2"))["relevance-first", "ARaB(magnitude='count')@5"]
+    ends = [labelled(missing=())["relevance-first", "ARaB(magnitude='count')@5"].mean]
+    assert perfect.bounds is not None
+    assert perfect.bounds[0] <= ends[0] <= perfect.bounds[1]  # type: ignore[operator]
+    assert perfect.bounds[0] < perfect.bounds[1]
+
+
+# --- text and JSON ----------------------------------------------------------------------------------------------------
+
+
+def said(of: Excess) -> str:
+    assert of.ci95 is not None
+    p = "< 0.001" if of.t_p is not None and of.t_p < 0.0005 else f"= {of.t_p:.3f}"
+    return f"{of.mean:+.3f} [{of.ci95[0]:+.3f}, {of.ci95[1]:+.3f}] (p {p})"
+
+
+def leaning(count: int = 12, *, tied: bool = False) -> AuditResult:
+    """A run that puts m first, of candidates of which f is relevant; or ties everything."""
+    docs = ["m1", "m2", "n1", "f1", "f2", "f3"]
+    table = run({str(q): docs[q % 2 :] for q in range(count)})
+    table = table.with_columns(score=pl.lit(0.0)) if tied else table
+    return audit({"a": table}, {str(q): {"f1": 1} for q in range(count)})
+
+
+def test_the_summary_says_what_is_shown() -> None:
+    result = leaning()
+    added, beyond = excesses(result)
+    assert added.shown()
+    assert beyond.shown()
+    text = " ".join(" ".join(summarise(result)).split())
+    would = added.mean - beyond.mean
+    start = f"Its own candidates in random order have {added.reference:.3f}; its order turns their"
+    assert (
+        f"{start} lean to the other side: {said(added)}, where a"
+        f" perfect ranking would add {would:.3f}; the difference, {said(beyond)}, is beyond relevance." in text
+    )
+    assert "orders of its tied" not in text
+    table = result.table()
+    assert "ARaB(magnitude='bool')@2, added to its candidates (n = 12 queries)" in table
+    lines = table.split("\n")
+    of_run = [line.split() for line in lines if line.startswith("  a ") and "male" not in line][-1]
+    assert of_run[1] == f"+{beyond.mean:.4f}"
+    assert of_run[-1] == f"{beyond.reference:.4f}"
+
+
+def test_the_summary_says_when_ties_decide() -> None:
+    result = leaning(tied=True)
+    added, beyond = excesses(result)
+    assert added.tie_mean == pytest.approx(0, abs=1e-12)
+    assert added.tie_p == 1
+    assert abs(added.mean) > 0.1
+    assert added.tie_sensitive
+    text = " ".join(" ".join(summarise(result)).split())
+    assert "Averaged over the orders of its tied documents, it adds 0.000 (p = 1.000), which is not shown" in text
+    assert beyond.tie_mean == pytest.approx(-beyond.reference + result["random", LEAN].mean)  # type: ignore[operator]
+    assert f"{0.0:.4f}~" in result.table()
+
+
+def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
+    result = audit({"a": run(LISTS), "b": run({"1": LISTS["1"]})}, measures=f"{LEAN} nDCG@10 DeltaAPRF")
+    plain = result.to_dict()
+    assert "queries" not in plain
+    figure: Any = plain["runs"]["a"]["measures"][LEAN]  # type: ignore[index]
+    assert list(figure["added"]) == ["mean", "n", "ci95", "t_p", "wilcoxon_p", "reference", "tie_mean", "tie_p"]
+    assert "values" not in figure
+    text = result.to_json(tmp_path / "a.json", values=True)
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
+    data = json.loads(text)
+    assert data["queries"] == ["1", "2"]
+    for name, one in data["runs"].items():
+        for key, of in one["measures"].items():
+            found = result[name, key]
+            assert of["values"] == [None if math.isnan(value) else value for value in found.values.tolist()]
+            assert ("parts" in of) == (key == "DeltaAPRF")
+            for field in ("added", "beyond_relevance"):
+                excess = getattr(found, field)
+                assert (of[field] is None) == (excess is None)
+                if excess is not None:
+                    assert of[field]["values"] == [None if math.isnan(v) else v for v in excess.values.tolist()]
+    assert data["runs"]["b"]["measures"][LEAN]["values"][1] is None
+    parts = data["runs"]["a"]["measures"]["DeltaAPRF"]["parts"]
+    means = [np.mean([value for value in part if value is not None]) for part in parts]
+    assert means[0] - means[1] == pytest.approx(result["a", "DeltaAPRF"].mean)
+
+
+def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any) -> None:
+    import evenrank as library
+
+    monkeypatch.chdir(tmp_path)
+    library.write_run(run(LISTS), "a.run")
+    Path("c.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in DOCUMENTS.items()))
+    options = ["audit", "a.run", "--collection", "c.tsv", "--measures", LEAN]
+    assert evenrank(*options, "--json", "a.json", "--values").status == 0
+    data = json.loads(Path("a.json").read_text())
+    assert data["runs"]["a"]["measures"][LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
+    ended = evenrank(*options, "--values")
+    assert (ended.status, ended.err) == (2, "evenrank: --values are part of the JSON: it needs --json\n")
+
+
+def test_the_name_is_reserved() -> None:
+    with pytest.raises(evenrank.EvenrankError, match="the name 'relevance-first' is reserved for a reference ranking"):
+        audit({"relevance-first": run(LISTS)})

@@ -1,0 +1,281 @@
+"""Where the bias comes from, on the page and in a notebook: the figures that its tables and charts hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import evenrank
+from evenrank.auditing import AuditResult
+from evenrank.auditing.audit_page import render_page
+from evenrank.auditing.origin_words import perfect
+from evenrank.auditing.waterfall import falls
+from small_audits import text_of
+from small_origins import LEAN, NEUTRAL, excess, with_differences, with_stages
+from small_reports import labelled_audit, small_audit
+
+NAN = float("nan")
+EVIL = "<img src=x onerror=alert(1)>'\""
+ADDED = excess([0.1, 0.2, 0.6], 0.05, (0.1, 0.6), 0.03)
+# Beyond relevance in two queries alone: a perfect ranking adds (0.2 − 0.1 + 0.6 − 0.7) / 2 there.
+BEYOND = excess([NAN, 0.1, 0.7], 0.2, (0.1, 0.7), 0.0001)
+
+
+@pytest.fixture(scope="module")
+def base() -> AuditResult:
+    return small_audit()
+
+
+def section(page: str, name: str) -> str:
+    found = re.search(rf'<section id="{name}">.*?</section>', page, re.S)
+    return "" if found is None else found[0]
+
+
+def rows(page: str, name: str) -> list[list[str]]:
+    """The cells of the table of a section, its headings first."""
+    table = section(page, name).split("<thead")[1]
+    lines = [re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", line, re.S) for line in table.split("<tr")[1:]]
+    return [[" ".join(text_of(cell).split()) for cell in line] for line in lines]
+
+
+def charts(page: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(re.search(r'id="data-charts">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    return found
+
+
+def test_the_table_of_differences(base: AuditResult) -> None:
+    page = render_page(
+        with_differences(base, {"old": (ADDED, BEYOND), "new": (excess([0.0] * 3, 0.5, None, None), None)})
+    )
+    heads, old, new = rows(page, "origins")
+    assert heads == [
+        *("Measure", "Run", "Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)"),
+        *("Perfect ranking adds", "Beyond relevance", "Interval (beyond)", "p (beyond)", "Queries"),
+    ]
+    assert old[:2] == [LEAN, "old"]
+    # The figure is over the queries of the difference, which here is not that of the table of figures.
+    assert old[2:7] == ["0.3500 of 3 queries", "0.0500", "+0.3000", "[+0.1000, +0.6000]", "0.030"]
+    assert old[7:] == ["0.0000", "+0.4000 of 2 queries", "[+0.1000, +0.7000]", "<0.001", "3"]
+    assert new[3:] == ["0.5000", "0.0000", "–", "–", "–", "–", "–", "–", "3"]
+    place = [str(measure) for measure in base.measures].index(LEAN)
+    drawn = charts(page)["origins"]
+    assert list(drawn) == [str(place)]
+    first, second = drawn[str(place)]
+    assert (first["run"], second["run"]) == ("old", "new")
+    assert first["marks"] == [
+        ["added", 0.3, 0.1, 0.6, 0.03],
+        ["perfect", pytest.approx(0.0, abs=1e-12), None, None, None],
+        ["beyond", 0.4, 0.1, 0.7, 0.0001],
+    ]
+    assert second["marks"] == [["added", 0.0, None, None, None]]
+    text = text_of(section(page, "origins"))
+    assert f"Left out: {NEUTRAL}, which" in " ".join(text.split())
+
+
+MADE = {"he": "He runs.", "she": "She runs.", "it": "It runs.", "her": "Her run.", "stone": "A stone."}
+
+
+def audited(queries: int, **options: Any) -> AuditResult:
+    """Two stages, each with the same five passages in another order for every query."""
+    lists = [{f"q{q}": {f"{d}{q}": float((i * step + q) % 5) for i, d in enumerate(MADE)} for q in range(queries)}
+             for step in (1, 2)]  # fmt: skip
+    return evenrank.audit(
+        stages=dict(zip(("first", "second"), lists, strict=True)),
+        collection={f"{doc}{q}": text for q in range(queries) for doc, text in MADE.items()},
+        **{
+            "measures": "nDCG@3 ARaB@3 NFaiRR@3",
+            "qrels": {f"q{q}": {f"he{q}": 1, f"it{q}": 2} for q in range(queries)},
+            **options,
+        },
+    )
+
+
+def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
+    result = audited(6)
+    page = render_page(result)
+    place = {(row[0], row[1]): row for row in rows(page, "origins")[1:]}
+    assert list(place) == [(m, run) for m in ("ARaB@3", "NFaiRR@3") for run in ("first", "second")]
+    for (measure, run), row in place.items():
+        figure = result[run, measure]
+        assert figure.added is not None
+        assert figure.beyond_relevance is not None
+        numbers = [float(row[column].replace("−", "-")) for column in (2, 3, 4, 7, 8)]
+        assert numbers[0] == pytest.approx(figure.mean, abs=1e-4)
+        assert numbers[1:3] == pytest.approx([figure.added.reference, figure.added.mean], abs=1e-4)
+        # Each row is two sums: candidates and order, a perfect ranking and what is beyond it.
+        assert numbers[0] == pytest.approx(numbers[1] + numbers[2], abs=2e-4)
+        assert numbers[0] == pytest.approx(numbers[1] + numbers[3] + numbers[4], abs=2e-4)
+        # The same candidates in both stages.
+        assert numbers[1] + numbers[3] == pytest.approx(result["relevance-first", measure].mean, abs=2e-4)
+    for shown in (
+        "relevance-first",
+        "Three reference rankings",
+        "Beyond relevance",
+        "what a perfect ranking would show",
+    ):
+        assert shown in text_of(page)
+    bars = charts(page)["waterfalls"]["1"]
+    assert bars[0]["label"] == "collection"
+    assert [bar["end"] for bar in bars[-3:]] == pytest.approx(
+        [result["first", "ARaB@3"].mean, *[result["second", "ARaB@3"].mean] * 2], abs=1e-5
+    )
+
+
+def test_a_single_query_has_no_intervals() -> None:
+    page = render_page(audited(1))
+    lines = rows(page, "origins")[1:]
+    assert len(lines) == 4
+    assert {line[column] for line in lines for column in (5, 6, 9, 10)} == {"–"}
+    assert {line[3] for line in rows(page, "stages")[1:]} == {"–"}
+    assert all(mark[2:] == [None] * 3 for run in charts(page)["origins"]["1"] for mark in run["marks"])
+
+
+def test_without_qrels_there_is_no_third_reference() -> None:
+    page = text_of(render_page(audited(3, qrels=None, measures="ARaB@3")))
+    assert "Without qrels it is unknown what a perfect ranking" in " ".join(page.split())
+    assert "Two reference rankings of the same candidates" in page
+    assert "relevance-first" not in page
+
+
+def test_what_a_perfect_ranking_adds(base: AuditResult) -> None:
+    found = with_differences(base, {"old": (ADDED, excess([0.0, NAN, 0.1], 0.1, None, None))})
+    assert perfect(found["old", LEAN]) == pytest.approx((0.1 + 0.5) / 2)
+    assert perfect(found["new", LEAN]) is None
+    nothing = with_differences(base, {"old": (ADDED, excess([0.0, NAN, NAN], 0.1, None, None))})
+    assert perfect(nothing["old", LEAN]) == pytest.approx(0.1)
+
+
+def test_a_difference_that_ties_decide_is_marked(base: AuditResult) -> None:
+    tied = replace(ADDED, tie_mean=0.0, tie_p=0.9)
+    page = render_page(with_differences(base, {"old": (tied, BEYOND)}))
+    assert rows(page, "origins")[1][4] == "+0.3000~"
+    assert rows(page, "origins")[1][8] == "+0.4000 of 2 queries"
+    assert "has another significance" in section(page, "origins")
+    assert "has another significance" not in section(
+        render_page(with_differences(base, {"old": (ADDED, None)})), "origins"
+    )
+
+
+def test_without_qrels_the_section_says_why() -> None:
+    page = render_page(with_differences(small_audit(qrels=None, measures=f"{NEUTRAL} {LEAN}"), {"old": (ADDED, None)}))
+    assert "Without qrels it is unknown what a perfect ranking" in section(page, "origins")
+    heads, line = rows(page, "origins")
+    assert heads[2:] == ["Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)", "Queries"]
+    assert line[4] == "+0.3000"
+    assert [mark[0] for mark in charts(page)["origins"]["1"][0]["marks"]] == ["added"]
+    assert "Beyond relevance" not in text_of(page)
+    assert "beyond relevance" not in text_of(section(page, "reading"))
+
+
+def test_judgements_of_no_query_with_a_value(base: AuditResult) -> None:
+    page = render_page(with_differences(base, {"old": (ADDED, None)}))
+    assert "No query has both a judgement and a value" in section(page, "origins")
+
+
+def test_no_measure_that_is_a_sum(base: AuditResult) -> None:
+    page = render_page(with_differences(base, {}))
+    assert "No measure of bias in this audit can be taken apart" in section(page, "origins")
+    assert "origins-chart" not in page.split("<script")[0]
+    assert "<table" not in section(page, "origins")
+
+
+def test_bounds_alone() -> None:
+    page = render_page(labelled_audit("bounds"))
+    assert "Only bounds were asked for: where in them a figure lies" in section(page, "origins")
+    assert charts(page)["origins"] == {}
+
+
+def test_without_bias_there_is_no_section() -> None:
+    page = render_page(small_audit(measures="nDCG@10", collection=None))
+    assert section(page, "origins") == section(page, "stages") == ""
+    assert "#origins" not in page
+    assert "#stages" not in page
+
+
+def test_the_table_and_the_bars_of_stages(base: AuditResult) -> None:
+    page = render_page(with_stages(base))
+    lines = rows(page, "stages")
+    assert lines[0] == ["Measure", "Step", "Adds", "95% interval", "p", "Sum", "Tie mean", "Queries"]
+    assert lines[1:5] == [
+        [LEAN, "collection", "", "–", "", "0.0200", "–", "3"],
+        [LEAN, "candidates of first", "+0.0300", "[+0.0100, +0.0600]", "0.200", "0.0500", "–", "3"],
+        [LEAN, "first", "−0.1500~", "[−0.2500, −0.0500]", "0.010", "−0.1000", "+0.0500", "3"],
+        [LEAN, "second", "+0.4000", "[+0.3000, +0.5000]", "<0.001", "0.3000", "+0.4000", "3"],
+    ]
+    assert lines[5][:6] == [NEUTRAL, "candidates of first", "", "–", "", "0.9000"]
+    assert len(lines) == 8
+    assert "1,000 documents" in section(page, "stages")
+    place = str([str(measure) for measure in base.measures].index(LEAN))
+    bars = charts(page)["waterfalls"][place]
+    assert [bar["label"] for bar in bars] == ["collection", "candidates of first", "first", "second", "total"]
+    ends = [(bar["start"], bar["end"], bar["low"], bar["high"], bar["kind"]) for bar in bars]
+    assert ends == [
+        (0, 0.02, None, None, "level"),
+        (0.02, 0.05, 0.03, 0.08, "up"),
+        (0.05, -0.1, -0.2, 0, "down"),
+        (-0.1, 0.3, 0.2, 0.4, "up"),
+        (0, 0.3, None, None, "level"),
+    ]
+    # Neutrality has no 0 to start from.
+    other = charts(page)["waterfalls"][str([str(measure) for measure in base.measures].index(NEUTRAL))]
+    assert [(bar["start"], bar["end"]) for bar in other] == [(0.9, 0.9), (0.9, 0.92), (0.92, 0.91), (0.91, 0.91)]
+
+
+def test_stages_with_the_names_of_steps(base: AuditResult) -> None:
+    audit = with_stages(base, ("collection", "total"))
+    place = str([str(measure) for measure in base.measures].index(LEAN))
+    bars = charts(render_page(audit))["waterfalls"][place]
+    labels = [bar["label"] for bar in bars]
+    assert labels == ["collection", "candidates of collection", "collection′", "total", "total′"]
+    assert [bar["next"] for bar in bars] == [*labels[1:], None]
+    assert audit.stages is not None
+    assert [fall.name for fall in falls(audit.stages.measures[LEAN])] == [
+        "collection",
+        *labels[1:2],
+        "collection",
+        "total",
+    ]
+
+
+def test_names_are_escaped(base: AuditResult) -> None:
+    audit = with_stages(base, (EVIL, "</script><b>"))
+    page = render_page(audit)
+    assert "<img" not in page.split("<script>")[0]
+    assert [line[1] for line in rows(page, "stages")[1:5]][2:] == [EVIL, "</script><b>"]
+    assert "<img" not in audit._repr_html_()
+    assert "&lt;img" in audit._repr_html_()
+
+
+def test_ties_are_marked_in_a_notebook(base: AuditResult) -> None:
+    tied = replace(BEYOND, tie_mean=0.01, tie_p=0.9)
+    page = with_differences(base, {"old": (ADDED, tied)})._repr_html_()
+    assert "+0.3000<br>" in page
+    assert "<br>beyond relevance +0.4000~<br>" in page
+    assert "uncorrected. ~ the order of tied documents decides.</small>" in page
+    assert "~" not in with_differences(base, {"old": (ADDED, BEYOND)})._repr_html_()
+
+
+def test_in_a_notebook(base: AuditResult) -> None:
+    audit = with_stages(with_differences(base, {"old": (ADDED, BEYOND)}))
+    page = audit._repr_html_()
+    table = page.split("<caption>What the order adds to its candidates</caption>")[1].split("</table>")[0]
+    assert re.findall(r"<th(?: [^>]*)?>(.*?)</th>", table) == ["", LEAN, "old", "new"]
+    old, new = re.findall(r"<td[^>]*>(.*?)</td>", table)
+    assert old.split("<br>")[0] == "+0.3000"
+    assert "<small>[+0.1000, +0.6000], p = 0.030<br>" in old
+    assert "<br>beyond relevance +0.4000<br>[+0.1000, +0.7000], p &lt; 0.001</small>" in old
+    assert new == "–"
+    table = page.split("<caption>What each stage adds</caption>")[1].split("</table>")[0]
+    assert re.findall(r"<tr><th>(.*?)</th>", table)[1:] == ["collection", "candidates of first", "first", "second"]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", table)
+    assert cells[:2] == ["0.0200<br><small>–</small>", "–"]
+    assert cells[3] == "0.9000<br><small>–</small>"
+    assert cells[4] == "−0.1500~<br><small>[−0.2500, −0.0500]<br>sum −0.1000</small>"
+    assert page.count("~ the order of tied documents decides.") == 1
+    plain = with_differences(base, {})._repr_html_()
+    assert "What the order adds" not in plain
+    assert "What each stage adds" not in plain

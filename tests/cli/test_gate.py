@@ -1,0 +1,232 @@
+"""``evenrank gate`` as a pipeline calls it, and the pipeline file of the guide."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from evenrank.cli import main
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guides" / "gate.md"
+COLLECTION = "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n"
+RULE = '[[rule]]\nmeasure = "RR@10"\n'
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    orders = {"old": "abc", "new": "bac"}
+    files = {
+        name: "".join(f"{q} Q0 {d} {r} {4 - r} x\n" for q in range(8) for r, d in enumerate(order, start=1))
+        for name, order in orders.items()
+    }
+    # In two of the eight queries the new run is as the old one, so that there is a spread.
+    files["new"] = files["old"][: files["old"].index("2 Q0")] + files["new"][files["new"].index("2 Q0") :]
+    files |= {"c.tsv": COLLECTION, "qrels": "".join(f"{q} 0 b 1\n" for q in range(8))}
+    files |= {
+        "holds.toml": f'{RULE}against = "baseline"\nat_least = 0.0\n',
+        "broken.toml": f'{RULE}against = "baseline"\nat_least = 0.9\n',
+    }
+    files |= {"unclear.toml": f"{RULE}at_least = 0.85\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", "qrels")
+
+
+@pytest.mark.parametrize(("budget", "status", "strict"), [("holds", 0, 0), ("broken", 1, 1), ("unclear", 3, 1)])
+def test_status_tells_the_outcome(folder, monkeypatch, capsys, budget, status, strict):
+    assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml") == status
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith({0: "holds ", 1: "broken ", 3: "not shown "}[status])
+    assert len(printed) == 2
+    assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml", "--strict") == strict
+
+
+def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
+    outputs = ("--json", "g.json", "--junit", "g.xml", "--markdown", "g.md", "--github")
+    assert call(monkeypatch, *RUNS, "--budget", "holds.toml", *outputs) == 0
+    printed = capsys.readouterr().out
+    assert "::notice title=evenrank gate new%3A holds::RR@10 against old: " in printed
+    assert ElementTree.parse("g.xml").getroot().get("tests") == "1"
+    assert "| holds | RR@10 against old |" in (folder / "g.md").read_text(encoding="utf-8")
+    found = json.loads((folder / "g.json").read_text(encoding="utf-8"))
+    assert (found["outcome"], found["run"], found["baseline"]) == ("holds", "new", "old")
+    assert [file["role"] for file in found["provenance"]["files"]] == ["audit", "budget"]
+    # The JSON of an audit says the same.
+    audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
+    assert call(monkeypatch, *audit) == 0
+    capsys.readouterr()
+    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--json", "-") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["rules"] == found["rules"]
+    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--markdown", "-", "--github") == 0
+    both = capsys.readouterr()
+    assert both.out == (folder / "g.md").read_text(encoding="utf-8")
+    assert both.err.startswith("::notice")
+    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--run", "old", "--baseline", "new") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("gate", "new", "--budget", "none.toml"), "none.toml: cannot be read: No such file or directory"),
+        (("gate", "new", "--budget", "holds.toml"), "holds.toml: rule 1: RR@10 needs --qrels"),
+        (("gate", "new", "--qrels", "qrels", "--budget", "holds.toml"), "no run is named as --baseline"),
+        (("gate", "new", "--baseline", "new=old", "--budget", "holds.toml"), "--baseline: expected a name of its own"),
+        (("gate", "a.json", "--qrels", "qrels", "--budget", "holds.toml"), "--qrels belongs to an audit of runs"),
+        (("gate", "a.json", "new", "--budget", "holds.toml"), "a.json: an audit's JSON stands alone"),
+        (("gate", "new", "x=a.json", "--budget", "holds.toml"), "x=a.json: an audit's JSON stands alone"),
+        (("gate", "holds.toml", "--budget", "holds.toml"), "holds.toml: not a run; a budget is named by --budget"),
+        (("gate", "a.json", "--budget", "holds.toml"), "no values of the queries: `evenrank audit …"),
+        (("gate", "no.json", "--budget", "holds.toml"), "no.json: cannot be read: No such file"),
+        ((*RUNS, "--budget", "holds.toml", "--junit", "-"), "expected a file as output, found '-'"),
+        ((*RUNS, "--budget", "holds.toml", "--junit", "qrels"), "qrels"),
+        ((*RUNS, "--budget", "holds.toml", "--run", "x"), "no run 'x' (the runs are new, old)"),
+        ((*RUNS, "--budget", "holds.toml", "--correction", "all"), "--correction: expected holm or none, found 'all'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_status_2(folder, monkeypatch, capsys, arguments, said):
+    (folder / "a.json").write_text(json.dumps({"runs": {"new": {"measures": {}}}}), encoding="utf-8")
+    assert call(monkeypatch, *arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+
+
+AUDIT_OPTIONS = {
+    "--unknown": "skip", "--missing": "skip", "--missing-limit": "0.5", "--seed": "1", "--order": "file",
+    "--only-queries": None, "--neutral": "x", "--group-column": "g", "--tokens": "word", "--poles": "m,f",
+    "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
+    "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
+}  # fmt: skip
+
+
+def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkeypatch, capsys):
+    from evenrank.cli import commands
+
+    own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
+    known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
+    assert known - own - {"--help"} == set(AUDIT_OPTIONS)
+    for option, value in AUDIT_OPTIONS.items():
+        given = [option] if value is None else [option, value]
+        assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", *given) == 2
+        printed = capsys.readouterr().err
+        assert printed == f"evenrank: {option} belongs to an audit of runs; the JSON is of one that was made\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("0.5,", "1e400,", "expected finite numbers as values"),
+        ("0.5,", "1e60,", "expected finite numbers as values"),
+        ("0.5,", f"1{'0' * 400},", "expected finite numbers as values"),
+        ("0.5,", "NaN,", "no valid JSON: expected a number or null, found NaN"),
+        ("0.5,", '"0.5",', "expected numbers or null as values"),
+        ("0.5,", "true,", "expected numbers or null as values"),
+        ('"mean": 0.5', '"tie_range": [null, 2], "mean": 0.5', "tie_range: expected two numbers or null"),
+        ('"mean": 0.5', '"mean": 1e999', "mean: expected finite numbers or null"),
+        ('"mean": 0.5', '"mean": []', "mean: expected finite numbers or null"),
+        ('"mean": 0.5', '"parts": 3, "mean": 0.5', "parts of RR@10: expected 1 list of values"),
+        ('["0", "1"]', "2", "expected a list of values for its list of queries"),
+    ],
+)
+def test_a_damaged_audit_is_one_line_and_status_2(folder, monkeypatch, capsys, old, new, said):
+    text = (
+        '{"queries": ["0", "1"], "runs": {"new": {"measures":'
+        ' {"RR@10": {"values": [0.5, 0.25], "mean": 0.5}}}}, "measures": {}}'
+    )
+    assert text.count(old) == 1
+    (folder / "b.toml").write_text(f"{RULE}at_least = 0.1", encoding="utf-8")
+    (folder / "a.json").write_text(text, encoding="utf-8")
+    assert call(monkeypatch, "gate", "a.json", "--budget", "b.toml") == 3
+    capsys.readouterr()
+    (folder / "a.json").write_text(text.replace(old, new), encoding="utf-8")
+    assert call(monkeypatch, "gate", "a.json", "--budget", "b.toml") == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert said in printed.err
+
+
+def test_what_nobody_expected_is_no_outcome(folder, monkeypatch, capsys):
+    import evenrank
+
+    def fail(*_, **__):
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(evenrank, "gate", fail, raising=False)
+    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml") == 70
+    assert "ZeroDivisionError: unforeseen" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_makes_no_outcome(folder, monkeypatch):
+    audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
+    assert call(monkeypatch, *audit) == 0
+    command = [sys.executable, "-m", "evenrank", "gate", "a.json", "--budget", "holds.toml"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.run(command, stdout=writer, env=environment).returncode == 70
+    os.close(writer)
+
+
+def test_the_json_of_an_audit_needs_no_audit(folder, monkeypatch):
+    audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
+    assert call(monkeypatch, *audit) == 0
+    script = (
+        "import sys; sys.argv = ['evenrank', 'gate', 'a.json', '--budget', 'holds.toml']\n"
+        "from evenrank.cli import main\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code\n"
+        "heavy = ('evenrank.auditing', 'evenrank.measures', 'ir_measures', 'polars', 'scipy.stats',"
+        " 'numba', 'jinja2', 'altair', 'torch')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_pipeline_of_the_guide_runs(tmp_path, capfd):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = GUIDE.read_text(encoding="utf-8")
+    files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))
+    assert set(files) == {"budget.toml", ".github/workflows/ranking.yml"}
+    (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
+    shell = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    [setup] = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:1]
+    [job] = yaml.safe_load(files[".github/workflows/ranking.yml"])["jobs"].values()
+    install, *steps = [step["run"] for step in job["steps"] if "run" in step]
+    # Not on PyPI: installed from a checkout, as the README says.
+    assert install == "pip install ./evenrank"
+    assert job["steps"][1]["with"]["path"] == "evenrank"
+    assert len(steps) == 2
+    # After bad input there is no table, and the step that shows it does not fail as well.
+    subprocess.run(["bash", "-euo", "pipefail", "-c", steps[1]], cwd=tmp_path, env=shell, check=True)
+    for step in (setup, *steps):
+        subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=shell, check=True)
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
+    assert "| outcome | rule |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "::notice title=evenrank gate" in capfd.readouterr().out

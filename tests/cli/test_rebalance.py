@@ -1,0 +1,160 @@
+"""``evenrank rebalance``: what it writes and says, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evenrank import read_run, write_run
+from small_audits import text_of
+from small_rebalance import drawn
+
+Command = Callable[..., Any]
+RUN, GROUPS, QRELS = drawn(20, 15, 4, ties=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_run(RUN, tmp_path / "r.run")
+    GROUPS.table.write_parquet(tmp_path / "s.parquet")
+    lines = [f"{query} 0 {doc} {grade}\n" for query, doc, grade in QRELS.rows()]
+    (tmp_path / "qrels").write_text("".join(lines))
+    words = {"m": "he his", "f": "she her", "": "stone"}
+    kinds = GROUPS.table.select(
+        "doc_id", kind=pl.when(pl.col("count_m") > 0).then(pl.lit("m")).when(pl.col("count_f") > 0).then(pl.lit("f"))
+        .otherwise(pl.lit(""))
+    ).rows()  # fmt: skip
+    (tmp_path / "c.tsv").write_text("".join(f"{doc}\t{words[kind]}\n" for doc, kind in kinds))
+    (tmp_path / "l.csv").write_text("doc_id,group\n" + "".join(f"{doc},{kind or 'none'}\n" for doc, kind in kinds))
+    (tmp_path / "ids").write_text("q1\nq2\n\nq3\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_strength(folder: Path, evenrank: Command) -> None:
+    done = evenrank("rebalance", "r.run", "--scores", "s.parquet", "--strength", "0.5", "--out", "new.run")
+    assert done.status == 0, done.err
+    assert "Effectiveness is unknown" in done.out.split("\n\n")[1]
+    made = read_run("new.run")
+    assert made.table["score"].to_list()[:3] == [15, 14, 13]
+    card = json.loads(Path("new.run.card.json").read_text())["made_by"]
+    assert (card["stage"], card["method"], card["strength"], card["depth"]) == ("rebalance", "neutral", 0.5, 100)
+    assert card["tied"]["rows"] > 0
+    assert card["tied"]["of"] == 300
+    audit = evenrank("audit", "new.run", "--scores", "s.parquet")
+    assert (
+        f"new: rebalanced by neutral at strength 0.5; {card['tied']['rows']} of 300 rows were tied before" in audit.out
+    )
+    # Lexicon, labels and scores that say the same make the same run.
+    for name, given in {"c": ["--collection", "c.tsv"], "l": ["--labels", "l.csv", "--neutral", "none"]}.items():
+        assert evenrank("rebalance", "r.run", *given, "--strength", "0.5", "--out", f"{name}.run").status == 0
+        assert read_run(f"{name}.run").table.equals(made.table)
+    streamed = evenrank("rebalance", "r.run", "--scores", "s.parquet", "--strength", "0.5", "--out", "-")
+    assert streamed.out == Path("new.run").read_text().replace(" new\n", " rebalanced\n")
+    assert "rebalanced: neutral at strength 0.5" in streamed.err
+    assert "tied with a neighbour in the run" in streamed.err
+
+
+def test_a_bound(folder: Path, evenrank: Command) -> None:
+    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--method", "shift"]
+    done = evenrank(*given, "--meet", "ARaB@10 <= 50%", "--out", "new.run", "--json", "new.json")
+    assert done.status == 0, done.err
+    values = json.loads(Path("new.json").read_text())
+    assert 0 < values["strength"] < 1
+    assert values["bounds"][0]["bound"] == "ARaB@10 <= 50%"
+    assert {"nDCG@10", "ARaB@10"} <= values["figures"].keys()
+    assert values["provenance"]["files"][0]["path"] == "r.run"
+    assert values["offsets"].keys() == {"m", "f"}
+    assert "ARaB@10 <= 50%: " in done.out
+    ids = evenrank(*given, "--keep", "nDCG@10 >= 90%", "--tune-queries", "ids", "--out", "i.run", "--json", "-")
+    assert json.loads(ids.out)["changes"]["queries"] == 17
+    assert "3 queries (those given)" in " ".join(json.loads(ids.out)["notes"])
+
+
+def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    done = evenrank(
+        "rebalance", "r.run", "--scores", "s.parquet", "--meet", "NFaiRR@10 >= 2", "--out", "new.run", "--json", "j"
+    )
+    assert done.status == 1
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    assert "no strength of neutral reaches NFaiRR@10 >= 2" in done.err
+    assert "nearest tried is NFaiRR@10" in done.err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_frontier(folder: Path, evenrank: Command) -> None:
+    blind = ["--strength", "0.9", "--out", "b&<b>.run"]
+    assert evenrank("rebalance", "r.run", "--scores", "s.parquet", *blind).status == 0
+    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--frontier", "f.html"]
+    done = evenrank(*given, "--beside", "blind=b&<b>.run", "--beside", "<i>=r.run", "--json", "f.json")
+    assert done.status == 0, done.err
+    page = Path("f.html").read_text()
+    assert "b&amp;&lt;b&gt;.run" in page
+    assert "<i>" not in page.replace("<i></i>", "")
+    assert "At equal bias" in page
+    values = json.loads(Path("f.json").read_text())
+    assert {point["name"] for point in values["points"]} >= {"r.run", "neutral 0.5", "blind", "<i>", "random"}
+    measures = ["--utility", "P@5", "--bias", "NFaiRR@5", "--method", "fair", "--protected", "m", "--alpha", "0.2"]
+    done = evenrank(*given, *measures, "--json", "f.json")
+    assert done.status == 0, done.err
+    values = json.loads(Path("f.json").read_text())
+    assert (values["utility"], values["bias"]) == ("P@5", "NFaiRR@5")
+    assert "fair: protected m, alpha 0.2." in values["notes"]
+    assert "fair: protected m, alpha 0.2." in text_of(Path("f.html").read_text())
+
+
+@pytest.mark.slow
+def test_a_frontier_beside_the_run(folder: Path, evenrank: Command) -> None:
+    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--frontier", "f.html"]
+    both = evenrank(*given, "--strength", "0.5", "--out", "new.run", "--json", "both.json")
+    assert both.status == 0, both.err
+    assert json.loads(Path("both.json").read_text())["frontier"]["points"]
+    assert "All points" in both.out
+    assert Path("new.run").exists()
+
+
+BAD = {
+    "nothing to write": (["--strength", "0.5"], "expected --out, --frontier or both"),
+    "no strength": (["--out", "o"], "expected --strength, or --meet and/or --keep"),
+    "a strength without a run": (["--strength", "1", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
+    "a strength above 1": (["--strength", "2", "--out", "o"], "--strength: expected a number from 0 to 1, found 2"),
+    "an option of another method": (
+        ["--protected", "f", "--frontier", "f.html", "--qrels", "qrels"], "--protected is of the method fair, not of"
+    ),
+    "bias without a frontier": (["--strength", "1", "--out", "o", "--bias", "ARaB@5"], "--bias is of --frontier"),
+    "a frontier without qrels": (["--frontier", "f.html"], "--frontier sets effectiveness against bias: it needs"),
+    "beside without a frontier": (["--strength", "1", "--out", "o", "--beside", "a=b"], "--beside is drawn on"),
+    "beside without a name": (
+        ["--frontier", "f.html", "--qrels", "qrels", "--beside", "r.run"], "--beside: expected NAME=RUN, found 'r.run'"
+    ),
+    "a name twice": (
+        ["--frontier", "f.html", "--qrels", "qrels", "--beside", "fair=r.run"],
+        "--beside: the name 'fair' is that of another point",
+    ),
+    "keep without qrels": (["--keep", "nDCG@10 >= 9%", "--out", "o"], "--keep is about effectiveness: it needs"),
+    "an output that is an input": (["--strength", "1", "--out", "r.run"], "cannot be written: it is an input"),
+    "no queries in the file": (
+        ["--meet", "ARaB@10 <= 1", "--out", "o", "--tune-queries", "blank"], "blank: expected ids of queries"
+    ),
+    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected one of neutral"),
+    "a target that is no file": (["--strength", "1", "--out", "o", "--target", "nothing"], "--target: expected"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(folder: Path, evenrank: Command, name: str) -> None:
+    arguments, message = BAD[name]
+    (folder / "blank").write_text("\n \n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = evenrank("rebalance", "r.run", "--scores", "s.parquet", *arguments)
+    assert done.status == 2, done.out
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

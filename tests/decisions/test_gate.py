@@ -1,0 +1,315 @@
+"""The gate: outcomes, what is counted and warned of, and what each format shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import evenrank
+from evenrank import EvenrankError, GateResult, gate
+from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
+
+# --- outcomes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_relative_margin_is_tested_without_a_ratio() -> None:
+    data = audit({"nDCG@10": OLD - 0.02 + NOISE}, {"nDCG@10": OLD})
+    found = one(data, rule(against="baseline", at_least="-2%"))
+    new = OLD - 0.02 + NOISE
+    kept = new - 0.98 * OLD
+    assert found.value == pytest.approx(-0.02 + kept.mean() / OLD.mean())
+    assert found.value == pytest.approx(new.mean() / OLD.mean() - 1)
+    half = 1.671093 * kept.std(ddof=1) / QUERIES**0.5 / OLD.mean()
+    assert found.limits == pytest.approx((found.value - half, found.value + half), abs=0.1 * half)
+    assert (found.against, found.n, found.left_out, found.outcome) == ("old", QUERIES, 0, "not shown")
+    assert found.limits[0] < -0.02 < found.limits[1]
+    assert found.queries_to_decide > QUERIES
+
+
+@pytest.mark.parametrize(("shift", "outcome"), [(0.0, "holds"), (-0.05, "not shown"), (-0.15, "broken")])
+def test_three_outcomes(shift: float, outcome: str) -> None:
+    found = one(audit({"nDCG@10": OLD + shift + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least=-0.05))
+    assert found.outcome == outcome
+    assert (found.queries_to_decide is None) == (outcome != "not shown")
+    # What would be caught lies beyond the budget, and is caught in 8 of 10.
+    assert found.catches < -0.05
+    assert found.power(found.catches) == pytest.approx(0.8, abs=0.01)
+    assert found.power(-0.05) <= 0.1
+    assert found.power(-1.0) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> None:
+    values = {"ARaB@10": sign * (0.3 + LEAN), "DeltaAPRF": LEAN}
+    found = gate(
+        audit(values, values), {"rule": [{"measure": "ARaB@10", "at_most": bound} for bound in (0.2, 0.3, 0.4)]}
+    )
+    assert [ruling.outcome for ruling in found.rulings] == ["broken", "not shown", "holds"]
+    assert found.rulings[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
+    assert found.rulings[0].mean == pytest.approx(sign * (0.3 + LEAN).mean())
+    # A lean to the other side is as good as none to the same.
+    other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
+    assert one(other, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
+
+
+def test_upper_bounds_and_undirected_measures() -> None:
+    data = audit({"Share(group='m')@10": OLD, "NDKL@10": OLD})
+    high, low = OLD.mean() + 0.1, OLD.mean() - 0.1
+    assert one(data, rule("Share(group='m')@10", at_least=low)).outcome == "holds"
+    assert one(data, rule("Share(group='m')@10", at_most=high)).outcome == "holds"
+    assert one(data, rule("NDKL@10", at_most=low)).outcome == "broken"
+
+
+def test_runs_without_a_difference_decide_by_value_alone() -> None:
+    same = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
+    assert one(same, rule(against="old", at_least=0)).outcome == "holds"
+    assert one(same, rule(against="old", at_least=-0.1)).outcome == "holds"
+    assert one(same, rule(against="old", at_least=0.001)).outcome == "broken"
+    signed = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
+    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "holds"
+    assert one(signed, rule("ARaB@10", against="old", at_most=-0.01)).outcome == "broken"
+    flat = audit({"RR@10": np.full(9, 0.5)})
+    assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.5, 0.51)] == ["holds", "broken"]
+
+
+def test_one_query_or_none_shows_nothing() -> None:
+    for values, n in (([0.5], 1), ([np.nan, np.nan, 0.5], 1)):
+        found = one(audit({"RR@10": np.array(values)}), rule("RR@10", at_least=0.1))
+        assert (found.outcome, found.n, found.limits, found.queries_to_decide) == ("not shown", n, None, None)
+        with pytest.raises(EvenrankError, match="fewer than two queries show nothing"):
+            found.power(0.0)
+
+
+def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
+    new, old = OLD + NOISE, OLD.copy()
+    new[:3], old[2:5] = np.nan, np.nan
+    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), rule(against="old", at_least=-0.1))
+    [found] = result.rulings
+    assert (found.n, found.left_out) == (QUERIES - 5, 4)
+    assert found.mean == pytest.approx(new[5:].mean())
+    assert any("4 queries left out" in warning for warning in result.warnings)
+
+
+def test_parts_are_independent_samples() -> None:
+    first, second = OLD[:20], OLD[20:] - 0.3
+    parts = [[*first, *[None] * 40], [*[None] * 20, *second]]
+    data = audit({"DeltaAPRF": OLD})
+    data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
+    found = one(data, rule("DeltaAPRF", at_most=0.1))
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    assert (found.n, found.outcome) == (60, "broken")
+    error = (first.var(ddof=1) / 20 + second.var(ddof=1) / 40) ** 0.5
+    assert found.test.found.own.error == pytest.approx(error)
+
+
+def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
+    barely = OLD + NOISE - NOISE.mean() - 1.9 * NOISE.std(ddof=1) / QUERIES**0.5
+    data = audit({"nDCG@10": barely, "RR@10": OLD, "NFaiRR@10": OLD}, {"nDCG@10": OLD, "RR@10": OLD, "NFaiRR@10": OLD})
+    rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
+    alone, corrected = (gate(data, {"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
+    assert alone.p_broken == corrected.p_broken
+    assert 0.05 / 3 < corrected.p_broken < 0.05
+    assert corrected.corrected_p == pytest.approx(3 * corrected.p_broken)
+    assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
+    assert "broken but for the correction" in gate(data, {"rule": rules}).table()
+    assert corrected.catches < alone.catches
+
+
+# --- what is named, and what is refused ------------------------------------------------------------------------------
+
+
+def test_warnings_of_the_audit_and_of_the_budget() -> None:
+    warning = "Bias is meaningless here: no word."
+    data = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN + 0.01}, warnings=[warning], notes=[warning, "Note."])
+    data["runs"]["old"]["lengths"] = [9] * QUERIES
+    data["runs"]["new"]["measures"]["ARaB@10"]["tie_range"] = [-0.2, 0.3]
+    budget = {
+        "rule": [{"measure": "ARaB@10", "against": "old", "at_most": 0.1}, {"measure": "ARaB@10", "at_most": 0.2}]
+    }
+    warnings = gate(data, budget).warnings
+    assert [warning.partition(":")[0] for warning in warnings] == [
+        "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| against old",
+        "|ARaB@10| against old", "|ARaB@10|",
+    ]  # fmt: skip
+    assert "depth rather than order" in warnings[2]
+    assert all("tied documents" in warning for warning in warnings[3:])
+
+
+def test_unequal_depth_is_warned_of_against_any_run() -> None:
+    data = audit({"RR@10": OLD, "AP": OLD}, {"RR@10": OLD + NOISE, "AP": OLD + NOISE})
+    data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
+    budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
+    assert [one for one in gate(data, budget, run="new").warnings if "depth" in one] == [
+        "AP against other: the lists differ in length, and depth rather than order decides."
+    ]
+    # An audit that has no lengths tells it of its baseline alone.
+    del data["runs"]["new"]["lengths"]
+    data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": True}
+    for other, said in (
+        ("other", "does not tell whether the lists of other are as long"),
+        ("old", "rather than order"),
+    ):
+        [found] = gate(data, rule("AP", against=other, at_least=-1), run="new").warnings
+        assert said in found
+
+
+def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
+    from evenrank.decisions.budget import Facts, as_budget
+    from evenrank.measures import facts, parse_measure
+
+    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "EED@10", "NDKL@10")
+    known = {str(parse_measure(name)): Facts.of(facts(parse_measure(name))) for name in names}
+    assert {one.signs for one in known.values() if one} == {(1.0,), (1.0, -1.0)}
+    for name, found in known.items():
+        assert found is not None
+        budget = rule(name, **{"at_most" if found.bias else "at_least": 1})
+        assert as_budget(budget, {name: found}) == as_budget(budget)
+    assert [Facts.of(one) for one in (None, {}, {**facts(parse_measure("AP")), "signed": "no"})] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("budget", "options", "said"),
+    [
+        (rule("RR@10", at_least=0), {}, "rule 1: RR@10 is not in the audit, which has nDCG@10; effectiveness needs"),
+        (rule("ARaB@10", at_most=0), {}, "rule 1: ARaB@10 is not in the audit, which has nDCG@10$"),
+        (rule(at_least=0, against="x"), {}, "rule 1: against: no run 'x' .the runs are baseline, old, new"),
+        (rule(at_least=0, against="new"), {}, "rule 1: against: 'new' is the run that is gated"),
+        (rule(at_least=0), {"run": "x"}, "no run 'x' .the runs are old, new"),
+        (rule(at_least=0), {"baseline": "x"}, "no run 'x' to be the `baseline`"),
+        (rule(at_least=0), {"correction": "bonferroni"}, "`correction`: expected holm or none, found 'bonferroni'"),
+    ],
+)
+def test_what_a_gate_cannot_decide_is_an_error(budget: dict[str, Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvenrankError, match=said):
+        gate(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget, **options)
+
+
+def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
+    good = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
+    budget = rule(at_least=0)
+    cases: dict[str, tuple[Any, str]] = {
+        "none": ({k: v for k, v in good.items() if k != "queries"}, "no values of the queries: `evenrank audit"),
+        "runs": ({"queries": []}, "expected an object with the key runs"),
+        "list": ([], "expected an object with the key runs"),
+        "several": (good | {"baseline": None}, "`run`: expected the one to gate of old, new"),
+        "short": (good | {"queries": ["1"]}, "expected a value for each of its queries"),
+    }
+    for name, (data, said) in cases.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        with pytest.raises(EvenrankError, match=re.escape(said)) as caught:
+            gate(path, budget)
+        assert str(path) in str(caught.value)
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    with pytest.raises(EvenrankError, match="no valid JSON"):
+        gate(tmp_path / "bad.json", budget)
+    values = good["runs"]["new"]["measures"]["nDCG@10"]
+    for change, said in (
+        ({"estimated": True}, "an estimate over unknown labels"),
+        ({"values": None}, "no values of the queries"),
+        ({"values": ["x"] * QUERIES}, "expected numbers or null"),
+    ):
+        good["runs"]["new"]["measures"]["nDCG@10"] = values | change
+        with pytest.raises(EvenrankError, match=said):
+            gate(good, budget)
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    with pytest.raises(EvenrankError, match="rule 1: a share of RR@10 of 0 means nothing"):
+        gate(audit({"RR@10": OLD}, {"RR@10": 0 * OLD}), rule("RR@10", against="old", at_least="-1%"))
+
+
+def test_values_of_a_real_audit() -> None:
+    run = {"1": {"a": 3.0, "b": 2.0}, "2": {"a": 1.0, "b": 2.0}, "3": {"b": 2.0, "a": 1.0}}
+    texts = {"a": "He and his father met his uncle.", "b": "She and her mother."}
+    qrels = {"1": {"a": 1}, "2": {"a": 1}, "3": {"b": 1}}
+    found = evenrank.audit({"new": run, "old": {q: {"a": 1.0, "b": 2.0} for q in run}}, collection=texts, qrels=qrels,
+        baseline="old", measures="RR@10 ARaB@10 DeltaAPRF")  # fmt: skip
+    result = gate(found, {"rule": [
+        {"measure": "RR@10", "against": "baseline", "at_least": -0.5},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "added"},
+        {"measure": "ARaB@10", "against": "random", "at_most": 9},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "beyond relevance"},
+        {"measure": "DeltaAPRF", "at_most": 1},
+    ]})  # fmt: skip
+    rr, added, *_ = result.rulings
+    assert (result.run, result.baseline, rr.n) == ("new", "old", 3)
+    assert rr.value == pytest.approx(found["new", "RR@10"].mean - found["old", "RR@10"].mean)
+    excess = found["new", "ARaB@10"].added
+    assert excess is not None
+    assert added.mean == pytest.approx(excess.mean)
+    assert json.loads(result.to_json())["provenance"]["audit"]["command"]
+
+
+def test_a_warning_of_a_real_audit_is_passed_on() -> None:
+    run = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}
+    found = evenrank.audit({"new": run}, collection={"a": "a stone", "b": "a bridge"}, measures="ARaB@10")
+    assert list(found.warnings) == list(gate(found, rule("ARaB@10", at_most=1)).warnings[: len(found.warnings)])
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+EVIL = "a|<b>&\"'*_`(@me) o/r#1 http://x.y WWW.x.y ::x%,y"
+
+
+@pytest.fixture
+def result() -> GateResult:
+    data = audit({"nDCG@10": OLD + NOISE, "RR@10": OLD - 0.2 + NOISE, "NFaiRR@10": OLD + NOISE},
+        {"nDCG@10": OLD, "RR@10": OLD, "NFaiRR@10": OLD})  # fmt: skip
+    return gate(data, {"rule": [
+        {"measure": "nDCG@10", "against": "old", "at_least": "-20%", "name": EVIL},
+        {"measure": "RR@10", "against": "old", "at_least": 0},
+        {"measure": "NFaiRR@10", "against": "old", "at_least": float(NOISE.mean()) + 1e-3},
+    ]})  # fmt: skip
+
+
+def test_status_and_last_line(result: GateResult) -> None:
+    assert [ruling.outcome for ruling in result.rulings] == ["holds", "broken", "not shown"]
+    assert (result.outcome, result.status(), result.status(strict=True)) == ("broken", 1, 1)
+    assert result.table().splitlines()[-1] == "new: broken (of 3 rules, 1 is broken, 1 is not shown)"
+    open_, shut = (
+        GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rulings[2:], result.rulings[:1])
+    )
+    assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
+    assert shut.table().splitlines()[-1] == "new: holds (the rule holds)"
+
+
+def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
+    for strict, skipped, failures in ((False, 1, 1), (True, 0, 2)):
+        root = ElementTree.fromstring(result.junit(strict=strict))
+        [suite] = root
+        assert root.tag == "testsuites"
+        assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+            "tests": "3", "failures": str(failures), "skipped": str(skipped), "errors": "0",
+        }  # fmt: skip
+        cases = suite.findall("testcase")
+        assert len(cases) == 3
+        assert cases[0].get("name") == f"{EVIL} (nDCG@10 against old), at least -20%"
+        assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
+
+
+def test_markdown_has_a_row_for_each_rule_whatever_its_name(result: GateResult) -> None:
+    lines = result.markdown().splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [6] * 5
+    assert r"a\|&lt;b>&amp;" in rows[2]
+    # Links and mentions are found after entities are decoded: letters stand between.
+    assert not re.search(r"@me|#1|://|WWW\.|&#", rows[2])
+    assert "(@\u200bme)" in rows[2]
+    # The measure is kept beside a name.
+    assert "(nDCG@10 against old)" in rows[2]
+    assert lines[0] == "**new: broken (of 3 rules, 1 is broken, 1 is not shown)**"
+
+
+def test_annotations_are_a_line_each_with_nothing_unescaped(result: GateResult) -> None:
+    lines = result.annotations().splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::warning"]
+    assert "x%25," in lines[0]
+    assert lines[1].startswith("::error title=evenrank gate new%3A broken::RR@10 against old: ")
+    assert result.annotations(strict=True).splitlines()[2].startswith("::error")

@@ -1,0 +1,209 @@
+"""What makes a ruling: corrections, the number of queries that would decide, parts, what is shown of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenrank import EvenrankError, gate
+from evenrank.decisions.gate_rules import MeanTest, SizeTest
+from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
+
+ERROR = float(NOISE.std(ddof=1)) / QUERIES**0.5
+NAMES = ("nDCG@10", "RR@10", "AP")
+
+
+def shifted(*shifts: float) -> dict[str, Any]:
+    """An audit where each of three differences is so many standard errors from 0."""
+    apart = [OLD + NOISE - NOISE.mean() + shift * ERROR for shift in shifts]
+    return audit(dict(zip(NAMES, apart, strict=True)), dict.fromkeys(NAMES, OLD))
+
+
+def rulings(data: dict[str, Any], at: float = 0, **options: Any) -> Any:
+    return gate(
+        data, {"rule": [{"measure": name, "against": "old", "at_least": at} for name in NAMES]}, **options
+    ).rulings
+
+
+def test_what_holds_is_not_corrected() -> None:
+    first, *_ = rulings(shifted(1.95, -3, -3))
+    assert 0.05 / 3 < first.p_holds < 0.05
+    assert first.outcome == "holds"
+
+
+@pytest.mark.parametrize(("correction", "level"), [("holm", 0.05 / 3), ("none", 0.05)])
+def test_the_number_of_queries_that_would_decide(correction: Any, level: float) -> None:
+    # One standard error within the budget, and one beyond it: (z of the level that decides + z.8)² times as many.
+    within, beyond, _ = rulings(shifted(1, -1, 0.5), correction=correction)
+    assert {within.outcome, beyond.outcome} == {"not shown"}
+    z = stats.norm.ppf
+    assert within.queries_to_decide == math.ceil(QUERIES * (z(0.95) + z(0.8)) ** 2)
+    assert beyond.queries_to_decide == math.ceil(QUERIES * (z(1 - level) + z(0.8)) ** 2)
+
+
+def test_a_gate_fails_two_seeds_in_at_most_one_of_twenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What would be caught takes most of a gate's time, and nothing here.
+    for kind in (MeanTest, SizeTest):
+        monkeypatch.setattr(kind, "caught", lambda self, alpha: 0.0)
+    rng = np.random.default_rng(5)
+    budget = {
+        "rule": [
+            {"measure": "nDCG@10", "against": "old", "at_least": "0%"},
+            {"measure": "ARaB@10", "against": "old", "at_most": 0},
+        ]
+    }
+    broken = uncorrected = 0
+    for _ in range(200):
+        shared, leans = rng.beta(1, 1.5, 50), rng.laplace(0.4, 0.3, 50)
+        old, new = (
+            {"nDCG@10": shared + rng.normal(0, 0.1, 50), "ARaB@10": leans + rng.laplace(0, 0.2, 50)} for _ in range(2)
+        )
+        found = gate(audit(new, old), budget)
+        broken += found.outcome == "broken"
+        uncorrected += any(ruling.p_broken <= 0.05 for ruling in found.rulings)
+    assert broken / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+    # Uncorrected, two rules fail more often than one.
+    assert uncorrected > 1.4 * broken > 0
+
+
+def parted() -> dict[str, Any]:
+    """Two runs with 20 queries of the first pole and 40 of the second."""
+    data = audit({"DeltaAPRF": OLD}, {"DeltaAPRF": OLD})
+    for run, lean in (("new", 0.3), ("old", 0.1)):
+        own = OLD + (NOISE if run == "new" else 0)
+        parts = [[*own[:20], *[None] * 40], [*[None] * 20, *(own[20:] - lean)]]
+        data["runs"][run]["measures"]["DeltaAPRF"]["parts"] = parts
+    return data
+
+
+def test_parts_against_a_run_are_paired_by_pole() -> None:
+    found = one(parted(), rule("DeltaAPRF", against="old", at_most=0.05))
+    new, old = OLD + NOISE, OLD
+    own = new[:20].mean() - (new[20:] - 0.3).mean()
+    other = old[:20].mean() - (old[20:] - 0.1).mean()
+    assert (found.n, found.left_out, found.outcome) == (60, 0, "broken")
+    assert (found.mean, found.other_mean) == (pytest.approx(own), pytest.approx(other))
+    assert found.value == pytest.approx(abs(own) - abs(other))
+
+
+def test_a_query_with_a_value_in_one_part_of_one_run_is_left_out() -> None:
+    data = parted()
+    data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"][1][30] = None
+    found = one(data, rule("DeltaAPRF", against="old", at_most=0.05))
+    assert (found.n, found.left_out) == (59, 1)
+
+
+def test_parts_of_an_audit_that_are_none() -> None:
+    budget = rule("DeltaAPRF", against="old", at_most=0.05)
+    for parts in ("x", [[0.0] * QUERIES], {}, []):
+        data = parted()
+        data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
+        with pytest.raises(EvenrankError, match="parts of DeltaAPRF: expected 2 lists of values"):
+            gate(data, budget)
+    data = parted()
+    del data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"]
+    with pytest.raises(EvenrankError, match="DeltaAPRF has parts in only one of new and old"):
+        gate(data, budget)
+
+
+def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
+    data = audit({"AP": OLD + NOISE}, {"AP": OLD})
+    data["runs"]["other"] = data["runs"]["old"]
+    data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": True}
+    budget = rule("AP", against="baseline", at_least=-1)
+    # Lists of the same length; and what the audit says of its own baseline is not said of another one.
+    assert gate(data, budget, run="new", baseline="other").warnings == ()
+    del data["runs"]["new"]["lengths"]
+    [warning] = gate(data, budget, run="new", baseline="other").warnings
+    assert "does not tell" in warning
+    data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": False}
+    assert gate(data, budget, run="new", baseline="old").warnings == ()
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_caught_beyond_the_scale() -> None:
+    few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
+    found = gate(few, rule(at_least=0.05))
+    assert found.rulings[0].catches is None
+    assert "would catch nothing on this measure's scale" in found.table()
+    # A loss of more than all that there is, and of more than 100%.
+    low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
+    for bound in (-0.05, "-90%"):
+        assert one(low, rule(against="old", at_least=bound)).catches is None
+    assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).catches > 0
+
+
+def test_one_query_has_a_value_that_decides_nothing() -> None:
+    data = audit({"RR@10": np.array([0.5]), "ARaB@10": np.array([-0.2])}, {"RR@10": np.array([0.4])})
+    for budget, value, shown in (
+        (rule("RR@10", at_least=0.4), 0.5, "RR@10: 0.5000, "),
+        (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 against old: +25.0%, "),
+        (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|: 0.2000 (-0.2000), "),
+    ):
+        found = gate(data, budget)
+        assert found.rulings[0].value == pytest.approx(value)
+        assert shown in found.table()
+        assert "1 query; one query decides nothing" in found.table()
+        assert "catch" not in found.table()
+
+
+def test_a_size_is_shown_with_its_sign_and_side() -> None:
+    values = LEAN - LEAN.mean()
+    data = audit({"ARaB@10": values - 0.3, "RR@10": OLD}, {"ARaB@10": values + 0.2, "RR@10": OLD})
+    assert "|ARaB@10|: 0.3000 [" in gate(data, rule("ARaB@10", at_most=0.9)).table()
+    assert "] (-0.3000), at most 0.9" in gate(data, rule("ARaB@10", at_most=0.9)).table()
+    data["settings"] = {"poles": ["m", "f"]}
+    assert "] (-0.3000 towards f), at most" in gate(data, rule("ARaB@10", at_most=0.9)).table()
+    against = gate(data, rule("ARaB@10", against="old", at_most=0.9))
+    assert "|ARaB@10| against old: |new| − |old| = +0.1000 [" in against.table()
+    assert "] (new -0.3000 towards f, old +0.2000 towards m), at most +0.9" in against.table()
+    assert "|new| − |old|".replace("|", r"\|") in against.markdown()
+    own = "ARaB(poles='x,y')@10"
+    measured = audit({own: values - 0.3})
+    assert "towards y" in gate(measured, rule(own, at_most=0.9)).table()
+
+
+def test_what_would_be_caught_is_not_said_of_what_is_broken() -> None:
+    first, _, third = rulings(shifted(-9, 0, 3))
+    assert (first.outcome, third.outcome) == ("broken", "holds")
+    lines = gate(shifted(-9, 0, 3), rule(against="old", at_least=0)).table()
+    assert "catch" not in lines
+    assert "at least 0;" in lines
+
+
+def test_test_cases_of_junit_have_names_of_their_own() -> None:
+    data = audit({"RR@10": OLD + NOISE}, {"RR@10": OLD})
+    rules = [
+        {"measure": "RR@10", "against": against, "at_least": bound, **name}
+        for against, bound, name in (
+            ("old", -0.1, {}),
+            ("old", -0.2, {}),
+            ("baseline", -0.1, {}),
+            ("old", -0.1, {"name": "Rank"}),
+        )
+    ]
+    root = ElementTree.fromstring(gate(data, {"rule": rules}).junit())
+    assert [case.get("name") for case in root.iter("testcase")] == [
+        "RR@10 against old, at least -0.1",
+        "RR@10 against old, at least -0.2",
+        "RR@10 against old, at least -0.1 (rule 3)",
+        "Rank (RR@10 against old), at least -0.1",
+    ]
+
+
+@pytest.mark.parametrize("name", ["::add-mask::x", "a\n::error::b", " ::stop-commands::x", "##[error]x"])
+def test_no_line_is_a_command_of_a_pipeline(name: str) -> None:
+    data = audit({"ARaB@10": LEAN})
+    data["runs"][name] = data["runs"].pop("new")
+    data["warnings"] = [f"{name}: a warning", "::error::no", "x\n::add-mask::y"]
+    lines = gate(data, rule("ARaB@10", at_most=0.9), run=name).table().splitlines()
+    assert len(lines) == 6
+    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    assert all(line.startswith("note: ") for line in lines[:4])

@@ -1,0 +1,172 @@
+"""The tests behind the gate: hand-worked cases, slow versions, how often they are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from evenrank.decisions import gate_sizes, gate_tests
+from evenrank.decisions.gate_sizes import larger, sizes, smaller
+from evenrank.decisions.gate_tests import Estimate, above, distances_shown, estimate, factor_to_decide, lower, upper
+
+FINITE = st.floats(-3, 3).map(lambda value: round(value, 3))
+SAMPLES = st.lists(FINITE, min_size=3, max_size=12).map(np.array)
+
+
+def test_a_worked_mean() -> None:
+    # 1, 2, 3: mean 2, spread 1, error 1/√3, no skewness: the limits are 2 ± 2.92/√3.
+    found = estimate([np.array([1.0, 2.0, 3.0])])
+    assert found == Estimate(2.0, pytest.approx(3**-0.5), pytest.approx(2.0), pytest.approx(0.0))
+    assert lower(found, 0.05) == pytest.approx(2 - 2.919986 / 3**0.5)
+    assert upper(found, 0.05) == pytest.approx(2 + 2.919986 / 3**0.5)
+    # (1.645 + 0.842)² · error² / distance².
+    assert factor_to_decide(0.5, found.error, 0.05) == pytest.approx((1.644854 + 0.841621) ** 2 / 3 / 0.25, rel=1e-5)
+    assert factor_to_decide(0.0, found.error, 0.05) is None
+
+
+def test_a_worked_skewness() -> None:
+    # 0, 0, 3: mean 1, spread √3, third moment 2, error 1; κ = 2/9. For T = 1, g = 1 + κ/3 + κ²/27 + κ/6 is above T,
+    # and for −κ it is 1 − κ/3 + κ²/27 − κ/6, below it. The larger p counts.
+    found = estimate([np.array([0.0, 0.0, 3.0])])
+    assert (found.error, found.skew) == (pytest.approx(1.0), pytest.approx(2 / 9))
+    assert above(found, 0.0) == pytest.approx(stats.t.sf(1.0, 2))
+    assert above(-found, -2.0) == pytest.approx(stats.t.sf(1 - 2 / 27 + 4 / 81 / 27 - 1 / 27, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAMPLES, SAMPLES, FINITE)
+def test_a_difference_of_means_is_welchs_test(first: np.ndarray, second: np.ndarray, bound: float) -> None:
+    if first.std() < 1e-6 or second.std() < 1e-6:
+        return
+    found = estimate([first, second], [1.0, -1.0])
+    welch = stats.ttest_ind(first - bound, second, equal_var=False, alternative="greater")
+    assert (found.mean - bound) / found.error == pytest.approx(welch.statistic)
+    assert found.freedom == pytest.approx(welch.df)
+    # Never clearer than the t-test.
+    assert above(found, bound) >= welch.pvalue - 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAMPLES, st.sampled_from([0.05, 0.01]))
+def test_limits_are_where_the_test_turns(sample: np.ndarray, alpha: float) -> None:
+    found = estimate([sample])
+    if found.error == 0:
+        assert lower(found, alpha) == upper(found, alpha) == found.mean
+        return
+    assert above(found, lower(found, alpha)) == pytest.approx(alpha, rel=1e-6)
+    assert above(-found, -upper(found, alpha)) == pytest.approx(alpha, rel=1e-6)
+    assert lower(found, alpha) < found.mean < upper(found, alpha)
+
+
+def slow_larger(own: np.ndarray, other: np.ndarray, bound: float) -> float:
+    """The p of the claim |μ| − |ν| > bound for the estimate's own sign, without the chance of the other one."""
+    sign = -1 if own.mean() < 0 else 1
+    return max(above(estimate([sign * own - t * other]), bound) for t in (1, -1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=4, max_size=10), FINITE)
+def test_sizes_are_the_intersection_of_their_signs(pairs: list[tuple[float, float]], bound: float) -> None:
+    own, other = np.array(pairs).T
+    found = sizes([own], [other], [1.0])
+    slow = slow_larger(own, other, bound)
+    assert slow - 1e-9 <= larger(found, bound) <= min(1.0, 2 * slow) + 1e-9
+    assert found.value == pytest.approx(abs(own.mean()) - abs(other.mean()))
+    swapped = sizes([other], [own], [1.0])
+    assert smaller(found, bound, reached=False) == pytest.approx(larger(swapped, -bound), abs=1e-9)
+
+
+def test_a_size_alone_is_the_two_sided_test_at_zero_and_two_one_sided_tests_within() -> None:
+    values = np.array([0.1, -0.2, 0.4, 0.3, 0.2, -0.3, 0.5, 0.2])
+    found = sizes([values], None, [1.0])
+    plain = Estimate(found.own.mean, found.own.error, found.own.freedom, 0.0)
+    symmetric = gate_sizes.Sizes(plain, found.other, plain, plain)
+    assert larger(symmetric, 0.0) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+    within = max(stats.ttest_1samp(values, b, alternative=a).pvalue for b, a in ((0.4, "less"), (-0.4, "greater")))
+    assert smaller(symmetric, 0.4) == pytest.approx(within)
+
+
+def test_the_limits_of_a_difference_of_sizes_are_where_its_tests_turn() -> None:
+    rng = np.random.default_rng(3)
+    found = sizes([rng.normal(-0.3, 1, 60)], [rng.normal(0.1, 1, 60)], [1.0])
+    low, high = gate_sizes.limits(found, 0.05)
+    assert low < found.value < high
+    assert larger(found, low) == pytest.approx(0.05, abs=1e-6)
+    assert smaller(found, high) == pytest.approx(0.05, abs=1e-6)
+
+
+def wrong(claims: list[float]) -> float:
+    return float(np.mean(np.array(claims) <= 0.05))
+
+
+MOST = 0.05 + 3 * (0.05 * 0.95 / 600) ** 0.5
+
+
+def test_skewed_values_are_not_claimed_too_often() -> None:
+    rng = np.random.default_rng(0)
+    estimates = [estimate([rng.exponential(1.0, 30)]) for _ in range(600)]
+    assert wrong([above(one, 1.0) for one in estimates]) <= MOST
+    assert wrong([above(-one, -1.0) for one in estimates]) <= MOST
+    # The t-test alone does: this is what the transformation is for.
+    assert np.mean([stats.t.sf((1 - one.mean) / one.error, 29) <= 0.05 for one in estimates]) > MOST
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "bound"), [(0.0, 0.0, 0.0), (0.2, 0.2, 0.0), (0.2, 0.0, 0.2), (-0.3, 0.1, 0.2), (0.1, -0.3, -0.2)]
+)
+def test_sizes_on_the_bound_are_not_claimed_too_often(own: float, other: float, bound: float) -> None:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(600):
+        shared = rng.normal(0, 0.7, 50)
+        found.append(sizes([own + shared + rng.normal(0, 0.7, 50)], [other - shared + rng.normal(0, 0.2, 50)], [1.0]))
+    assert wrong([larger(one, bound) for one in found]) <= MOST
+    assert wrong([smaller(one, bound) for one in found]) <= MOST
+
+
+def test_stated_power_is_that_of_the_test() -> None:
+    rng = np.random.default_rng(2)
+    samples = [np.where(rng.random(60) < 0.3, 1 / rng.geometric(0.3, 60), 0.0) for _ in range(500)]
+    truth = float(np.mean(samples))
+    for sign in (1, -1):
+        found = [above(estimate([sign * sample]), sign * truth - 0.09) for sample in samples]
+        stated = np.mean([(distances_shown([sample], [sign], 0.05) <= 0.09).mean() for sample in samples[:40]])
+        assert wrong(found) == pytest.approx(stated, abs=0.07)
+
+
+def test_power_of_many_queries_is_the_non_central_t() -> None:
+    found = Estimate(0.0, 0.01, 999.0, 0.0)
+    distance = gate_tests.least_shown(found, 0.05)
+    assert distance == pytest.approx((1.6464 + 0.8418) * 0.01, rel=1e-3)
+    assert gate_tests.power(found, distance, 0.05) == pytest.approx(0.8)
+    assert gate_tests.power(found, 0.0, 0.05) == pytest.approx(0.05)
+
+
+def test_power_of_sizes_is_that_of_the_test() -> None:
+    rng = np.random.default_rng(4)
+    # A lean that is clear of 0.
+    one = sizes([rng.normal(1.4, 1, 100)], [rng.normal(1.3, 1, 100)], [1.0])
+    distance = gate_sizes.least_shown(one, 0.0, 0.05)
+    assert gate_sizes.power(one, 0.0, distance, 0.05) == pytest.approx(0.8, abs=0.03)
+    at_bound = gate_sizes.power(one, 0.0, 0.0, 0.05)
+    assert at_bound is not None
+    assert at_bound <= 0.07
+    pairs = [(rng.normal(1.3, 1, 100) + distance, rng.normal(1.3, 1, 100)) for _ in range(400)]
+    shown = wrong([larger(sizes([own], [other], [1.0]), 0.0) for own, other in pairs])
+    assert shown == pytest.approx(0.8, abs=0.1)
+
+
+def test_no_power_is_stated_where_it_depends_on_the_other_runs_mean() -> None:
+    rng = np.random.default_rng(5)
+    shared, noise = rng.normal(0, 1, 60), rng.normal(0, 0.2, 60)
+    near = sizes([shared + noise], [shared], [1.0])
+    # With ν = 0 both μ − ν and μ + ν count, the second with the errors of both runs; far from 0 it is clear.
+    assert gate_sizes.power(near, 0.0, 0.2, 0.05) is None
+    far = sizes([3 + shared + noise], [3 + shared], [1.0])
+    assert gate_sizes.power(far, 0.0, 0.2, 0.05) == 1.0
+    assert gate_sizes.least_shown(far, 0.0, 0.05) < gate_sizes.least_shown(near, 0.0, 0.05) / 2
+    # What nearly every sample shows is stated all the same.
+    assert gate_sizes.power(near, 0.0, 5.0, 0.05) == 1.0

@@ -1,0 +1,321 @@
+"""A fairer order in memory: how the strength is chosen, on which queries, and what is said of the others."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.decisions.rebalance_budget import Bound, outcome
+from evenrank.decisions.rebalance_methods import Kept
+from evenrank.decisions.rebalance_search import UnmetError
+from evenrank.decisions.tuning_queries import TuningQueries
+from evenrank.io import EvenrankError, Run
+from small_rebalance import drawn, mean_signed
+
+RUN, GROUPS, QRELS = drawn(40, 20, 7)
+HALF = [query for query in RUN.queries if TuningQueries(None, 0).chosen(pl.Series([query]))[0]]
+OTHERS = [query for query in RUN.queries if query not in HALF]
+
+
+def at(method: str, strength: float, **options: object) -> Run:
+    return evenrank.rebalance(RUN, method=method, strength=strength, scores=GROUPS, **options).run  # type: ignore[arg-type]
+
+
+def test_the_least_strength_that_meets() -> None:
+    found = evenrank.rebalance(RUN, method="neutral", meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    size = {s: abs(mean_signed(at("neutral", s / 1000), GROUPS, HALF)) for s in range(0, 1001, 25)}
+    # Every fortieth below does not meet it, this one does.
+    assert 0 < found.strength < 1
+    assert abs(mean_signed(found.run, GROUPS, HALF)) <= 0.2
+    assert all(value > 0.2 for step, value in size.items() if step / 1000 < found.strength)
+    assert found.outcomes[0].tuning == pytest.approx(abs(mean_signed(found.run, GROUPS, HALF)))
+    assert found.outcomes[0].others == pytest.approx(abs(mean_signed(found.run, GROUPS, OTHERS)))
+    assert abs(mean_signed(at("neutral", found.strength - 0.001), GROUPS, HALF)) > 0.2
+
+
+def test_the_least_biased_strength_that_keeps() -> None:
+    found = evenrank.rebalance(RUN, method="neutral", keep="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
+
+    def kept(strength: float) -> float:
+        made = at("neutral", strength)
+        chosen = [one.table.filter(pl.col("query_id").is_in(HALF)) for one in (made, RUN)]
+        qrels = QRELS.filter(pl.col("query_id").is_in(HALF))
+        first, second = (
+            evenrank.audit({"r": one}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"].mean for one in chosen
+        )
+        assert first is not None
+        assert second is not None
+        return first / second
+
+    assert kept(found.strength) >= 0.9
+    size = abs(mean_signed(found.run, GROUPS, HALF))
+    keeping = [step / 20 for step in range(21) if kept(step / 20) >= 0.9]
+    assert 0 < len(keeping) < 21
+    assert size <= min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping) + 1e-12
+
+
+@pytest.mark.parametrize("qrels", [QRELS, None])
+def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -> None:
+    bounds = {"meet": "ARaB@10 <= 0.2"}
+    judged = QRELS.filter(pl.col("query_id").is_in(HALF))
+    changed = pl.concat(
+        [judged, *(pl.DataFrame([(q, f"d{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS))]
+    )
+    own = RUN.table
+    # In the other queries, the documents are in the opposite order.
+    turned = own.with_columns(score=pl.when(pl.col("query_id").is_in(HALF)).then("score").otherwise(-pl.col("score")))
+    first = evenrank.rebalance(RUN, method="shift", scores=GROUPS, qrels=qrels, **bounds)  # type: ignore[arg-type]
+    second = evenrank.rebalance(
+        Run.from_table(turned.drop("rank")), method="shift", scores=GROUPS, **bounds,  # type: ignore[arg-type]
+        qrels=None if qrels is None else changed,
+    )  # fmt: skip
+    assert first.strength == second.strength
+    assert first.learnt == second.learnt
+    of_tuning = [one.run.table.filter(pl.col("query_id").is_in(HALF))["doc_id"] for one in (first, second)]
+    assert of_tuning[0].equals(of_tuning[1])
+    # A change of the tuning queries does matter.
+    only = Run.from_table(own.with_columns(score=-pl.col("score")).drop("rank"))
+    assert evenrank.rebalance(only, method="shift", scores=GROUPS, strength=0.1).learnt != first.learnt
+
+
+def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
+    found = evenrank.rebalance(RUN, method="balance", meet="ARaB@10 <= 0.3", scores=GROUPS, qrels=QRELS)
+    texts = pl.DataFrame({"query_id": OTHERS, "text": OTHERS})
+    own = evenrank.audit(
+        {"drawn": RUN, "rebalanced": found.run}, scores=GROUPS, qrels=QRELS, queries=texts, only_queries=True,
+        baseline="drawn", measures="nDCG@10 ARaB@10 NFaiRR@10",
+    )  # fmt: skip
+    assert found.audit is not None
+    for name in ("drawn", "rebalanced"):
+        for measure in ("nDCG@10", "ARaB@10", "NFaiRR@10"):
+            first, second = found.audit[name, measure], own[name, measure]
+            assert (first.mean, first.ci95, first.n) == (second.mean, second.ci95, second.n)
+    compared = own["rebalanced", "nDCG@10"].vs_baseline
+    values = json.loads(found.to_json())["figures"]["nDCG@10"]
+    assert compared is not None
+    assert values["difference"]["mean"] == compared.difference
+    assert values["difference"]["t_p"] == compared.t_p
+    assert found.changes.queries == len(OTHERS)
+    assert f"figures are of the other {len(OTHERS)}" in found.table()
+
+
+def test_both_bounds() -> None:
+    with pytest.raises(UnmetError, match=r"no strength of neutral reaches ARaB@10 <= 0.15 and nDCG@10 >= 100%"):
+        evenrank.rebalance(RUN, meet="ARaB@10 <= 0.15", keep="nDCG@10 >= 100%", scores=GROUPS, qrels=QRELS)
+    alone = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    both = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", keep="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
+    assert alone.strength == both.strength
+    assert [found.bound.text for found in both.outcomes] == ["ARaB@10 <= 0.2", "nDCG@10 >= 50%"]
+
+
+def test_no_strength_meets() -> None:
+    with pytest.raises(
+        UnmetError, match=r"no strength of neutral reaches NFaiRR@10 >= 1.5 .* nearest tried is NFaiRR@10 .* at"
+    ):
+        evenrank.rebalance(RUN, meet="NFaiRR@10 >= 1.5", scores=GROUPS)
+
+
+def test_bounds_on_other_queries() -> None:
+    bound = Bound.parse("ARaB@10 <= 0.5", "meet")
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.1, 400)
+    base = np.ones(400)
+    for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "broken")):
+        found = outcome(bound, 0.1, noise + centre, base, 0)
+        assert found.verdict == verdict, centre
+        assert found.others == pytest.approx(abs((noise + centre).mean()))
+    relative = Bound.parse("nDCG@10 >= 98%", "keep")
+    assert outcome(relative, 1.0, 0.99 * base, base, 0).verdict == "holds"
+    # Paired: each query's value is 99% of its own, whatever the spread over queries.
+    spread = rng.random(400)
+    assert outcome(relative, 1.0, 0.99 * spread, spread, 0).verdict == "holds"
+    assert outcome(relative, 1.0, 0.97 * spread, spread, 0).verdict == "broken"
+    # One-sided, as a gate: the upper 95% limit of a mean of 0.4915 with error 0.005 is below 0.5, the 97.5% one is not.
+    apart = np.tile([-0.1, 0.1], 200) + 0.4915
+    assert 0.4915 + 1.645 * 0.005 < 0.5 < 0.4915 + 1.96 * 0.005
+    assert outcome(bound, 0.1, apart, base, 0).verdict == "holds"
+    assert outcome(bound, 0.1, apart + 0.017, base, 0).verdict == "broken"
+    assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 0).verdict == "not shown"
+
+
+def test_without_qrels_effectiveness_is_unknown_first() -> None:
+    found = evenrank.rebalance(RUN, strength=0.5, scores=GROUPS)
+    # The bias is known, and is that of an audit of the whole run.
+    own = evenrank.audit({"r": RUN, "new": found.run}, scores=GROUPS, measures="ARaB@10")
+    values = json.loads(found.to_json())["figures"]
+    assert "nDCG@10" not in values
+    assert values["ARaB@10"]["run"]["mean"] == pytest.approx(own["r", "ARaB@10"].mean)
+    assert values["ARaB@10"]["rebalanced"]["mean"] == pytest.approx(own["new", "ARaB@10"].mean)
+    assert found.table().split("\n\n")[1].startswith("Effectiveness is unknown")
+    assert "of the first 10 documents are still among the first 10" in found.table()
+    met = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS)
+    assert met.table().split("\n\n")[1].startswith("Effectiveness is unknown")
+
+
+def test_tied_and_unknown_documents_are_said() -> None:
+    tied, groups, _ = drawn(5, 20, 3, ties=True)
+    found = evenrank.rebalance(tied, strength=0.5, scores=groups)
+    assert found.changes.tied > 0
+    assert f"{found.changes.tied} documents of 100 in the first 100 ranks" in " ".join(found.notes)
+    labels = {doc: "m" if i % 2 else "f" for i, doc in enumerate(groups.table["doc_id"].to_list()) if i % 3}
+    for missing, words in ((None, "kept at their ranks"), ("neutral", "counted as neutral")):
+        made = evenrank.rebalance(tied, strength=0.5, labels=labels, missing=missing)  # type: ignore[arg-type]
+        assert made.changes.lacking > 0
+        assert f"without a label: {words}" in " ".join(made.notes)
+
+
+def test_prefixes_that_miss_are_not_put_down_to_the_documents_alone() -> None:
+    said = list(Kept(5, 2, 1, 3).notes("balance"))
+    assert said[0].startswith("balance: the order is exact in 3 of 5 lists")
+    assert said[1] == (
+        "balance: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (signed magnitudes whose sum is as near"
+        " 0 as the strength says), as the documents do not allow it or no order that has it was found."
+    )
+
+
+def test_given_queries() -> None:
+    found = evenrank.rebalance(
+        RUN, meet="ARaB@10 <= 90%", scores=GROUPS, qrels=QRELS, tune_queries=["q0", "q1", "q2", "not in the run"]
+    )
+    assert found.changes.queries == 37
+    assert any("3 queries (those given); figures are of the other 37" in note for note in found.notes)
+
+
+SCORES = {"scores": GROUPS}
+BAD = [
+    ({"strength": 0.5}, "which groups are the documents of"),
+    ({**SCORES}, "expected `strength`, or `meet` and/or `keep`"),
+    ({**SCORES, "strength": 0.5, "meet": "ARaB@10 <= 1"}, "expected `strength`, or `meet`"),
+    ({**SCORES, "strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
+    ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
+    ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected one of neutral, balance, fair"),
+    ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
+    ({**SCORES, "strength": 0.5, "method": "fair", "protected": "x"}, "`protected`: expected m or f, found 'x'"),
+    ({**SCORES, "strength": 0.5, "method": "fair", "alpha": 2}, "`alpha`: expected a number from 0.001 to 0.5"),
+    ({**SCORES, "strength": 0.5, "method": "shift", "per": "word"}, "`per`: expected group or magnitude, found 'word'"),
+    ({**SCORES, "strength": 0.5, "missing": "guess"}, "`missing`: expected error, skip or neutral, found 'guess'"),
+    ({**SCORES, "strength": 0.5, "labels": {"d1": "m"}}, "`labels` or `scores`"),
+    ({**SCORES, "strength": 0.5, "tune_queries": ["q1"]}, "`tune_queries`: nothing is chosen"),
+    ({**SCORES, "keep": "nDCG@10 >= 98%"}, "`keep` is about effectiveness: it needs `qrels`"),
+    ({**SCORES, "meet": "ARaB@10 < 1"}, '`meet`: expected a bound such as "ARaB@10 <= 0.02"'),
+    ({**SCORES, "meet": "ARaB@10 <= much"}, "`meet`: expected a number in 'ARaB@10 <= much'"),
+    ({**SCORES, "meet": "ARaB@10 <= nan"}, "`meet`: expected a number in"),
+    ({**SCORES, "meet": "nDCG@10 >= 1"}, "`meet`: expected a measure of bias"),
+    ({**SCORES, "keep": "ARaB@10 >= 1", "qrels": QRELS}, "`keep`: expected a measure of effectiveness"),
+    ({**SCORES, "meet": "DeltaAPRF <= 1", "qrels": QRELS}, "`meet`: expected a measure that is a mean over queries"),
+    ({**SCORES, "meet": "ARab@10 <= 1"}, "no measure 'ARab@10'"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": ["x"]}, "`tune_queries`: the run has none of these 1 query"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": RUN.queries}, "is left to report on"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
+    ({**SCORES, "keep": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`keep`: the qrels judge none of"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        evenrank.rebalance(RUN, **options)  # type: ignore[arg-type]
+    assert message in str(error.value)
+
+
+def test_methods_that_need_poles_say_so() -> None:
+    three = {f"d{i}": "abc"[i % 3] for i in range(80)}
+    for method, per in (("balance", None), ("shift", "magnitude")):
+        with pytest.raises(
+            EvenrankError, match=r"works on the difference of two groups: of which\? `poles='A,B'` says"
+        ):
+            evenrank.rebalance(RUN, method=method, per=per, strength=0.5, labels=three)
+    for method in ("neutral", "fair", "detconstsort", "detgreedy", "shift"):
+        made = evenrank.rebalance(RUN, method=method, strength=1, labels=three, qrels=QRELS)
+        assert made.audit is not None
+    assert evenrank.rebalance(RUN, method="balance", strength=1, labels=three, poles="a,b").strength == 1
+
+
+def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
+    """RR, which ir_measures computes, breaks ties by rising id, and the methods start from falling ids."""
+    tied, groups, qrels = drawn(12, 20, 3, ties=True)
+    found = evenrank.rebalance(tied, strength=0, scores=groups, qrels=qrels)
+    assert found.changes.moved == 0
+    assert found.audit is not None
+    figures = json.loads(found.to_json())["figures"]
+    assert "RR@10" in figures
+    for measure, values in figures.items():
+        assert values["run"] == values["rebalanced"], measure
+    # The audit of the run with its ties says another thing.
+    assert (
+        evenrank.audit({"r": tied}, qrels=qrels, measures="RR@10")["r", "RR@10"].mean
+        != (figures["RR@10"]["run"]["mean"])
+    )
+    assert "and so do the figures of the run" in " ".join(found.notes)
+
+
+def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
+    more = pl.DataFrame([("x", "d1", 1), ("y", "d1", 1)], QRELS.schema, orient="row")
+    all_judged = pl.concat([QRELS, more])
+    found = evenrank.rebalance(RUN, strength=0.3, scores=GROUPS, qrels=all_judged)
+    own = evenrank.audit({"r": RUN}, qrels=all_judged, measures="nDCG@10")["r", "nDCG@10"]
+    assert found.audit is not None
+    assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
+    assert own.n == 42
+    assert "2 judged queries are not in the run: effectiveness counts 0 there" in " ".join(found.notes)
+    tune = ["x", *HALF]
+    kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
+    assert kept.tuning is not None
+    assert kept.audit is not None
+    assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
+    assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
+    assert kept.outcomes[0].tuning == pytest.approx(kept.tuning["rebalanced", "nDCG@10"].mean)
+
+
+def test_a_lean_that_grew_or_turned_is_said_first() -> None:
+    found = evenrank.rebalance(RUN, method="shift", strength=0.9, scores=GROUPS, qrels=QRELS)
+    assert found.audit is not None
+    before, after = (found.audit[name, "ARaB@10"].mean for name in ("drawn", "rebalanced"))
+    assert before > 0 > -before > after  # type: ignore[operator]
+    said = found.table().split("\n\n")[1]
+    assert said.startswith("Warning: the new order leans to the other side, by more than the run does: ARaB@10 ")
+    assert len(found.to_dict()["warnings"]) == 1  # type: ignore[arg-type]
+    kept = evenrank.rebalance(RUN, method="shift", keep="nDCG@10 >= 10%", scores=GROUPS, qrels=QRELS)
+    # The greatest strength keeps this too.
+    assert kept.strength < 0.5
+    assert abs(mean_signed(kept.run, GROUPS, HALF)) < abs(mean_signed(RUN, GROUPS, HALF)) / 4
+    assert "the least bias there (ARaB@10, in size)" in " ".join(kept.notes)
+    assert evenrank.rebalance(RUN, strength=0, scores=GROUPS, qrels=QRELS).warnings == ()
+
+
+def test_a_bound_met_by_the_run_itself() -> None:
+    found = evenrank.rebalance(RUN, meet="ARaB@10 <= 5", scores=GROUPS, qrels=QRELS)
+    assert found.strength == 0
+    assert found.headline == "rebalanced: unchanged: the bound is met already on the tuning queries"
+
+
+def test_one_query_cannot_be_divided() -> None:
+    one = Run.from_table(RUN.table.filter(query_id="q0").drop("rank"))
+    with pytest.raises(EvenrankError, match="one query cannot be divided into some to choose on"):
+        evenrank.rebalance(one, meet="ARaB@10 <= 0.2", scores=GROUPS)
+
+
+def test_nothing_moved_is_explained() -> None:
+    labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list())}
+    found = evenrank.rebalance(RUN, strength=1, labels=labels)
+    assert found.changes.moved == 0
+    assert "neutral: no document is neutral, so that neutral changes nothing: try" in " ".join(found.notes)
+    done = evenrank.rebalance(RUN, method="fair", protected="m", strength=0.001, labels=labels)
+    assert done.changes.moved == 0
+    assert "fair: no document moved: the lists already have what is asked of them." in done.notes
+    assert not any("no document moved" in note for note in at_notes(0.5))
+
+
+def at_notes(strength: float) -> tuple[str, ...]:
+    return evenrank.rebalance(RUN, strength=strength, scores=GROUPS).notes
+
+
+def test_what_an_offset_per_magnitude_is_of() -> None:
+    found = evenrank.rebalance(RUN, method="shift", per="magnitude", strength=0.1, scores=GROUPS)
+    assert "shift per magnitude: offset -0.910239 for each unit by which m outweighs f (learnt on the tuning" in (
+        " ".join(found.notes)
+    )

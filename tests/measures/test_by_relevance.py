@@ -1,0 +1,190 @@
+"""The candidates by falling grade: expectations over the orders of equal grades, against all orders one by one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slow
+from evenrank.groups import GroupTable, as_labels
+from evenrank.io import Run
+from evenrank.measures import Evaluation, parse_measure, resolve
+from evenrank.measures.by_relevance import relevance_first
+
+Docs = list[str]
+
+
+def case(seed: int, longest: int = 6) -> tuple[Evaluation, dict[str, dict[str, int]], dict[str, float]]:
+    """An evaluation, each query's grades (some below 0, one query judged alone), each document's signed magnitude."""
+    table, scores, qrels = slow.random_case(seed, longest=longest)
+    grades = qrels.with_columns(pl.col("relevance") - 1)
+    found = Evaluation(Run.from_table(table), scores, grades)
+    found.background = found.as_background("run", 5)
+    judged: dict[str, dict[str, int]] = {}
+    for query, doc, grade in grades.iter_rows():
+        judged.setdefault(query, {})[doc] = grade
+    magnitude = dict(zip(scores.table["doc_id"].to_list(), scores.signed_magnitude("tf").tolist(), strict=True))
+    return found, judged, magnitude
+
+
+def expected(run: Evaluation, judged: dict[str, dict[str, int]], value: Callable[[str, Docs], float]) -> list[float]:
+    """The mean of a value over every order of each list by falling grade; grades below 0 and none are 0."""
+    lists = slow.rankings(run.run)
+    means = []
+    for query in run.queries:
+        graded = [(doc, float(max(0, judged.get(query, {}).get(doc, 0)))) for doc, _ in lists[query]]
+        means.append(slow.over_orders(graded, functools.partial(value, query))[0])
+    return means
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+@settings(max_examples=60)
+def test_linear_measures_are_means_over_all_orders(seed: int, k: int) -> None:
+    run, judged, magnitude = case(seed)
+    neutral = dict(zip(*run.required_table.table.select("doc_id", "neutrality").get_columns(), strict=True))
+    wanted: dict[str, Callable[[str, Docs], float]] = {
+        f"RaB@{k}": lambda _, docs: slow.rab([magnitude[doc] for doc in docs], k),
+        f"ARaB@{k}": lambda _, docs: slow.arab([magnitude[doc] for doc in docs], k),
+        f"FaiRR@{k}": lambda _, docs: slow.fairr([neutral[doc] for doc in docs], k),
+    }
+    for name, value in wanted.items():
+        found = run.relevance_values(parse_measure(name))
+        assert found.tolist() == pytest.approx(expected(run, judged, value), abs=1e-12)
+        # The general way, through the sorted lists, gives the same.
+        sorted_ = resolve(parse_measure(name)).expected(relevance_first(run))
+        assert sorted_.tolist() == pytest.approx(found.tolist(), abs=1e-12)
+    # NFaiRR is FaiRR over what the candidates allow, in any order.
+    (fairr, of_fairr), (nfairr, of_nfairr) = (
+        (run.relevance_values(m), run.random_values(m)) for m in map(parse_measure, (f"FaiRR@{k}", f"NFaiRR@{k}"))
+    )
+    np.testing.assert_allclose(nfairr * of_fairr, fairr * of_nfairr)
+
+
+UTILITY: dict[str, Callable[[list[int], int, list[int]], float]] = {
+    "nDCG@{k}": slow.ndcg,
+    "AP@{k}": slow.ap,
+    "R@{k}": slow.recall,
+    "P@{k}": lambda grades, k, _: slow.precision(grades, k),
+    "RR@{k}": lambda grades, k, _: slow.rr(grades, k),
+    "Success@{k}": lambda grades, k, _: slow.success(grades, k),
+    "ERR@{k}": lambda grades, k, _: slow.err(grades, k),
+    "P(rel=2)@{k}": lambda grades, k, _: slow.precision([int(grade >= 2) for grade in grades], k),
+}
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+@settings(max_examples=40)
+def test_effectiveness_is_the_mean_over_all_orders(seed: int, k: int) -> None:
+    run, judged, _ = case(seed)
+    for name, value in UTILITY.items():
+        measure = parse_measure(name.format(k=k))
+        found = dict(zip(run.queries_of(measure), run.relevance_values(measure).tolist(), strict=True))
+
+        def of(query: str, docs: Docs, value: Callable[[list[int], int, list[int]], float] = value) -> float:
+            grades = {doc: max(0, grade) for doc, grade in judged.get(query, {}).items()}
+            return value([grades.get(doc, 0) for doc in docs], k, list(grades.values()))
+
+        slowly = dict(zip(run.queries, expected(run, judged, of), strict=True))
+        assert found == pytest.approx({query: slowly.get(query, 0.0) for query in found}, abs=1e-12), name
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25)
+def test_the_sorted_lists_keep_the_candidates(seed: int) -> None:
+    run, judged, _ = case(seed, longest=9)
+    sorted_ = relevance_first(run)
+    before = run.run.table.group_by("query_id", maintain_order=True).agg(pl.col("doc_id").sort())
+    after = sorted_.first(20).group_by("query_id", maintain_order=True).agg(pl.col("doc_id"), pl.col("score"))
+    assert after["doc_id"].list.sort().to_list() == before["doc_id"].to_list()
+    for query, docs, scores in after.iter_rows():
+        grades = [max(0, judged.get(query, {}).get(doc, 0)) for doc in docs]
+        assert grades == sorted(grades, reverse=True) == scores
+    assert relevance_first(run) is sorted_
+
+
+def test_measures_that_are_not_linear() -> None:
+    for seed in range(6):
+        run, judged, magnitude = case(seed)
+        found = run.relevance_values(parse_measure("AbsARaB@4"))
+        wanted = expected(run, judged, lambda _, docs, m=magnitude: abs(slow.arab([m[doc] for doc in docs], 4)))  # type: ignore[misc]
+        # 200 draws.
+        assert found.tolist() == pytest.approx(wanted, abs=0.2)
+        # By falling grade every clicked document wins all of its pairs.
+        parts = resolve(parse_measure("DeltaAPRF")).parts_by_relevance(run)
+        assert all(set(part[~np.isnan(part)]) <= {1.0} for part in parts)
+        shares = run.relevance_values(parse_measure("APRF(group='m')"))
+        own = run.values(parse_measure("APRF(group='m')"))
+        assert (np.isnan(shares) == np.isnan(own)).all()
+        assert set(shares[~np.isnan(shares)]) <= {1.0}
+        whole = resolve(parse_measure("|ARaB|@4"))
+        signed = run.relevance_values(parse_measure("ARaB@4"))
+        figure = whole.figure_by_relevance(run)
+        assert figure is not None
+        assert figure >= abs(np.nanmean(signed)) - 0.1
+        assert resolve(parse_measure("|DeltaAPRF|")).figure_by_relevance(run) is None
+
+
+def test_measures_of_ir_measures_alone() -> None:
+    run, judged, _ = case(3)
+    found = run.relevance_values(parse_measure("Judged@2"))
+    lists = slow.rankings(run.run)
+
+    def share(query: str, docs: Docs) -> float:
+        # trec_eval's cutoff, whatever the length of the list.
+        return sum(doc in judged.get(query, {}) for doc in docs[:2]) / 2
+
+    by_query = dict(zip(run.queries, expected(run, judged, share), strict=True))
+    measured = dict(zip(run.judged, found.tolist(), strict=True))
+    for query, value in by_query.items():
+        if query in measured and len(lists[query]) > 1:
+            assert measured[query] == pytest.approx(value, abs=0.15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_documents_left_out_leave_no_gap(seed: int) -> None:
+    table, scores, qrels = slow.random_case(seed)
+    known = GroupTable.of(scores.table[::2])
+    run = Evaluation(Run.from_table(table), known, qrels, missing="skip")
+    kept = Run.from_table(table.filter(pl.col("doc_id").is_in(known.table["doc_id"].implode())))
+    alone = Evaluation(kept, known, qrels)
+    for name in ("ARaB@3", "FaiRR@5", "AbsARaB@2"):
+        found = dict(zip(run.queries, run.relevance_values(parse_measure(name)).tolist(), strict=True))
+        wanted = dict(zip(alone.queries, alone.relevance_values(parse_measure(name)).tolist(), strict=True))
+        tolerance = 0.2 if name.startswith("Abs") else 1e-12
+        assert {q: found[q] for q in wanted} == pytest.approx(wanted, abs=tolerance)
+        assert all(np.isnan(value) for query, value in found.items() if query not in wanted)
+
+
+@pytest.mark.parametrize("relevance", [0, -1, 2])
+def test_grades_that_are_all_the_same_are_a_random_order(relevance: int) -> None:
+    table, scores, _ = slow.random_case(1)
+    qrels = table.select("query_id", "doc_id", relevance=pl.lit(relevance, dtype=pl.Int64))
+    run = Evaluation(Run.from_table(table), scores, qrels)
+    for name in ("ARaB@3", "FaiRR@5", "RaB@1"):
+        measure = parse_measure(name)
+        assert run.relevance_values(measure).tolist() == pytest.approx(run.random_values(measure).tolist())
+
+
+def test_a_drawn_label_counts_where_its_document_ranks() -> None:
+    """In each draw a relevant document without a label has its drawn value, and the others the mean of theirs."""
+    documents = [f"d{i}" for i in range(12)]
+    table = pl.DataFrame({"query_id": ["q"] * 12, "doc_id": documents, "score": [float(-place) for place in range(12)]})
+    labels = {f"d{i}": "m" if i % 3 else "f" for i in range(1, 12)}
+    qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["d0"], "relevance": [1]})
+    run = Evaluation(Run.from_table(table), as_labels(labels, [table["doc_id"]]), qrels, missing="estimate")
+    measure = parse_measure("RaB(magnitude='count')@1")
+    # d0, whose label is unknown, is the first: the value is what is drawn for it.
+    drawn = [float(run.completed(draw).relevance_values(measure)[0]) for draw in range(20)]
+    assert set(drawn) == {-1.0, 1.0}
+    second = parse_measure("RaB(magnitude='count')@2")
+    known = np.mean([1.0 if label == "m" else -1.0 for label in labels.values()])
+    for draw, first in enumerate(drawn):
+        assert run.completed(draw).relevance_values(second)[0] == pytest.approx((first + known) / 2)
+        # The general way looks at the same draw.
+        assert resolve(measure).expected(relevance_first(run.completed(draw)))[0] == first

@@ -1,0 +1,175 @@
+"""What holds for every method that reorders lists, and how methods are made by name."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenrank.io.errors import EvenrankError
+from evenrank.io.types import Array
+from evenrank.mitigation.reorder_balance import Balance
+from evenrank.mitigation.reorder_fair import Fair
+from evenrank.mitigation.reorder_shift import Shift, lean_offsets
+from evenrank.mitigation.reordering import GroupedLists, Reordering
+from evenrank.mitigation.reorderings import METHODS, make_method
+from slow_reorderings import grouped, lists_of, one_list
+
+every_method = pytest.mark.parametrize("name", METHODS)
+documents = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), st.integers(-1, 1)), max_size=12).map(
+    lambda rows: sorted(rows, key=lambda row: -row[0])
+)
+several = st.lists(documents, max_size=5).map(lambda rows: lists_of(*rows, targets=(0.4, 0.35, 0.25)))
+strengths = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
+
+
+def made(name: str) -> Reordering:
+    """The method against a lean towards m."""
+    return make_method(name, one_list([0, 0, 0, -1, 1]))
+
+
+@every_method
+@settings(max_examples=40)
+@given(lists=several, strength=strengths)
+def test_permutes_each_list_and_nothing_else_matters(name: str, lists: GroupedLists, strength: float) -> None:
+    method = made(name)
+    order = method.order(lists, strength)
+    assert order.dtype == np.int64
+    assert order.tolist() == method.order(lists, strength).tolist() == made(name).order(lists, strength).tolist()
+    for number, (start, end) in enumerate(itertools.pairwise(lists.offsets)):
+        assert sorted(order[start:end]) == list(range(start, end))
+        alone = GroupedLists(
+            np.array([0, end - start]),
+            lists.scores[start:end],
+            lists.signed[start:end],
+            lists.neutrality[start:end],
+            lists.group[start:end],
+            lists.groups,
+            lists.targets[number : number + 1],
+        )
+        assert (method.order(alone, strength) + start).tolist() == order[start:end].tolist()
+
+
+@every_method
+@settings(max_examples=40)
+@given(lists=several)
+def test_strength_0_is_the_run(name: str, lists: GroupedLists) -> None:
+    assert made(name).order(lists, 0).tolist() == list(range(len(lists.scores)))
+
+
+@every_method
+@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
+def test_strengths_out_of_range(name: str, strength: float) -> None:
+    with pytest.raises(EvenrankError, match=r"^`strength`: expected a number from 0 to 1, found"):
+        made(name).order(one_list([0, 1]), strength)
+
+
+@every_method
+@pytest.mark.parametrize("group", [-1, 0, 1])
+def test_documents_all_alike_stay(name: str, group: int) -> None:
+    assert made(name).order(one_list([group] * 10), 1).tolist() == list(range(10))
+
+
+@every_method
+@settings(max_examples=30)
+@given(case=grouped(most=10, groups=2), strength=strengths)
+def test_like_documents_keep_their_order(name: str, case: tuple[GroupedLists, object], strength: float) -> None:
+    """Documents that differ in nothing but their relevance, the same one included."""
+    lists, _ = case
+    method = make_method(name, lists)
+    order = method.order(lists, strength)
+    for group in set(lists.group.tolist()):
+        places = order[lists.group[order] == group]
+        assert places.tolist() == sorted(places)
+
+
+def discounted(values: Array, order: Array) -> float:
+    return float((values[order] / np.log2(np.arange(2, 2 + len(order)))).sum())
+
+
+def largest_sum(lists: GroupedLists, order: Array) -> float:
+    return -float(np.abs(np.cumsum(lists.signed[order])).max(initial=0))
+
+
+def aim(name: str, method: Reordering) -> Callable[[GroupedLists, Array], float]:
+    """What a method raises."""
+    if name == "neutral":
+        return lambda lists, order: discounted(lists.neutrality, order)
+    if name == "balance":
+        return largest_sum
+    if isinstance(method, Shift):
+        return lambda lists, order: discounted(np.append(method.offsets, 0)[lists.group], order)
+    return lambda lists, order: discounted((lists.group == 1).astype(float), order)
+
+
+@every_method
+@pytest.mark.parametrize("group", [[0, 0, -1, 0, 0, 1, 0, -1, 1, 1], [0] * 5 + [1] * 6 + [-1]])
+def test_a_larger_strength_goes_further(name: str, group: list[int]) -> None:
+    lists = one_list(group, [0.3, 0.5, 0.2])
+    method = make_method(name, lists)
+    raised = aim(name, method)
+    found = [raised(lists, method.order(lists, strength)) for strength in np.linspace(0, 1, 21)]
+    assert found[-1] > found[0]
+    # What the others promise are their bounds, see below.
+    if name in ("neutral", "balance", "shift"):
+        assert (np.diff(found) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["fair", "detconstsort", "detgreedy"])
+def test_what_a_larger_strength_meets_a_smaller_one_asked_for(name: str) -> None:
+    group = np.random.default_rng(2).permutation(np.repeat([0, 1, -1], 20)).tolist()
+    lists = one_list(group, [1 / 3, 1 / 3, 1 / 3])
+    method = make_method(name, lists)
+    asked = np.linspace(0, 1, 11)
+    for smaller, larger in itertools.combinations(asked, 2):
+        order = method.order(lists, larger)
+        assert method.unmet(lists, order, larger).tolist() == [0]  # type: ignore[attr-defined]
+        assert method.unmet(lists, order, smaller).tolist() == [0]  # type: ignore[attr-defined]
+
+
+def test_made_with_what_they_need() -> None:
+    lists = one_list([0, 0, 1, -1], [0.5, 0.25, 0.25])
+    fair, shift = make_method("fair", lists), make_method("shift", lists)
+    assert isinstance(fair, Fair)
+    # m has 0.64 of 0.5, f 0.2 of 0.25.
+    assert (fair.protected, fair.alpha) == (1, 0.1)
+    fair = make_method("fair", lists, protected="m", alpha=0.05)
+    assert isinstance(fair, Fair)
+    assert (fair.protected, fair.alpha) == (0, 0.05)
+    assert isinstance(shift, Shift)
+    np.testing.assert_array_equal(shift.offsets, lean_offsets(lists))
+    shift = make_method("shift", lists, per="magnitude")
+    assert isinstance(shift, Shift)
+    assert (shift.per, shift.offsets.tolist()) == ("magnitude", [-1])
+    shift = make_method("shift", lists, offsets=[0.5, -1])
+    assert isinstance(shift, Shift)
+    assert shift.offsets.tolist() == [0.5, -1]
+    assert isinstance(make_method("balance", lists), Balance)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("fare", {}, "`method`: expected neutral, balance, fair, detconstsort, detgreedy, shift, found 'fare'"),
+        ("detgreedy", {"alpha": 1}, "detgreedy has no option 'alpha', none"),
+        ("fair", {"per": 1}, "fair has no option 'per', only `protected`, `alpha`"),
+        ("fair", {"protected": "x"}, "`protected`: expected m or f, found 'x'"),
+        ("fair", {"protected": 2}, "`protected`: expected m or f, found '2'"),
+        ("fair", {"protected": True}, "`protected`: expected m or f, found 'True'"),
+        ("fair", {"alpha": "a"}, "`alpha`: expected a number from 0.001 to 0.5, found 'a'"),
+        ("shift", {"per": "x"}, "`per`: expected group or magnitude, found 'x'"),
+    ],
+)
+def test_mistakes(name: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        make_method(name, one_list([0, 1]), **options)
+    assert str(error.value) == message
+
+
+def test_fair_needs_a_group() -> None:
+    with pytest.raises(EvenrankError, match="fair needs groups of documents"):
+        make_method("fair", one_list([-1], [1]))

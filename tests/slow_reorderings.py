@@ -1,0 +1,138 @@
+"""Slow, obvious versions of the methods that reorder lists by group, and random lists for both."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from evenrank.mitigation.reordering import GroupedLists
+
+Order = Sequence[int]
+
+
+def lists_of(*lists: Sequence[tuple[float, int]], targets: Sequence[float] = (0.5, 0.5, 0)) -> GroupedLists:
+    """Lists of (score, group); m is group 0 with a signed magnitude of 1, f is 1 with −1, −1 has none."""
+    scores = [score for rows in lists for score, _ in rows]
+    group = np.array([group for rows in lists for _, group in rows], dtype=np.int64)
+    return GroupedLists(
+        offsets=np.cumsum([0, *map(len, lists)]),
+        scores=np.array(scores, dtype=np.float64),
+        signed=np.where(group == 0, 1.0, np.where(group == 1, -1.0, 0.0)),
+        neutrality=(group < 0).astype(np.float64),
+        group=group,
+        groups=tuple("mfxyz"[: len(targets) - 1]),
+        targets=np.tile(np.array(targets, dtype=np.float64), (len(lists), 1)),
+    )
+
+
+def one_list(groups: Sequence[int], targets: Sequence[float] = (0.5, 0.5, 0)) -> GroupedLists:
+    """One list whose scores fall evenly from 1 to 0."""
+    return lists_of(list(zip(np.linspace(1, 0, len(groups)), groups, strict=True)), targets=targets)
+
+
+@st.composite
+def shares(draw: st.DrawFn, groups: int) -> list[Fraction]:
+    """Target shares of groups and of documents without one, in twelfths and the like, which sum to 1."""
+    weights = draw(st.lists(st.integers(0, 5), min_size=groups + 1, max_size=groups + 1).filter(any))
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+@st.composite
+def grouped(draw: st.DrawFn, most: int = 9, groups: int = 3, ties: bool = True) -> tuple[GroupedLists, list[Fraction]]:
+    """One list of up to ``most`` documents of up to ``groups`` groups, and its exact target shares."""
+    groups = draw(st.integers(1, groups))
+    target = draw(shares(groups))
+    score = st.sampled_from([0.0, 0.25, 0.5, 1.0]) if ties else st.floats(0, 1)
+    rows = draw(st.lists(st.tuples(score, st.integers(-1, groups - 1)), max_size=most))
+    rows.sort(key=lambda row: -row[0])
+    return lists_of(rows, targets=[float(share) for share in target]), target
+
+
+def merges(group: Sequence[int]) -> Iterator[list[int]]:
+    """All orders of a list's documents that keep the run's order within each group."""
+    queues = [[place for place, one in enumerate(group) if one == number] for number in sorted(set(group))]
+
+    def extended(order: list[int], left: list[list[int]]) -> Iterator[list[int]]:
+        if not any(left):
+            yield order
+        for number, queue in enumerate(left):
+            if queue:
+                yield from extended([*order, queue[0]], [*left[:number], queue[1:], *left[number + 1 :]])
+
+    return extended([], queues)
+
+
+def utility(scores: Sequence[float], order: Order) -> float:
+    return sum(scores[place] / math.log2(1 + rank) for rank, place in enumerate(order, start=1))
+
+
+def counts(group: Sequence[int], order: Order, groups: int) -> Iterator[tuple[int, list[int]]]:
+    """The length of each prefix, and its documents of each group."""
+    found = [0] * groups
+    for length, place in enumerate(order, start=1):
+        found[group[place]] += 1
+        yield length, list(found)
+
+
+def within(
+    group: Sequence[int], order: Order, least: Sequence[Fraction], most: Sequence[Fraction], *, there: bool = False
+) -> list[bool]:
+    """Whether each prefix keeps the bounds; ``there``: a minimum asks for no more documents than the list has."""
+    has = [group.count(number) if there else len(group) for number in range(len(least))]
+    return [
+        all(
+            min(math.floor(low * k), total) <= one <= math.ceil(high * k)
+            for one, low, high, total in zip(found, least, most, has, strict=True)
+        )
+        for k, found in counts(group, order, len(least))
+    ]
+
+
+def det_greedy(group: Sequence[int], least: Sequence[Fraction], most: Sequence[Fraction]) -> list[int]:
+    """Algorithm 1 of Geyik et al. 2019; a document's place in the run stands for its score."""
+    queues = [[place for place, one in enumerate(group) if one == number] for number in range(len(least))]
+    order: list[int] = []
+    taken = [0] * len(least)
+    for k in range(1, len(group) + 1):
+        left = [number for number, queue in enumerate(queues) if queue]
+        below_min = [a for a in left if taken[a] < math.floor(least[a] * k)]
+        below_max = [a for a in left if taken[a] < math.ceil(most[a] * k)]
+        chosen = min(below_min or below_max or left, key=lambda a: queues[a][0])
+        order.append(queues[chosen].pop(0))
+        taken[chosen] += 1
+    return order
+
+
+def det_const_sort(group: Sequence[int], least: Sequence[Fraction], *, slip: int = 0) -> list[int]:
+    """Algorithm 3 of Geyik et al. 2019, in its words; what no minimum asks for within the list is added at the end.
+
+    ``slip`` = 1: with the due rank compared with an index from 0, as in published code.
+    """
+    queues = [[place for place, one in enumerate(group) if one == number] for number in range(len(least))]
+    order: list[int] = []
+    max_indices: list[int] = []
+
+    def insert(place: int, max_index: int) -> None:
+        start = len(order)
+        order.append(place)
+        max_indices.append(max_index)
+        while start > 0 and max_indices[start - 1] + slip >= start + 1 and order[start - 1] > order[start]:
+            for one in (order, max_indices):
+                one[start - 1], one[start] = one[start], one[start - 1]
+            start -= 1
+
+    min_counts = [0] * len(least)
+    for k in range(1, len(group) + 1):
+        temp_min_counts = [math.floor(share * k) for share in least]
+        changed = [a for a in range(len(least)) if min_counts[a] < temp_min_counts[a] and queues[a]]
+        for a in sorted(changed, key=lambda a: queues[a][0]):
+            insert(queues[a].pop(0), k)
+        min_counts = temp_min_counts
+    for place in sorted(itertools.chain(*queues)):
+        insert(place, len(group) + 1)
+    return order

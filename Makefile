@@ -20,10 +20,10 @@ demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
 	$(BIN)/evenrank demo --out demo
 
 test: setup chromium  ## the tests (under 10 minutes on 2 cores)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-all: setup chromium  ## the slow ones too
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m ""
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

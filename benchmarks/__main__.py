@@ -1,13 +1,14 @@
-"""``python -m benchmarks [NAME …]``: all benchmarks, or those named, as one table."""
+"""``python -m benchmarks [NAME …]``: all benchmarks, or those named, as a table each."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 import tempfile
 from pathlib import Path
 
-from .measure import Row, show
+from . import table
 
 NAMES = (
     "startup",
@@ -34,17 +35,32 @@ NAMES = (
 )
 
 
+RUNS = 5
+"""How often each is run; a module that takes many minutes says fewer in a ``RUNS`` of its own."""
+
+
 def main(arguments: list[str]) -> None:
     """Runs benchmarks by name, or one side of one, ``MODULE.FUNCTION ARGUMENT …``, for the process that measures it."""
     if arguments and "." in arguments[0]:
         module, function = arguments[0].split(".")
         getattr(importlib.import_module(f"benchmarks.{module}"), function)(*arguments[1:])
         return
-    rows: list[Row] = []
-    for name in arguments or NAMES:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; others are named in the docs")
+    parser.add_argument("--runs", type=int, help=f"how often each is run ({RUNS}, the longest ones less often)")
+    parser.add_argument("--write", action="store_true", help="put what is found into docs/performance.md")
+    chosen = parser.parse_args(arguments)
+    for name in chosen.names or NAMES:
+        module = importlib.import_module(f"benchmarks.{name}")
         with tempfile.TemporaryDirectory() as folder:
-            rows += importlib.import_module(f"benchmarks.{name}").rows(Path(folder))
-    show(rows)
+            runs = [module.rows(Path(folder)) for _ in range(chosen.runs or getattr(module, "RUNS", RUNS))]
+        found = table.lines(runs)
+        print(f"{name}\n\n{table.markdown(found)}\n", flush=True)
+        if chosen.write:
+            table.keep(name, found)
+    if chosen.write:
+        table.write_page(NAMES)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

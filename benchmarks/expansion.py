@@ -24,6 +24,8 @@ def ours() -> None:
     import polars as pl
     from threadpoolctl import threadpool_limits
 
+    # Compiled loops are imported before the clock starts, as all of gensim is.
+    import evenrank.retrieval._byte_pass  # noqa: F401
     from evenrank.embeddings import Vectors
     from evenrank.retrieval.expansion import expand
 
@@ -56,16 +58,20 @@ def gensim() -> None:
 
 
 def rows(_: Path) -> list[Row]:
-    """The table's lines. One thread each: a core that waits would count as one that works."""
+    """The table's lines. Processor seconds: a core that waits would count as one that works."""
     mine, theirs = run("expansion.ours"), run("expansion.gensim")
     rate, found = mine.said.split(" ", 1)
     peer, expected = theirs.said.split(" ", 1)
     same = np.mean([a == b for a, b in zip(found.split(), expected.split(), strict=True)])
-    ratio = float(rate) / float(peer)
+    size = f"{WORDS:,} x {DIMENSIONS}"
     return [
         Row(
-            "expand: queries a processor second", f"{float(rate):.0f}", f"{float(peer):.1f}", f"{ratio:.1f} x", ">= 10"
+            f"Expansion over {size} vectors, against gensim's `most_similar`",
+            float(rate),
+            "queries/s",
+            float(peer),
+            least=10,
         ),
-        Row("expand: peak memory (MB)", f"{mine.megabytes:.0f}", f"{theirs.megabytes:.0f}", "", "-"),
-        Row("expand: words in the same place", f"{same:.1%}", "", "", "100%"),
+        Row("its peak memory, against gensim", mine.megabytes, "MB", theirs.megabytes, "share"),
+        Row("its words in gensim's places", float(100 * same), "%", least=100),
     ]

@@ -19,6 +19,7 @@ from .measure import Cost, Row, bare_scan, run_command
 LARGE = int(os.environ.get("EVENRANK_LARGE", 10_000_000))
 SMALL = LARGE // 10
 QUERIES, DEPTH, ASKED = 7_000, 1_000, 200
+RUNS = 1
 MARCO_2, WEB = 138_364_198, 10_000_000_000
 
 
@@ -71,24 +72,20 @@ def rows(folder: Path) -> list[Row]:
     size = (folder / "large.tsv").stat().st_size
     bare_scan(folder / "large.tsv")
     scan = bare_scan(folder / "large.tsv")
-    table.append(Row(f"bare scan of {LARGE:,} passages ({size / 1e9:.1f} GB)", f"{scan:.1f} s", "", "", "-"))
+    table.append(Row(f"a bare scan of {LARGE:,} passages ({size / 1e9:.1f} GB)", scan, "s"))
     small, large = _commands(folder, "small"), _commands(folder, "large")
     for name, command in small.items():
         little, much = _cost(command), _cost(large[name])
         lines = f"{QUERIES * DEPTH:,} lines" if name == "audit" else f"{LARGE:,}"
-        seconds, memory = much.seconds / little.seconds, much.megabytes / little.megabytes
-        table.append(
-            Row(f"{name}: seconds, {lines}", f"{much.seconds:.1f}", f"{little.seconds:.1f}", f"{seconds:.1f}", "<= 10")
-        )
-        table.append(
-            Row(f"{name}: MB at most", f"{much.megabytes:,.0f}", f"{little.megabytes:,.0f}", f"{memory:.1f}", "-")
-        )
+        what = f"`evenrank {name}`, {lines}, as a multiple of a tenth of them"
+        table.append(Row(what, much.seconds, "s", little.seconds, compare="share", most=10))
+        table.append(Row(f"its memory, {lines}", much.megabytes, "MB", little.megabytes, compare="share"))
         if name in ("score", "rotate"):
             # A straight line through both sizes.
             each = (much.seconds - little.seconds) / (LARGE - SMALL)
             for what, passages in (("MS MARCO v2", MARCO_2), ("10 billion passages", WEB)):
                 hours = (much.seconds + each * (passages - LARGE)) / 3600
-                table.append(Row(f"{name}: hours for {what}, on paper", f"{hours:.1f}", "", "", "-"))
+                table.append(Row(f"`evenrank {name}` of {what}, on paper", hours, "hours"))
         for file in folder.glob("*.rotated.tsv*"):
             file.unlink()
     return table

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,39 @@ def run_command(command: list[str]) -> Cost:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: ours, the peer's, the ratio, and what was expected of it."""
+    """Something of ours beside the same of a peer's, measured once: ``rows`` of a module is called for each run.
+
+    ``unit`` is ``s``, ``MB``, a rate (``docs/s``), ``%`` or a measure's name. ``compare`` says what the ratio is:
+    ``faster`` (of seconds peer / ours, of rates ours / peer), ``share`` (ours / peer) or ``difference`` (ours - peer).
+    ``least`` and ``most`` are the line that it is held to; without a peer they are about ``ours``.
+    """
 
     what: str
-    ours: str
-    peer: str
-    ratio: str
-    expected: str
+    ours: float
+    unit: str
+    peer: float | None = None
+    compare: Literal["faster", "share", "difference"] = "faster"
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """What ``compare`` says; none without a peer."""
+        if self.peer is None:
+            return None
+        if self.compare == "difference":
+            return self.ours - self.peer
+        if self.compare == "share" or self.unit.endswith("/s"):
+            return self.ours / self.peer
+        return self.peer / self.ours
 
 
-def show(rows: list[Row]) -> None:
-    """Prints the table."""
-    lines = [("benchmark", "evenrank", "peer", "ratio", "expected")]
-    lines += [(row.what, row.ours, row.peer, row.ratio, row.expected) for row in rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+def once(folder: Path, make: Callable[[Path], object]) -> None:
+    """Makes a benchmark's data on its first run; the others find it there."""
+    done = folder / f"{make.__module__}.{make.__qualname__}"
+    if not done.exists():
+        make(folder)
+        done.touch()
 
 
 def bare_scan(path: Path) -> float:

@@ -6,17 +6,17 @@ null rankers, its intervals and its mixed pool besides.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .collections import write_collections
-from .measure import Row, run
+from .measure import Row, once, run
 
-QUERIES, DEPTH, ROUNDS, BATCH, LAYERS = 100, 100, 3, 32, 2
+QUERIES, DEPTH, BATCH, LAYERS = 100, 100, 32, 2
 PASSAGES = 200_000
+RUNS = 3
 
 
 def swap(folder: str) -> None:
@@ -41,12 +41,16 @@ def rotate(folder: str) -> None:
 
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
+    once(folder, make)
+    swapped, rotated = (float(run(f"probes.{side}", str(folder)).said) for side in ("swap", "rotate"))
+    what = f"swapping the group words of {PASSAGES:,} passages, against rotating them"
+    return [*_probes(folder), Row(what, PASSAGES / swapped, "passages/s", PASSAGES / rotated)]
+
+
+def make(folder: Path) -> None:
+    """The collection to swap and to rotate, and one of a text to start with."""
     write_collections(folder, {"whole": PASSAGES})
     (folder / "one.tsv").write_text("0\tShe is one text.\n", encoding="utf-8")
-    swapped, rotated = (float(run(f"probes.{side}", str(folder)).said) for side in ("swap", "rotate"))
-    sides = [f"{PASSAGES / seconds:,.0f} / s" for seconds in (swapped, rotated)]
-    what = f"swapping the group words of {PASSAGES:,} passages; rotating them"
-    return [*_probes(folder), Row(what, *sides, f"{rotated / swapped:.2f} x", "-")]
 
 
 def _probes(folder: Path) -> list[Row]:
@@ -65,14 +69,9 @@ def _probes(folder: Path) -> list[Row]:
             scorer.score(given["queries"], given["passages"], BATCH)
 
         score()
-        times = []
-        for turn in range(ROUNDS):
-            found = {side: _seconds(side) for side in ([probe, score] if turn % 2 else [score, probe])}
-            times.append((found[probe], found[score]))
-        ours, alone = (statistics.median(side) for side in zip(*times, strict=True))
-        ratio = statistics.median(own / peer for own, peer in times)
-        what = f"a probe of {len(given['passages']):,} pairs by {name}; scoring them once"
-        table.append(Row(what, f"{ours:.1f} s", f"{alone:.1f} s", f"{ratio:.2f} x", "<= 2.2 x"))
+        found = {side: _seconds(side) for side in (score, probe)}
+        what = f"a probe of {len(given['passages']):,} pairs by {name}, as a multiple of scoring them once"
+        table.append(Row(what, found[probe], "s", found[score], compare="share", most=2.2))
     return table
 
 

@@ -18,6 +18,9 @@ from evenrank.measures.imputation import IMPUTATIONS
 
 from .measure import Row
 
+RUNS = 1
+"""The seeds are fixed: each run would find the same."""
+
 DATA = Path(__file__).parents[2] / "shared" / "data" / "grepbiasir"
 MEASURES = (
     "ARaB@10",
@@ -86,20 +89,16 @@ class Hidden:
         return inside, [count if has else None for count, has in zip(bounded, has_bounds, strict=True)]
 
 
-def rows(folder: Path) -> list[Row]:
-    """A line for each measure: the share of intervals that hold, and of bounds."""
+def rows(_: Path) -> list[Row]:
+    """Two lines for each measure: the share of intervals that hold, and of bounds where there are any."""
     if not DATA.exists():
         return []
     hidden = Hidden.of(DATA, MEASURES)
     inside, bounded = hidden.covered(SEEDS)
-    count = len(SEEDS)
-    return [
-        Row(
-            f"{name}: intervals (bounds) that hold the figure of all labels, {1 - SHARE:.0%} hidden {count} times",
-            f"{held / count:.1%}",
-            "none" if bounds is None else f"({bounds / count:.0%})",
-            f"{held / count:.3f}",
-            ">= 0.93, all bounds",
-        )
-        for name, held, bounds in zip(MEASURES, inside, bounded, strict=True)
-    ]
+    held_of, count = f"that hold the figure of all labels, {1 - SHARE:.0%} hidden {len(SEEDS)} times", len(SEEDS)
+    found = []
+    for name, held, bounds in zip(MEASURES, inside, bounded, strict=True):
+        found.append(Row(f"{name}: intervals {held_of}", 100 * held / count, "%", least=93))
+        if bounds is not None:
+            found.append(Row(f"{name}: bounds {held_of}", 100 * bounds / count, "%", least=100))
+    return found

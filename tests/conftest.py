@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evenrank.io import files
+from spread import LONGEST, TOGETHER
 
 # How long an example takes is no finding: the cores may be shared.
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -29,16 +30,59 @@ os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
 # Small matrices are multiplied faster by one thread, and other tests run on the other cores. Before NumPy and PyTorch.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# What the imports make stays, so looking for garbage among it is in vain; until pytest_collection_finish.
+gc.disable()
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+"""This process, of those of pytest-xdist: gw0, gw1, …"""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """``--dist loadfile``, with the files of ``spread.TOGETHER`` as one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid).removeprefix("tests/")
+            return TOGETHER.get(file, file)
+
+    return Scheduling(config, log)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """A quarter of the examples where the slow tests are left out."""
+    if WORKER is None and config.getoption("dist", "no") != "no":
+        gc.enable()  # this process leaves collecting to the others
     settings.load_profile("quick" if "not slow" in config.getoption("markexpr", "") else "all")
+
+
+class Backwards(pytest.Dir):
+    """A folder whose files are collected from the last to the first."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        return reversed(list(super().collect()))
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:
+    """Of two processes one begins at the end: it finds compiled what the other has imported by then."""
+    return Backwards.from_parent(parent, path=path) if WORKER == "gw1" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In each process the same order, in which the longest files are given out first."""
+    if WORKER:
+        places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: (places.get(item.path, len(places)), item.path))
 
 
 def pytest_collection_finish() -> None:
     """Collecting garbage need not look through what the imports made, again and again: nothing of it ever goes."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,13 @@ import evenrank
 from evenrank.auditing import audit_page as page
 from evenrank.auditing import compute
 from evenrank.cli import main
-from evenrank.groups import Scoring, load_lexicon, sides_of_texts
+from evenrank.groups import Scoring, _plain_counting, load_lexicon, sides_of_texts
 from evenrank.groups import table as scores
 from evenrank.io import texts
 from evenrank.mitigation import negatives, rotation
 
+# Counting without the compiler asks polars for the size of the texts.
+_plain_counting.Room.left = -1
 _TEXTS = polars.DataFrame({"doc_id": ["a"], "text": ["she said"]})
 LOADED = (
     (numpy, pyarrow.parquet, compute, page, scores, texts, negatives),
@@ -96,9 +98,10 @@ def run(home: Path, source: Path, arguments: list[str], moments: int) -> None:
         ended.append(in_child(home / "killed", arguments, stop))
         left += [path.name for path in (home / "killed").iterdir()]
     ended.append(in_child(home / "killed", arguments, None))
-    print(json.dumps({"ended": ended, "left": left}))
+    # At once: a fork that ends would print what is still kept of it again.
+    print(json.dumps({"ended": ended, "left": left}), flush=True)
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    run(Path(given["home"]), Path(given["source"]), given["arguments"], given["moments"])
+    for given in json.loads(sys.argv[1]):
+        run(Path(given["home"]), Path(given["source"]), given["arguments"], given["moments"])

@@ -28,6 +28,18 @@ CHECK = """(print) => {
   const whole = document.documentElement.scrollWidth;
   if (whole > width) problems.push(`page is ${whole} wide`);
 
+  // The boxes around a node that cut off what stands in them, and whether below, too. Asked once for each node.
+  const boxes = new Map([[null, []], [document.body, []]]);
+  const cutting = (node) => {
+    if (!boxes.has(node)) {
+      const style = getComputedStyle(node);
+      const open = style.overflowX === 'visible' || style.display === 'inline';
+      const own = open ? [] : [[node.getBoundingClientRect(), style.overflowY === 'hidden']];
+      boxes.set(node, [...own, ...cutting(node.parentElement)]);
+    }
+    return boxes.get(node);
+  };
+
   // Each text stands within the page, whether in a table or not, and no box that it stands in cuts it off.
   const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   for (let text = walker.nextNode(); text; text = walker.nextNode()) {
@@ -38,12 +50,9 @@ CHECK = """(print) => {
     if (head && getComputedStyle(head).position === 'absolute') continue;
     for (const rect of rects(text)) {
       if (!inside(rect, 0, width)) say('beside the page', text);
-      for (let box = holder; box && box !== document.body; box = box.parentElement) {
-        const style = getComputedStyle(box);
-        if (style.overflowX === 'visible' || style.display === 'inline') continue;
-        const edge = box.getBoundingClientRect();
+      for (const [edge, hidden] of cutting(holder)) {
         if (!inside(rect, edge.left, edge.right)) say('cut off', text);
-        if (style.overflowY === 'hidden' && rect.bottom > edge.bottom + 1) say('cut off below', text);
+        if (hidden && rect.bottom > edge.bottom + 1) say('cut off below', text);
       }
     }
   }
@@ -51,12 +60,19 @@ CHECK = """(print) => {
   // Each cell of a table is seen, nothing lies over it, and a figure's heading stands above it or beside it.
   const every = [...document.querySelectorAll('main tbody :is(td, th)')];
   const cells = every.filter((cell) => cell.textContent.trim() && !hiddenInPrint(cell));
+  const tables = new Map();
+  const shownAs = (table) => {
+    if (!tables.has(table)) {
+      const heads = [...(table.tHead?.rows[0].cells ?? [])].map((head) => head.innerText.trim().replace(/\\s+/g, ' '));
+      tables.set(table, [getComputedStyle(table).display, heads]);
+    }
+    return tables.get(table);
+  };
   for (const cell of cells) {
     const [rect] = rects(cell);
     if (!rect || getComputedStyle(cell).visibility !== 'visible') { say('not shown', cell); continue; }
-    const table = cell.closest('table');
-    if (getComputedStyle(table).display === 'block' && cell.tagName === 'TD') {
-      const heads = [...table.tHead.rows[0].cells].map((head) => head.innerText.trim().replace(/\\s+/g, ' '));
+    const [display, heads] = shownAs(cell.closest('table'));
+    if (display === 'block' && cell.tagName === 'TD') {
       const label = getComputedStyle(cell, '::before').content;
       const wanted = JSON.stringify(heads[cell.cellIndex]);
       if (wanted !== '""' && label !== wanted) say(`not labelled ${wanted}, but ${label}`, cell);
@@ -70,8 +86,8 @@ CHECK = """(print) => {
     if (!hit || !cell.contains(hit)) say(`under ${hit && hit.tagName}`, cell);
   }
   for (const row of new Set(cells.map((cell) => cell.parentElement))) {
-    const boxes = [...row.cells].flatMap((cell) => rects(cell).map((rect) => [cell, rect]));
-    boxes.forEach(([cell, rect], place) => boxes.slice(0, place).forEach(([other, box]) => {
+    const parts = [...row.cells].flatMap((cell) => rects(cell).map((rect) => [cell, rect]));
+    parts.forEach(([cell, rect], place) => parts.slice(0, place).forEach(([other, box]) => {
       const across = Math.min(rect.right, box.right) - Math.max(rect.left, box.left);
       const down = Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top);
       if (other !== cell && across > 1 && down > 2) say('over another', cell);

@@ -48,10 +48,20 @@ def lexicon_of(
 
 
 def scored(texts: list[str], lexicon: Lexicon, tokens: Tokens = "word", threshold: float = 1) -> pl.DataFrame:
-    table = pl.DataFrame(
-        {"doc_id": [str(i) for i in range(len(texts))], "text": texts}, schema_overrides={"text": pl.String}
+    """The texts' scores, alone and with another text behind them: the last 72 bytes are read in another way."""
+    scoring = Scoring(lexicon, tokens, MAGNITUDES, threshold)
+    alone, before = (
+        score_texts(
+            pl.DataFrame(
+                {"doc_id": [str(i) for i in range(len(all_texts))], "text": all_texts},
+                schema_overrides={"text": pl.String},
+            ),
+            scoring,
+        )
+        for all_texts in (texts, [*texts, "x" * 72])
     )
-    return score_texts(table, Scoring(lexicon, tokens, MAGNITUDES, threshold))
+    assert before[: len(texts)].equals(alone)
+    return alone
 
 
 PIECES = ["she", "woman", "s", "ll", "re", "Don", "t", "é", "ß", "ŉ", "ﬁ", "İ", "Σ", "́", "9", "𝔘", "東", "\U000e0100"]
@@ -61,6 +71,8 @@ GAPS = [" ", "  ", "'", "’", "ʼ", "''", "-", "_", ".", "\t", "\u00a0", "😀"
 
 
 TEXTS = st.one_of(
+    # Longer than the 64 bytes that are read at a time.
+    st.lists(st.sampled_from(PIECES + GAPS + ["a" * 60]), min_size=20, max_size=70).map("".join),
     st.lists(st.sampled_from(PIECES + GAPS), max_size=15).map("".join),
     st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
 )

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -348,14 +349,20 @@ def test_every_page_is_run_or_has_nothing_to_run() -> None:
     assert runnable == {*QUICK, *NEURAL, REAL, PYTHON}
 
 
-def options_of(words: list[str]) -> tuple[str, set[str]] | None:
-    """The command that a line calls and its options; None if it calls no command of evenrank."""
+@cache
+def the_command() -> Any:
     import typer
 
     from evenrank.cli import app
+
+    return typer.main.get_command(app)
+
+
+def options_of(words: list[str]) -> tuple[str, set[str]] | None:
+    """The command that a line calls and its options; None if it calls no command of evenrank."""
     from evenrank.cli._groups import named
 
-    command: Any = typer.main.get_command(app)
+    command = the_command()
     path = []
     rest = words[words.index("evenrank") + 1 :]
     while (found := named(rest, getattr(command, "commands", {}))) is not None:

@@ -55,12 +55,13 @@ def test_help_of_every_command_loads_nothing_heavy() -> None:
 import sys
 import evenrank
 import evenrank.cli
+from click.testing import CliRunner
 from typer.main import get_command
-from typer.testing import CliRunner
 
-names = list(get_command(evenrank.cli.app).commands)
+command = get_command(evenrank.cli.app)
+names = list(command.commands)
 for name in names:
-    result = CliRunner().invoke(evenrank.cli.app, [name, "--help"])
+    result = CliRunner().invoke(command, [name, "--help"])
     assert result.exit_code == 0, result.output
     assert "Usage:" in result.output
 heavy = {"torch", "transformers", "polars", "pyarrow", "numpy", "scipy", "numba"}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import strategies as st
+
+from evenrank.io import Order
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:
@@ -39,3 +42,35 @@ FORMS: dict[str, Callable[[str], str | bytes]] = {
 
 
 FIELD = st.text(alphabet="0189abZé_-", min_size=1, max_size=3)
+
+
+Row = tuple[str, str, float, int]
+
+
+COLUMNS = ["query_id", "doc_id", "score", "rank"]
+
+# Two queries, the first not contiguous; 0 as an id; a tie; scores not sorted.
+RUN = """\
+0 Q0 d1 1 1.5 tag
+q2 Q0 0 1 -2 tag
+q2 Q0 d1 2 -1e-3 tag
+0 Q0 d10 2 2.5 tag
+0 Q0 d9 3 2.5 tag
+"""
+
+
+def slow_run(content: str, order: Order = "score") -> list[Row]:
+    """A run read and ranked line by line."""
+    lists: dict[str, list[tuple[str, float]]] = {}
+    for line in content.split("\n"):
+        if line.strip():
+            query, _, doc, _, score, _ = re.split("[ \t]+", line.strip(" \t"))
+            lists.setdefault(query, []).append((doc, float(score)))
+    rows = []
+    for query, found in lists.items():
+        if order == "score":
+            found.sort(key=lambda pair: pair[0].encode(), reverse=True)
+            found.sort(key=lambda pair: pair[1], reverse=True)
+        for rank, (doc, score) in enumerate(found, start=1):
+            rows.append((query, doc, score if order == "score" else float(-rank), rank))
+    return rows

@@ -31,6 +31,16 @@ def bounds() -> AuditResult:
     return labelled_audit("bounds")
 
 
+WRITTEN: dict[int, tuple[AuditResult, str]] = {}
+
+
+def page_of(result: AuditResult) -> str:
+    """The result's page, made once."""
+    if id(result) not in WRITTEN:
+        WRITTEN[id(result)] = result, result.html()
+    return WRITTEN[id(result)][1]
+
+
 def section(page: str, name: str) -> str:
     found = re.search(rf'<section id="{name}">(.*?)</section>', page, re.DOTALL)
     return found.group(1) if found else ""
@@ -50,7 +60,7 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_columns_of_an_estimate(estimate: AuditResult) -> None:
-    rows = cells(section(estimate.html(), "figures"))
+    rows = cells(section(page_of(estimate), "figures"))
     assert rows[0] == [
         "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range",
         "Difference", "Its interval", "Holm p", "Queries",
@@ -69,7 +79,7 @@ def test_columns_of_an_estimate(estimate: AuditResult) -> None:
 
 
 def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> None:
-    assert cells(section(bounds.html(), "figures"))[0] == [
+    assert cells(section(page_of(bounds), "figures"))[0] == [
         "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range", "Difference", "Holm p", "Queries",
     ]  # fmt: skip
     alone = labelled_audit("bounds", qrels=None, measures=" ".join(SHARES))
@@ -95,7 +105,7 @@ def test_figures_as_a_table(estimate: AuditResult) -> None:
 
 
 def test_labels_of_the_first_ranks(estimate: AuditResult) -> None:
-    part = section(estimate.html(), "labels")
+    part = section(page_of(estimate), "labels")
     assert cells(part)[:2] == [
         ["Run", *GROUPS, "No group", "Unknown", "Documents"],
         ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
@@ -123,7 +133,7 @@ def test_soft_weights_fill_the_bar() -> None:
 
 
 def test_shares_by_rank(estimate: AuditResult) -> None:
-    page = estimate.html()
+    page = page_of(estimate)
     part = section(page, "depth")
     assert block(page, "figures")["shares"] == [{"label": group, "field": f"weight_{group}"} for group in GROUPS]
     assert "Share of <b> down to rank" in text_of(part)
@@ -138,7 +148,7 @@ def test_shares_by_rank(estimate: AuditResult) -> None:
 
 
 def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> None:
-    page = bounds.html()
+    page = page_of(bounds)
     assert section(page, "depth") == ""
     assert '<a href="#depth">' not in page
     assert "only their bounds were asked for" in text_of(section(page, "ties"))
@@ -164,7 +174,7 @@ def test_queries_whose_labels_are_mostly_drawn_have_no_values() -> None:
 
 
 def test_terms_are_explained(estimate: AuditResult, bounds: AuditResult) -> None:
-    reading = text_of(section(estimate.html(), "reading"))
+    reading = text_of(section(page_of(estimate), "reading"))
     for text in (
         "drawn 50 times",
         "Rubin's rules",
@@ -172,19 +182,19 @@ def test_terms_are_explained(estimate: AuditResult, bounds: AuditResult) -> None
         "equal shares for all",
     ):
         assert text in reading
-    terms = [re.findall(r"<dt>([A-Z]\w+)</dt>", section(one.html(), "reading")) for one in (estimate, bounds)]
+    terms = [re.findall(r"<dt>([A-Z]\w+)</dt>", section(page_of(one), "reading")) for one in (estimate, bounds)]
     assert terms[0] == ["Neutrality", "Known", "Bounds", "Estimate", "Target", "Ties"]
     assert terms[1] == ["Neutrality", "Known", "Bounds", "Target", "Ties"]
     # The groups are labels, so nothing is said of words.
-    assert not re.search(r"\bwords?\b|lexicon", text_of(estimate.html()), re.IGNORECASE)
-    assert "<b>in memory</b> labels" in estimate.html()
-    signs = [measure["signs"] for measure in block(estimate.html(), "figures")["measures"]]
+    assert not re.search(r"\bwords?\b|lexicon", text_of(page_of(estimate)), re.IGNORECASE)
+    assert "<b>in memory</b> labels" in page_of(estimate)
+    signs = [measure["signs"] for measure in block(page_of(estimate), "figures")["measures"]]
     assert signs[1] == ["has more of group <b>", "has less of group <b>"]
-    assert "no value is better by itself" in section(estimate.html(), "reading")
+    assert "no value is better by itself" in section(page_of(estimate), "reading")
 
 
 def test_documents_show_their_labels(estimate: AuditResult) -> None:
-    shown = block(estimate.html(), "queries")
+    shown = block(page_of(estimate), "queries")
     assert (shown["labelled"], shown["marked"]) == (True, False)
     documents = {document["id"]: document for document in shown["documents"]}
     assert documents["q0-2"]["counts"] == [0, 0, 1]
@@ -221,14 +231,20 @@ def test_plane_for_notebooks(estimate: AuditResult, bounds: AuditResult) -> None
     assert "Without a value" not in estimate._repr_html_()
 
 
+@pytest.fixture(scope="module")
+def address(estimate: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    estimate.report(path)
+    return path.as_uri()
+
+
 @pytest.fixture
-def page(browser: Any, estimate: AuditResult, tmp_path: Path) -> Iterator[Any]:
-    estimate.report(tmp_path / "report.html")
+def page(browser: Any, address: str) -> Iterator[Any]:
     page = browser.new_page()
     page.said = []
     for event in ("console", "pageerror"):
         page.on(event, lambda message: page.said.append(str(message)))
-    page.goto((tmp_path / "report.html").as_uri())
+    page.goto(address)
     page.wait_for_function("() => document.querySelectorAll('.chart svg.marks').length >= 3 + 1 + 3")
     yield page
     assert page.said == []
@@ -305,10 +321,9 @@ def test_bounds_alone_are_lines_without_points(browser: Any, bounds: AuditResult
     page.close()
 
 
-def test_readable_without_scripts(browser: Any, estimate: AuditResult, tmp_path: Path) -> None:
-    estimate.report(tmp_path / "report.html")
+def test_readable_without_scripts(browser: Any, address: str) -> None:
     page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 900})
-    page.goto((tmp_path / "report.html").as_uri())
+    page.goto(address)
     assert page.locator("#labels .stack").first.bounding_box()["width"] > 300
     assert page.locator("#labels .stack").first.locator("rect").count() == 5
     assert "6 (25.0%)" in page.inner_text("#labels table")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import evenrank
 from evenrank import Run
 from evenrank.auditing.tie_notes import TiedTexts, grid_of, pairs_of_ties, tied_documents
+from evenrank.measures.graded import lists_of
 
 LISTS = st.dictionaries(
     st.sampled_from(["q1", "q2"]),
@@ -48,7 +49,7 @@ def test_pairs_of_different_texts(lists: dict[str, dict[str, float]]) -> None:
         return
     assert hashes is not None
     assert set(hashes["doc_id"]) == {doc for pair in slow for doc in pair}
-    assert pairs_of_ties(tied_documents(run), hashes) == (different, len(slow))
+    assert pairs_of_ties(tied_documents(run, lists_of(run)), hashes) == (different, len(slow))
 
 
 TEXTS = {"d1": "he said", "d2": "she said", "d3": "he said", "d4": "a bridge"}

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,20 +52,41 @@ COMMANDS = {
 }
 
 
-_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("audit", "rebalance", "variants")]
+QUICK = ("score", "negatives", "rotate")
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK]
 
 
-@pytest.mark.parametrize("name", ["score", "negatives", "rotate", *_SLOW])
-def test_killed_and_started_again(source: Path, tmp_path: Path, name: str) -> None:
-    given = {"home": str(tmp_path), "source": str(source), "arguments": COMMANDS[name], "moments": 4}
+def outcomes(source: Path, homes: dict[str, Path]) -> dict[str, Any]:
+    """What was told of each command that was killed four times and run once more, in its folder of ``homes``."""
+    given = [
+        {"home": str(home), "source": str(source), "arguments": COMMANDS[name], "moments": 4}
+        for name, home in homes.items()
+    ]
     program = [sys.executable, str(Path(__file__).parents[1] / "killed.py"), json.dumps(given)]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["ended"] == [0, *[signal.SIGKILL] * 4, 0], done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"ended"')]
+    return {name: {**one, "err": done.stderr} for name, one in zip(homes, told, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def quick(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The quick ones, forks of one process that has imported what they need."""
+    homes = {name: tmp_path_factory.mktemp(name) for name in QUICK}
+    told = outcomes(source, homes)
+    return {name: (home, told[name]) for name, home in homes.items()}
+
+
+@pytest.mark.parametrize("name", [*QUICK, *_SLOW])
+def test_killed_and_started_again(source: Path, tmp_path: Path, request: pytest.FixtureRequest, name: str) -> None:
+    if name in QUICK:
+        home, told = request.getfixturevalue("quick")[name]
+    else:
+        home, told = tmp_path, outcomes(source, {name: tmp_path})[name]
+    assert told["ended"] == [0, *[signal.SIGKILL] * 4, 0], told["err"]
     # Some were killed with a file half written: had none, the tidying would not have been tested.
     assert any(name.startswith(".") and name.endswith(".part") for name in told["left"]), told
-    whole, killed = ({path.name: path.read_bytes() for path in (tmp_path / of).iterdir()} for of in ("whole", "killed"))
+    whole, killed = ({path.name: path.read_bytes() for path in (home / of).iterdir()} for of in ("whole", "killed"))
     assert killed == whole
     assert len(whole) > len(list(source.iterdir()))
 

@@ -229,8 +229,12 @@ def test_output_to_a_device_or_a_pipe(folder: Path, evenrank: Command) -> None:
 
 @pytest.fixture
 def default_signals() -> Iterator[None]:
-    """Signals end a program, whatever the tests were started under (nohup) or other libraries have set."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """Signals end a program, whatever the tests were started under (nohup, ``&``) or other libraries have set."""
+    default = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in {**default, signal.SIGINT: signal.default_int_handler}.items()
+    }
     yield
     for number, handler in before.items():
         signal.signal(number, handler or signal.SIG_DFL)
@@ -246,7 +250,7 @@ def test_a_signal_leaves_nothing_half_written(
 ) -> None:
     from evenrank.groups import score
 
-    given = score.score_texts
+    given = score.score_passages
     before = sorted(os.listdir(folder))
 
     def stop(*arguments: Any) -> Any:
@@ -254,7 +258,7 @@ def test_a_signal_leaves_nothing_half_written(
         os.kill(os.getpid(), number)
         return given(*arguments)
 
-    monkeypatch.setattr(score, "score_texts", stop)
+    monkeypatch.setattr(score, "score_passages", stop)
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
     ended = evenrank("score", "c.tsv", "--out", "s.parquet", "--quiet")
     assert (ended.status, ended.out, ended.err) == (status, "", f"evenrank: {word}\n")

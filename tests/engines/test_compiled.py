@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank.embeddings import _dots as embeddings_kernel
+from evenrank.groups import _code_points as code_points_kernel
 from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
-from evenrank.groups.score import _matcher
-from evenrank.groups.tokens import alphabet
+from evenrank.groups.matcher import matcher_of
+from evenrank.groups.tokens import Alphabet, alphabet
+from evenrank.io import _id_lookup as ids_kernel
+from evenrank.io import _lines as lines_kernel
+from evenrank.io import _run_lines as runs_kernel
 from evenrank.mitigation import _balancing as balancing_kernel
 from evenrank.mitigation import _balancing_beam as beam_kernel
 from evenrank.mitigation import _constraining as constraining_kernel
@@ -27,16 +31,18 @@ from evenrank.mitigation import _drawing as negatives_kernel
 from evenrank.mitigation import _fair_tables as fair_tables_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
 from evenrank.mitigation import _sorting as sorting_kernel
+from evenrank.retrieval import _byte_pass as bytes_kernel
 from evenrank.retrieval import _indexing as indexing_kernel
 from evenrank.retrieval import _scanning as scanning_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
 
 KERNELS = [
-    groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, indexing_kernel, scanning_kernel,
-    embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel, fair_tables_kernel, sorting_kernel,
+    groups_kernel, code_points_kernel, lines_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
+    indexing_kernel, scanning_kernel, embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel,
+    fair_tables_kernel, sorting_kernel, runs_kernel, ids_kernel, bytes_kernel,
 ]  # fmt: skip
 SOURCE = """
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 @compiled(nogil=True)
 def twice(number):
@@ -120,7 +126,7 @@ def test_a_full_disk_stops_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_every_loop_is_declared_so() -> None:
     files = list(Path(evenrank.__file__).parent.rglob("*.py"))
     using = [file for file in files if "numba" in file.read_text(encoding="utf-8")]
-    assert [file.name for file in using if "import njit" in file.read_text(encoding="utf-8")] == ["jit.py"]
+    assert [file.name for file in using if "import njit" in file.read_text(encoding="utf-8")] == ["_jit.py"]
     assert {os.fspath(Path(kernel.__file__ or "")) for kernel in KERNELS} == {
         os.fspath(file) for file in files if "\n@compiled(nogil=True" in file.read_text(encoding="utf-8")
     }
@@ -263,42 +269,49 @@ TEXTS = st.lists(
     max_size=4,
 )
 
+# Texts with 72 bytes behind them are read 64 at a time.
+PADDING = st.sampled_from([b"", b"\xe2 'a" * 18, b"a" * 71])
+
 
 def starts_of(texts: Sequence[Sequence[object]]) -> Any:
     return bounded(np.cumsum([0, *map(len, texts)]), np.int64)
 
 
 @settings(max_examples=40, deadline=None)
-@given(TEXTS, st.booleans())
-def test_a_rotation_stays_within_its_arrays(plain: None, texts: list[bytes], sentences: bool) -> None:
+@given(TEXTS, PADDING, st.booleans(), st.booleans())
+def test_a_rotation_stays_within_its_arrays(
+    plain: None, texts: list[bytes], padding: bytes, sentences: bool, lines: bool
+) -> None:
     with np.errstate(all="ignore"):
         out, starts, moved, words = rotation_kernel.rotate_bytes(
             bounded(list(b"d" * len(texts)), np.uint8),
             starts_of([b"d"] * len(texts)),
-            bounded(list(b"".join(texts)), np.uint8),
-            starts_of(texts),
+            bounded(list(b"".join(texts) + padding), np.uint8),
+            starts_of(texts)[:-1],
+            starts_of(texts)[1:],
             np.uint64(7),
             sentences,
             bounded([], np.uint64),
+            lines,
         )
-    assert len(out) == starts[len(texts)] <= sum(map(len, texts))
+    assert len(out) == starts[len(texts)] <= sum(map(len, texts)) + 3 * len(texts) * lines
     assert (np.diff(starts) >= 0).all()
     assert (moved <= words).all()
 
 
 @settings(max_examples=40, deadline=None)
-@given(TEXTS, st.sampled_from(["word", "whitespace"]))
-def test_counting_stays_within_its_arrays(plain: None, texts: list[bytes], tokens: Any) -> None:
+@given(TEXTS, PADDING, st.sampled_from(["word", "whitespace"]))
+def test_counting_stays_within_its_arrays(plain: None, texts: list[bytes], padding: bytes, tokens: Any) -> None:
     starts = starts_of(texts)
-    matcher = [np.asarray(array).view(Bounded) for array in _matcher(load_lexicon("gender-en"), tokens)]
+    matcher = [np.asarray(array).view(Bounded) for array in matcher_of(load_lexicon("gender-en"), tokens)]
     with np.errstate(all="ignore"):
         total, count, *_ = groups_kernel.count_entries(
-            bounded(list(b"".join(texts)), np.uint8),
+            bounded(list(b"".join(texts) + padding), np.uint8),
             starts[:-1],
             starts[1:],
             tokens == "word",
-            *(array.view(Bounded) for array in alphabet(tokens)),
-            *matcher,
+            Alphabet(*(array.view(Bounded) for array in alphabet(tokens))),
+            tuple(matcher),
             2,
             True,
         )
@@ -354,3 +367,36 @@ def test_scanning_stays_within_its_arrays(plain: None, data: st.DataObject) -> N
         assert kept == len(best)
     if good:
         np.testing.assert_array_equal(np.asarray(found[1]), np.array(valid) + np.float32(0))
+
+
+@given(st.lists(st.sampled_from([b"1", b"q", b"-", b".", b" ", b"\t", b"\n", b"x" * 13, b"2 3 "]), max_size=30))
+def test_lines_of_a_run_stay_within_their_arrays(plain: None, pieces: list[bytes]) -> None:
+    data = bounded(np.frombuffer(b"1 0 d 1 2 t\n" + b"".join(pieces) + b"\n", np.uint8), np.uint8)
+    rows = runs_kernel.counted(data)[0]
+    queries, docs = (bounded(np.empty((rows, 2)), np.uint64) for _ in range(2))
+    scores, ranks = bounded(np.empty(rows), np.float64), bounded(np.empty(rows), np.int64)
+    text, starts = bounded(np.empty(len(data)), np.uint8), bounded(np.empty(rows + 1), np.int64)
+    odd = [bounded(np.empty((rows, 3)), np.int64) for _ in range(2)]
+    count, used, *odds = runs_kernel.parse(data, queries, docs, scores, ranks, text, *odd, starts)
+    assert runs_kernel.last_query(data) < len(data)
+    if count < 0:
+        return
+    assert used <= len(text)
+    for number, tokens in zip(odds, odd, strict=True):
+        assert runs_kernel.token_views(data, tokens[:number]).shape == (number, 2)
+    starts[count] = rows
+    starts, text = starts[: count + 1], text[:used]
+    runs_kernel.repeats(starts, docs, text)
+    runs_kernel.rank(starts, docs, scores, text)
+    assert runs_kernel.contradictions(starts, scores, ranks) < rows
+
+
+@given(st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
+def test_a_table_of_ids_stays_within_its_array(plain: None, known: list[int], wanted: list[int]) -> None:
+    # Hashes that end alike: most places are taken.
+    hashes, asked = (bounded([value << 57 | value % 3 for value in values], np.uint64) for values in (known, wanted))
+    table = bounded(np.full(1 << (3 * len(known) // 2).bit_length(), np.iinfo(np.uint64).max), np.uint64)
+    found = bounded(np.zeros(len(wanted)), np.int32)
+    ids_kernel.fill(table, hashes, len(known).bit_length())
+    ids_kernel.places(asked, table, len(known).bit_length(), found)
+    assert found.tolist() == [known.index(value) if value in known else -1 for value in wanted]

@@ -30,8 +30,8 @@ GREPBIASIR = Path(__file__).parents[3] / "shared" / "data" / "grepbiasir"
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    return run(micro(), tmp_path_factory.mktemp("expansion"))
+def done(expansion_done: Done) -> Done:
+    return expansion_done
 
 
 def test_tables_are_laid_out_as_published(done: Done) -> None:

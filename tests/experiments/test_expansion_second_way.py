@@ -25,8 +25,8 @@ pytest.importorskip("gensim", reason="gensim is not installed")
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    return run(micro(), tmp_path_factory.mktemp("expansion"))
+def done(expansion_done: Done) -> Done:
+    return expansion_done
 
 
 @pytest.fixture(scope="module")

@@ -196,13 +196,12 @@ def test_chances_are_uniform_and_independent_of_the_stream() -> None:
 
 
 @pytest.mark.skipif(not GREPBIASIR.exists(), reason="without the shared data")
-@pytest.mark.parametrize("name", ["ARaB@10", "NFaiRR@10"])
-def test_intervals_cover_the_figure_of_all_labels(name: str) -> None:
+def test_intervals_cover_the_figure_of_all_labels() -> None:
     """Grep-BiasIR with 90% of its labels hidden: the small form of ``python -m benchmarks unknown``."""
     from benchmarks.unknown import Hidden
 
-    hidden = Hidden.of(GREPBIASIR, [name])
+    hidden = Hidden.of(GREPBIASIR, ["ARaB@10", "NFaiRR@10"])
     covered, bounded = hidden.covered(range(3000, 3040))
     # Of 40, fewer than 33 come by chance in one of 200 if the true share is .93.
-    assert covered[0] >= 33
-    assert bounded[0] in (40, None)
+    assert min(covered) >= 33
+    assert all(one in (40, None) for one in bounded)

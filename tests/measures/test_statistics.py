@@ -24,6 +24,12 @@ rng = np.random.default_rng(7)
 VALUES, BASELINE = rng.random(40), rng.random(40)
 
 
+@given(st.lists(st.integers(-1000, 1000).filter(bool), min_size=2, max_size=50, unique_by=abs))
+def test_few_queries_without_ties_are_tested_as_scipy_does(differences: list[int]) -> None:
+    values = np.array(differences) / 7
+    assert paired_tests(values, np.zeros(len(values))).wilcoxon_p == float(stats.wilcoxon(values).pvalue)
+
+
 def test_paired_tests_are_scipys():
     found = paired_tests(VALUES, BASELINE)
     assert found.n == 40

@@ -297,13 +297,28 @@ def test_a_file_is_the_same_for_any_workers_and_blocks(tmp_path: Path, block_byt
     assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)
 
 
-@given(st.text("ab.é“\u200b日 ", max_size=60), st.integers(0, 99))
+@given(st.text("ab.é“\u200b\u2003日 ", max_size=150), st.integers(0, 99))
 def test_texts_with_single_spaces(text: str, seed: int) -> None:
-    """The usual texts, whose two parts are moved as blocks."""
+    """The usual texts, whose two parts are moved as blocks; with less than 64 bytes behind them word by word."""
     for one in (text, " ".join(text.split())):
-        found, moved, words = rotate_texts(pl.DataFrame({"doc_id": ["7"], "text": [one]}), seed)
+        frame = pl.DataFrame({"doc_id": ["7", "8"], "text": [one, "x" * 64]})
         cut = cut_of(one, "7", mixed_seed(seed))
-        assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
+        for found, moved, words in (rotate_texts(frame, seed), rotate_texts(frame[:1], seed)):
+            assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(texts | st.sampled_from(["", " \r\n", "a b " * 40]), min_size=1, max_size=6), st.integers(0, 5))
+def test_lines_hold_what_a_table_holds(
+    tmp_path_factory: pytest.TempPathFactory, given_texts: list[str], seed: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    table(*given_texts).write_parquet(folder / "c.parquet")
+    rotate_collection(folder / "c.parquet", folder / "r.tsv", seed=seed)
+    found, _, _ = rotate_texts(table(*given_texts), seed)
+    within = [re.sub("[\t\r\n]", " ", text) for text in found]
+    lines = [f"{i}\t{text}\n" for i, text in enumerate(within)]
+    assert (folder / "r.tsv").read_bytes() == "".join(lines).encode()
 
 
 @pytest.mark.parametrize(

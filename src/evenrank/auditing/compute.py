@@ -289,7 +289,7 @@ def _result(
     notes += make_notes(
         evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
     )
-    notes += tie_notes(inputs.runs, documents.tied_texts)
+    notes += tie_notes(evaluated.runs, documents.tied_texts)
     queries = inputs.queries
     if queries is not None:
         queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))

@@ -9,6 +9,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.groups import GroupTable
+from evenrank.io.tables import IdIndex
 from evenrank.io.wording import are, counted, percent
 from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias, resolve
 from evenrank.measures.wins import tied_pair_share
@@ -292,8 +293,10 @@ def first_documents(
     if scores is None:
         table = table.with_columns(pl.lit(None, dtype=pl.Float64).alias("neutrality"))
     else:
-        counts = ["doc_id", "neutrality", *[f"count_{group}" for group in scores.groups]]
-        table = table.join(scores.table.select(counts), on="doc_id", how="left", maintain_order="left")
+        counts = scores.table.select("doc_id", "neutrality", *[f"count_{group}" for group in scores.groups])
+        if counts.height > table.height:
+            counts = counts.filter(IdIndex([table["doc_id"]]).among(counts["doc_id"]))
+        table = table.join(counts, on="doc_id", how="left", maintain_order="left")
     if qrels is None:
         return table.with_columns(pl.lit(None, dtype=pl.Int64).alias("relevance"))
     return table.join(qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")

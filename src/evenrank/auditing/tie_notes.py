@@ -8,9 +8,12 @@ import numpy as np
 import polars as pl
 
 from evenrank.io import Run
-from evenrank.io.tables import IdIndex
+from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
+from evenrank.measures import Evaluation
+from evenrank.measures.graded import lists_of
+from evenrank.measures.ranked_lists import RankedLists, expand
 
 from .figures import SHOWN_DEPTH
 
@@ -33,7 +36,7 @@ class TiedTexts:
 
     def watching(self, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The batches (``doc_id``, ``text``), unchanged."""
-        tied_ids = [tied_documents(run)["doc_id"].unique() for run in self._runs]
+        tied_ids = [tied_documents(run, lists_of(run))["doc_id"].unique() for run in self._runs]
         wanted = IdIndex(tied_ids) if any(map(len, tied_ids)) else None
         for batch in batches:
             if wanted is not None:
@@ -47,12 +50,13 @@ class TiedTexts:
         return pl.concat(self._parts).unique("doc_id") if self._parts else None
 
 
-def tied_documents(run: Run) -> pl.DataFrame:
+def tied_documents(run: Run, lists: RankedLists) -> pl.DataFrame:
     """The rows of ties that reach into the first ranks: ``query_id``, ``doc_id``, ``score``, and whether the row itself
-    is one of the first ranks, ``top``."""
-    table, keys = run.table.with_columns(top=pl.col("rank") <= SHOWN_DEPTH), ["query_id", "score"]
-    reaching = table.join(table.filter("top").select(keys), on=keys, how="semi")
-    return reaching.filter(pl.len().over(keys) > 1).select("query_id", "doc_id", "score", "top")
+    is one of the first ranks, ``top``. ``lists``: the run's."""
+    starts, sizes, _, _ = lists.ties_within(SHOWN_DEPTH)
+    rows, _ = expand(starts, sizes)
+    table = pick(run.table, rows)
+    return table.select("query_id", "doc_id", "score", top=pl.col("rank") <= SHOWN_DEPTH)
 
 
 def pairs_of_ties(tied: pl.DataFrame, hashes: pl.DataFrame) -> tuple[int, int]:
@@ -69,11 +73,12 @@ def pairs_of_ties(tied: pl.DataFrame, hashes: pl.DataFrame) -> tuple[int, int]:
     return every - pairs("query_id", "score", "text"), every
 
 
-def tie_notes(runs: Iterable[Run], hashes: pl.DataFrame | None) -> list[str]:
+def tie_notes(evaluations: Iterable[Evaluation], hashes: pl.DataFrame | None) -> list[str]:
     """Notes on runs with ties in their first ranks, unless all of those are known to be of equal texts."""
     notes = []
-    for run in runs:
-        tied = tied_documents(run)
+    for evaluation in evaluations:
+        run = evaluation.run
+        tied = tied_documents(run, evaluation.lists)
         if not tied.height:
             continue
         parts: list[str] = []
@@ -86,13 +91,13 @@ def tie_notes(runs: Iterable[Run], hashes: pl.DataFrame | None) -> list[str]:
                     f"of {counted(every, 'pair')} of tied documents that reach into the first {SHOWN_DEPTH} ranks,"
                     f" {different:,} {are(different)} of different texts"
                 )
-        parts += _rounding(run)
+        parts += _rounding(run, evaluation.lists)
         if parts:
             notes.append(f"{run.name}: {'; '.join(parts)}.")
     return notes
 
 
-def _rounding(run: Run) -> list[str]:
+def _rounding(run: Run, lists: RankedLists) -> list[str]:
     """What is known to have rounded the scores, unless their ties were resolved."""
     card = run.card or {}
     if card.get("resolved_ties"):
@@ -101,7 +106,8 @@ def _rounding(run: Run) -> list[str]:
     precision = ranker.get("precision") if isinstance(ranker, dict) else None
     if precision in _LOW_PRECISION:
         return [f"it was computed in {precision}, which makes close scores equal (evenrank rerank --resolve-ties)"]
-    grid = grid_of(run.table.filter(pl.col("rank") <= SHOWN_DEPTH)["score"].to_numpy())
+    first, _ = expand(lists.offsets[:-1], np.minimum(lists.lengths, SHOWN_DEPTH))
+    grid = grid_of(lists.scores[first])
     return [f"its top scores {grid}, so that close ones are equal"] if grid is not None else []
 
 

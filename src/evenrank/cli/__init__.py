@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
@@ -16,80 +18,64 @@ import typer
 
 from evenrank import _command
 
-from . import (
-    _groups,
-    _options,
-    _streams,
-    _words,
-    audit,
-    data,
-    demo,
-    embeddings,
-    expand,
-    experiment,
-    fuse,
-    gate,
-    index,
-    index_debias,
-    lexicon,
-    negatives,
-    position,
-    probe,
-    rebalance,
-    rerank,
-    retrieve,
-    rotate,
-    score,
-    train,
-    variants,
-)
+from . import _groups, _options, _streams, _words
 
 # typer either vendors click or imports it: the class of its usage errors is found through one that both have.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
-app = typer.Typer(
-    name="evenrank",
-    cls=_groups.TwoWords,
-    help="Measures bias in search rankings, together with effectiveness, and removes it.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+_COMMANDS = (
+    *("score", "audit", "gate", "index", "index debias", "retrieve", "rerank", "expand", "fuse", "train", "rebalance"),
+    *("rotate", "variants", "negatives", "probe", "position", "embeddings", "data", "lexicon", "experiment", "demo"),
 )
+"""The commands; the file of each has its name and in it ``command`` or, for a group of them, ``app``."""
 
 
-@app.callback()
 def _evenrank(version: _options.Version = False) -> None:
     pass
 
 
-app.command("score")(score.command)
-app.command("audit")(audit.command)
-app.command("gate")(gate.command)
-app.command("index")(index.command)
-app.command("index debias")(index_debias.command)
-app.command("retrieve")(retrieve.command)
-app.command("rerank")(rerank.command)
-app.command("expand")(expand.command)
-app.command("fuse")(fuse.command)
-app.command("train")(train.command)
-app.command("rebalance")(rebalance.command)
-app.command("rotate")(rotate.command)
-app.command("variants")(variants.command)
-app.command("negatives")(negatives.command)
-app.command("probe")(probe.command)
-app.add_typer(position.app, name="position")
-app.add_typer(embeddings.app, name="embeddings")
-app.add_typer(data.app, name="data")
-app.add_typer(lexicon.app, name="lexicon")
-app.command("experiment")(experiment.command)
-app.command("demo")(demo.command)
+def _app_of(names: Iterable[str]) -> typer.Typer:
+    """The command line of some commands."""
+    made = typer.Typer(
+        name="evenrank",
+        cls=_groups.TwoWords,
+        help="Measures bias in search rankings, together with effectiveness, and removes it.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_evenrank)
+    for name in names:
+        module = importlib.import_module(f"{__name__}.{name.replace(' ', '_')}")
+        if hasattr(module, "app"):
+            made.add_typer(module.app, name=name)
+        else:
+            made.command(name)(module.command)
+    return made
+
+
+def __getattr__(name: str) -> object:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = made = _app_of(_COMMANDS)
+    return made
+
+
+def commands() -> Any:
+    """The group of all commands."""
+    return _commands(_COMMANDS)
+
+
+def running() -> Any:
+    """The group of the commands that the arguments can name. Typer takes a tenth of a second to build it of all."""
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    return _commands(tuple(name for name in _COMMANDS if name.partition(" ")[0] == word) or _COMMANDS)
 
 
 @cache
-def commands() -> Any:
-    """The group of all commands. Typer takes a twentieth of a second to build it."""
-    return typer.main.get_command(app)
+def _commands(names: tuple[str, ...]) -> Any:
+    return typer.main.get_command(_app_of(names))
 
 
 _UNEXPECTED = 70
@@ -102,6 +88,8 @@ def main() -> None:
 
     A termination signal also prints one line, exits with the status that shells use, and leaves no partial files.
     """
+    # What the imports make stays: looking through it for garbage takes a tenth of a short command's time.
+    gc.set_threshold(10_000, 10, 10)
     # File names can contain bytes that are not text, and the terminal may not support every character.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -126,7 +114,7 @@ def _run() -> int:
     """Runs the command that the arguments name; returns the exit status."""
     try:
         # Commands return None; --help and interrupts return a status.
-        return int(commands().main(prog_name="evenrank", standalone_mode=False) or 0)
+        return int(running().main(prog_name="evenrank", standalone_mode=False) or 0)
     except typer.Abort:
         _complain("evenrank: aborted")
         return _UNEXPECTED if _gates() else 1
@@ -152,7 +140,7 @@ def _run() -> int:
 
 def _gates() -> bool:
     """Whether the command is the gate, whose status is its outcome."""
-    return _words.chosen(commands(), sys.argv[1:])[0] == "evenrank gate"
+    return _words.chosen(running(), sys.argv[1:])[0] == "evenrank gate"
 
 
 def _usage(error: typer.BadParameter) -> int:
@@ -160,7 +148,7 @@ def _usage(error: typer.BadParameter) -> int:
     if type(error).__name__ != "NoArgsIsHelpError":
         from evenrank.io.errors import EvenrankError
 
-        path, _ = _words.chosen(commands(), sys.argv[1:])
+        path, _ = _words.chosen(running(), sys.argv[1:])
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
         message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix(".")))
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")

@@ -73,9 +73,9 @@ def chosen(command: Command, arguments: Sequence[str]) -> tuple[str, Command]:
 
 def said(message: str) -> str:
     """``message`` in the words of the running command."""
-    from . import commands
+    from . import running
 
-    return translated(message, chosen(commands(), sys.argv[1:])[1])
+    return translated(message, chosen(running(), sys.argv[1:])[1])
 
 
 def translated(message: str, command: Command) -> str:

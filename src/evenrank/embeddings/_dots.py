@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 # Sums may be reordered, so that they can be vectorised; nothing else may change.
 _SUMS = {"reassoc", "contract", "nsz"}

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank._jit import compiled
+
 from .hashing import FNV_OFFSET, FNV_PRIME
-from .jit import compiled
 
 OFFSET = np.uint64(FNV_OFFSET)
 PRIME = np.uint64(FNV_PRIME)
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def mixed(value):
     """``mix`` of a value uint64."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +23,7 @@ def mixed(value):
     return value ^ (value >> np.uint64(31))
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def hashed(data, start, end, value):
     """``fnv`` of the bytes ``data`` uint8 from ``start`` to ``end``, from the start ``value`` uint64."""
     for place in range(start, end):

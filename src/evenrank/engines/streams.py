@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Literal
 
 import polars as pl
 
 from evenrank.io.errors import InputError, quoted
+from evenrank.io.threads import in_order as in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-Given = TypeVar("Given")
-Done = TypeVar("Done")
 Form = Literal["parquet", "jsonl", "tsv"]
 
 
@@ -36,20 +33,6 @@ def check_tsv_ids(ids: pl.Series, out: str | os.PathLike[str]) -> None:
     bad = ids.filter(ids.str.contains(r"[\t\r\n]"))
     if len(bad):
         raise InputError(out, f"a TSV cannot hold the id {quoted(bad[0])}: write .jsonl or .parquet")
-
-
-def in_order(work: Callable[[Given], Done], items: Iterable[Given], workers: int | None = None) -> Iterator[Done]:
-    """``work`` applied to each item, in order, on ``workers`` threads (default: one per core)."""
-    workers = workers or os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Done]] = deque()
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            # Bounded, so that reading does not run ahead of the work.
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 class TableWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tomllib
 from dataclasses import dataclass, field, replace
@@ -100,14 +101,19 @@ def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | N
         raise EvenrankError(f"`lexicon`: expected a name, a file or a Lexicon, found a {type(source).__name__}")
     name = os.fspath(source)
     if name in builtin_lexicons():
-        with resources.as_file(resources.files(__package__) / "lexicons" / f"{name}.toml") as path:
-            return _from_toml(path).with_poles(poles)
+        return _built_in(name).with_poles(poles)
     if not os.path.exists(name):
         raise EvenrankError(
             f"`lexicon`: no file and no built-in lexicon {quoted(name)} (built in: {', '.join(builtin_lexicons())})"
         )
     lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
     return lexicon.with_poles(poles)
+
+
+@functools.cache
+def _built_in(name: str) -> Lexicon:
+    with resources.as_file(resources.files(__package__) / "lexicons" / f"{name}.toml") as path:
+        return _from_toml(path)
 
 
 def lexicon_of(given: str | os.PathLike[str] | Lexicon | None) -> Lexicon:

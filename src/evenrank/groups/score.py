@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from evenrank.engines.hashing import fnv
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
@@ -19,13 +18,15 @@ from evenrank.engines.streams import TableWriter, in_order
 from evenrank.io.atomic import atomic_path
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import check_apart, check_outputs
+from evenrank.io.passages import Passages
 from evenrank.io.ranges import check_ranges
-from evenrank.io.tables import text_bytes
-from evenrank.io.texts import as_batches
+from evenrank.io.texts import as_batches, map_passages
 from evenrank.io.types import Array
 
+from . import _plain_counting
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
 from .lexicon import Lexicon, lexicon_of
+from .matcher import matcher_of
 from .table import GroupTable
 from .table_files import METADATA_KEY
 from .tokens import Tokens, alphabet
@@ -87,13 +88,18 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` (the kinds of ``scoring``) and
     ``neutrality`` (see :func:`neutrality`).
     """
-    return _scored(table, scoring, by_word=False)[0]
+    return score_passages(Passages(table["doc_id"], table["text"]), scoring)
 
 
-def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool) -> tuple[pl.DataFrame, Array]:
+def score_passages(passages: Passages, scoring: Scoring) -> pl.DataFrame:
+    """:func:`score_texts` of a batch of documents as it was read."""
+    return _scored(passages, scoring)[0]
+
+
+def _scored(passages: Passages, scoring: Scoring, *, by_word: bool = False) -> tuple[pl.DataFrame, Array]:
     """The group table, and with ``by_word`` the kernel's (row, entry, count) [P, 3]."""
-    total, count, tf_words, tf_literal, pairs = _count(table["text"], scoring, by_word)
-    columns: dict[str, pl.Series | Array] = {"doc_id": table["doc_id"], "tokens": total}
+    total, count, tf_words, tf_literal, pairs = _count(passages, scoring, by_word)
+    columns: dict[str, pl.Series | Array] = {"doc_id": passages.ids, "tokens": total}
     groups = scoring.lexicon.groups
     for g, group in enumerate(groups):
         columns[f"count_{group}"] = count[:, g]
@@ -149,7 +155,9 @@ class WordCounts:
 def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple[GroupTable, WordCounts]:
     """Scores batches of documents, on all cores, and counts each word of the lexicon in the same pass."""
     tables, parts, rows = [], [], 0
-    for table, pairs in in_order(lambda batch: _scored(batch, scoring, by_word=True), batches):
+    for table, pairs in in_order(
+        lambda batch: _scored(Passages(batch["doc_id"], batch["text"]), scoring, by_word=True), batches
+    ):
         pairs[:, 0] += rows
         tables.append(table)
         parts.append(pairs)
@@ -194,7 +202,11 @@ def score_collection(
         return sum(part["rows"] for part in parts)
     check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
-        return _write_scores(score_batches(as_batches(collection), scoring), out, scoring, advance)
+        if isinstance(collection, str | os.PathLike):
+            tables = map_passages(collection, lambda passages: score_passages(passages, scoring))
+        else:
+            tables = score_batches(as_batches(collection), scoring)
+        return _write_scores(tables, out, scoring, advance)
 
 
 def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, int]:
@@ -209,9 +221,14 @@ def _write_scores(
     # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
     few = ["tokens", *(f"count_{group}" for group in scoring.lexicon.groups)]
     with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata, dictionary=few) as writer:
-        for table in tables:
+
+        def write(table: pl.DataFrame) -> int:
             writer.write(table)
-            advance(table.height)
+            return table.height
+
+        # Beside the reading of the next ones.
+        for rows in in_order(write, tables, 1):
+            advance(rows)
     return writer.rows
 
 
@@ -248,71 +265,25 @@ def scores_as_asked(
 # --- the kernel's inputs -------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=8)
-def _matcher(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
-    """A lexicon as the arrays that the kernel reads: token table, trie of entries, group of each entry."""
-    entries = lexicon.entries(tokens)
-    token_ids: dict[str, int] = {}
-    nodes: dict[tuple[int, int], int] = {}
-    node_entry = [-1]
-    entry_group = []
-    for number, (key, group) in enumerate(entries.items()):
-        node = 0
-        for token in key:
-            edge = (node, token_ids.setdefault(token, len(token_ids)))
-            if edge not in nodes:
-                nodes[edge] = len(node_entry)
-                node_entry.append(-1)
-            node = nodes[edge]
-        node_entry[node] = number
-        entry_group.append(lexicon.groups.index(group))
-    # 64 bits stand for the token: of a few thousand tokens two have the same hash with a chance of about 1e-16.
-    token_hashes = {fnv(map(ord, token)): number for token, number in token_ids.items()}
-    edge_hashes = {fnv([(node << 32) | token]): child for (node, token), child in nodes.items()}
-    return (
-        *_hash_table(token_hashes),
-        *_hash_table(edge_hashes),
-        np.array(node_entry, dtype=np.int32),
-        np.array(entry_group, dtype=np.int32),
-    )
-
-
-def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
-    """Open addressing at a quarter full at most: keys [2^n] uint64 and values [2^n] int32, −1 where empty."""
-    size = 1 << max(4, (4 * len(items)).bit_length())
-    keys = np.zeros(size, dtype=np.uint64)
-    slots = np.full(size, -1, dtype=np.int32)
-    for key, value in items.items():
-        place = (key ^ (key >> 29)) & (size - 1)
-        while slots[place] >= 0:
-            place = (place + 1) & (size - 1)
-        keys[place], slots[place] = key, value
-    return keys, slots
-
-
-def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
+def _count(passages: Passages, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text, and (text, entry, count) [P, 3]."""
-    # The compiler takes half a second to import, which an audit of scored documents can do without.
+    texts = passages.texts
+    if isinstance(texts, pl.Series) and texts.dtype == pl.String and _plain_counting.Room.has(texts):
+        return _plain_counting.count_entries(texts, scoring.lexicon, scoring.tokens, by_word)
+    # The compiler takes half a second to import, which an audit of few or of scored documents can do without.
     from . import _counting as _kernel
 
-    data, offsets = text_bytes(texts)
-    keys, slots, node_keys, node_slots, node_entry, entry_group = _matcher(scoring.lexicon, scoring.tokens)
-    result: tuple[Array, Array, Array, Array, Array] = _kernel.count_entries(
-        data,
-        offsets[:-1],
-        offsets[1:],
+    pieces = passages.pieces()
+    return _kernel.count_entries(
+        pieces.data,
+        pieces.starts,
+        pieces.ends,
         scoring.tokens == "word",
-        *alphabet(scoring.tokens),
-        keys,
-        slots,
-        node_keys,
-        node_slots,
-        node_entry,
-        entry_group,
+        alphabet(scoring.tokens),
+        matcher_of(scoring.lexicon, scoring.tokens),
         len(scoring.lexicon.groups),
         by_word,
     )
-    return result
 
 
 @functools.lru_cache(maxsize=8)

@@ -30,6 +30,12 @@ def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | No
     It is read whole if it is no longer than ``ids``. Raises InputError for a file that is no group table: not Parquet,
     a column missing, a repeated id.
     """
+    scores = _read(path, ids)
+    _release_memory()
+    return scores
+
+
+def _read(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None) -> GroupTable:
     parts: list[pl.DataFrame] = []
     kept: set[bytes | None] = set()
     files = files_of(path)
@@ -70,6 +76,13 @@ def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | No
         if repeat is not None:
             raise InputError(path, f"the document {quoted(table['doc_id'][repeat[1]])} is repeated")
     return scores
+
+
+def _release_memory() -> None:
+    """Gives back what pyarrow keeps for more files."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def _is_known(column: str) -> bool:

@@ -82,7 +82,16 @@ def tokenize(text: str, tokens: Tokens = "word") -> list[str]:
     """
     if tokens == "whitespace":
         return [token for token in _fold(text, tokens).split(" ") if token]
+    if text.isascii():
+        # The same several times faster.
+        words: list[str] = _ASCII_TOKEN.findall(text.lower())
+        return [_without_clitic(word) for word in words] if "'" in text else words
     return [folded(text[start:end]) for start, end in word_spans(text)]
+
+
+def _without_clitic(word: str) -> str:
+    before, _, last = word.rpartition("'")
+    return before if before and last in CLITICS else word
 
 
 def folded(word: str) -> str:
@@ -117,3 +126,4 @@ class _Kinds(dict[int, str]):
 _KINDS = _Kinds()
 _ASCII = "".join(_KINDS[code] for code in range(128)).encode().ljust(256)
 _TOKEN = re.compile("w+(?:'w+)*")
+_ASCII_TOKEN = re.compile("[0-9a-z]+(?:'[0-9a-z]+)*")

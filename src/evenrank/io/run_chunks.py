@@ -11,7 +11,7 @@ import polars as pl
 
 from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
-from .runs import RUN_LAYOUT, Run
+from .runs import RUN_LAYOUT, Run, is_long
 from .tables import first_repeat, parse_block
 from .types import Array
 
@@ -42,6 +42,31 @@ def run_chunks(run: str | os.PathLike[str] | Run | pl.DataFrame) -> tuple[Iterat
 
 
 def _ranked_chunks(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
+    done = 0
+    if is_long(path):
+        from .long_runs import IrregularError, ranked_parts
+
+        seen: set[str] = set()
+        try:
+            for part in ranked_parts(path, by_score=True):
+                queries = part.queries.to_list()
+                known = len(seen)
+                seen.update(queries)
+                if len(seen) < known + len(queries):
+                    raise IrregularError
+                yield part.table
+                done += part.table.height
+            return
+        except IrregularError:
+            # Read again in the general way, which knows every form and error, past the queries that were yielded.
+            pass
+    for chunk in _any_chunks(path):
+        if done < chunk.height:
+            yield chunk[done:]
+        done = max(0, done - chunk.height)
+
+
+def _any_chunks(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
     seen: dict[str, int] = {}
     for chunk in _whole_queries(path):
         starts = spell_starts(chunk["query_id"])[:-1]

@@ -38,6 +38,7 @@ RUN_LAYOUT = Layout(
     lenient=("rank",),
 )
 _PART = 1 << 19
+_LONG = 1 << 25
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
@@ -131,6 +132,39 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
     document that appears twice for a query.
     """
+    table, contradictions = (_read_long(path, order) if is_long(path) else None) or _read(path, order)
+    name = readable(os.path.basename(os.fspath(path)) if name is None else name)
+    notes: tuple[str, ...] = ()
+    if contradictions:
+        used = "scores" if order == "score" else "order of the file"
+        notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
+    card, problem = read_card(path)
+    if problem is not None:
+        notes += (f"{name}: {problem}",)
+    return Run(name, table, notes, os.fspath(path), card)
+
+
+def is_long(path: str | os.PathLike[str]) -> bool:
+    """Whether a run is a file so long that compiled loops are worth the half second that loading them takes."""
+    return os.path.isfile(path) and os.path.getsize(path) >= _LONG
+
+
+def _read_long(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int] | None:
+    """What :func:`_read` returns; None if only that can read the file, or say what is wrong with it."""
+    from .long_runs import IrregularError, ranked_parts
+
+    try:
+        parts = list(ranked_parts(path, order == "score"))
+    except IrregularError:
+        return None
+    queries = pl.concat([part.queries for part in parts])
+    if queries.n_unique() < len(queries):
+        return None
+    return pl.concat([part.table for part in parts], rechunk=False), sum(part.contradictions for part in parts)
+
+
+def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int]:
+    """The ranked table of any file, and the number of rows whose rank contradicts the score."""
     table = pl.concat([parse_block(path, block, RUN_LAYOUT) for block in line_blocks(path)])
     if not table.height:
         raise InputError(path, "the file has no lines")
@@ -143,17 +177,8 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
             f" (first in line {earlier['line']})",
             line=again["line"],
         )
-    name = readable(os.path.basename(os.fspath(path)) if name is None else name)
-    notes: tuple[str, ...] = ()
     number = _query_numbers(table["query_id"])
-    contradictions = _rank_contradictions(table, number)
-    if contradictions:
-        used = "scores" if order == "score" else "order of the file"
-        notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
-    card, problem = read_card(path)
-    if problem is not None:
-        notes += (f"{name}: {problem}",)
-    return Run(name, _ranked(table.select(_COLUMNS), number, order), notes, os.fspath(path), card)
+    return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
 
 
 def described(name: str, source: str | None) -> str:

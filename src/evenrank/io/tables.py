@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,7 +19,7 @@ from .files import BOM, Block
 from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
-_PIECE = 1 << 20
+_PIECE = 1 << 17
 _NUMBERS = (pl.Float64, pl.Int64)
 
 
@@ -163,7 +165,7 @@ def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
 
 
 class IdIndex:
-    """The positions of ids in a list of ids, looked up by 64-bit hash: millions per second, twelve bytes per id.
+    """The positions of ids in a list of ids, looked up by 64-bit hash: millions per second, some twenty bytes per id.
 
     Among millions of ids, the chance that two have the same hash, and are taken for one, is about one in a million.
     """
@@ -171,34 +173,57 @@ class IdIndex:
     def __init__(self, ids: Iterable[pl.Series]) -> None:
         self._ids = pl.concat([part.rename("id") for part in ids], rechunk=False)
         self._hashes = self._ids.hash().to_numpy()
+
+    @functools.cached_property
+    def _slots(self) -> tuple[Array, Array, Array]:
+        """A row for the last bits of a hash; the rows whose slot another one has, and their hashes, which rise."""
         size = 1 << min(24, max(10, (4 * len(self._hashes)).bit_length()))
-        self._mask = np.uint64(size - 1)
-        self._slots = np.full(size, -1, dtype=np.int32)
+        slots = np.full(size, -1, dtype=np.int32)
         rows = np.arange(len(self._hashes), dtype=np.int32)
-        slot = self._hashes & self._mask
+        slot = self._hashes & np.uint64(size - 1)
         # One id gets each slot; other ids of that slot, unless they repeat it, are found by binary search.
-        self._slots[slot[::-1]] = rows[::-1]
-        others = rows[self._hashes != self._hashes[self._slots[slot]]]
+        slots[slot[::-1]] = rows[::-1]
+        others = rows[self._hashes != self._hashes[slots[slot]]]
         others = others[np.argsort(self._hashes[others], kind="stable")]
-        self._others, self._other_hashes = others, self._hashes[others]
+        return slots, others, self._hashes[others]
+
+    @functools.cached_property
+    def _packed(self) -> tuple[Array, int]:
+        """The compiled loops' table and the bits of a row in it."""
+        from ._id_lookup import fill
+
+        count = len(self._hashes)
+        # Made by numpy, which asks the system for large pages.
+        table = np.full(1 << (3 * count // 2).bit_length(), np.iinfo(np.uint64).max, dtype=np.uint64)
+        fill(table, self._hashes, count.bit_length())
+        return table, count.bit_length()
 
     def places(self, ids: pl.Series) -> NDArray[np.int32]:
         """The first position [N] in the list of each of ``ids``, −1 for ids that are not in it."""
         # In pieces: intermediate arrays take several times the memory of the result.
-        pieces = [self._places(ids[start : start + _PIECE]) for start in range(0, len(ids), _PIECE)]
+        pieces = [self.hashed_places(ids[start : start + _PIECE].hash()) for start in range(0, len(ids), _PIECE)]
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
 
-    def _places(self, ids: pl.Series) -> NDArray[np.int32]:
-        hashes = ids.hash().to_numpy()
-        place: NDArray[np.int32] = self._slots[hashes & self._mask]
+    def hashed_places(self, hashes: pl.Series) -> NDArray[np.int32]:
+        """:meth:`places` of ids by their :meth:`polars.Series.hash`, if several lists are asked about the same ids."""
+        wanted = hashes.to_numpy()
+        # Five times as fast; but loading the compiler takes as long as finding millions of ids without it.
+        if "numba" in sys.modules:
+            from ._id_lookup import places
+
+            found = np.empty(len(wanted), dtype=np.int32)
+            places(wanted, *self._packed, found)
+            return found
+        slots, others, other_hashes = self._slots
+        place: NDArray[np.int32] = slots[wanted & np.uint64(len(slots) - 1)]
         if not len(self._hashes):
             return place
-        rows = np.flatnonzero((place >= 0) & (self._hashes[place] != hashes))
+        rows = np.flatnonzero((place >= 0) & (self._hashes[place] != wanted))
         place[rows] = -1
-        if len(self._others) and len(rows):
-            at = np.minimum(np.searchsorted(self._other_hashes, hashes[rows]), len(self._others) - 1)
-            found = self._other_hashes[at] == hashes[rows]
-            place[rows[found]] = self._others[at[found]]
+        if len(others) and len(rows):
+            at = np.minimum(np.searchsorted(other_hashes, wanted[rows]), len(others) - 1)
+            same = other_hashes[at] == wanted[rows]
+            place[rows[same]] = others[at[same]]
         return place
 
     def among(self, ids: pl.Series) -> pl.Series:

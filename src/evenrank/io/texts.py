@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,13 +20,19 @@ from .convert import text_table
 from .errors import InputError, quoted
 from .files import Block, line_blocks, open_parquet, polars_table, refuse_pipe
 from .folders import files_of
-from .tables import IdIndex, csv_drops, first_repeat, lines_of
+from .json_texts import IDS, TEXTS, json_row, parse_jsonl
+from .passages import Passages, split_lines
+from .tables import IdIndex, first_repeat, lines_of
+from .threads import in_order, keep_freed_memory
 
-_IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
-_TEXTS = ("text", "contents", "body", "passage", "query")
+Done = TypeVar("Done")
+Batch = Callable[[], Passages]
+"""A batch still to be parsed."""
 _LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 # White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+WORTH_COMPILING = 1 << 20
+"""Bytes of a block for which a compiled loop is worth its loading."""
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -89,23 +97,58 @@ def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterat
         yield batch.filter(wanted.among(batch["doc_id"]))
 
 
+def map_passages(
+    path: str | os.PathLike[str], work: Callable[[Passages], Done], workers: int | None = None
+) -> Iterator[Done]:
+    """``work`` applied to the batches of a collection, in order, on ``workers`` threads (default: one per core).
+
+    They parse the batches, too: much faster than :func:`scan_collection`, whose errors it raises.
+    """
+    keep_freed_memory()
+    ids = _SeenIds(path, "doc_id")
+
+    def parsed(batch: Batch) -> tuple[NDArray[np.uint64], Done | None]:
+        passages = batch()
+        return passages.ids.hash().to_numpy(), work(passages) if len(passages) else None
+
+    for hashes, done in in_order(parsed, _batches(path, "doc_id"), workers):
+        ids.add(hashes)
+        if done is not None:
+            yield done
+    ids.check()
+
+
+class _SeenIds:
+    """The ids of a collection, which must be there and must not repeat: eight bytes each."""
+
+    def __init__(self, path: str | os.PathLike[str], id_column: str) -> None:
+        self._path, self._id_column = path, id_column
+        self._hashes: list[NDArray[np.uint64]] = []
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        self._hashes.append(hashes)
+
+    def check(self) -> None:
+        met = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
+        if not len(met):
+            raise InputError(self._path, "the file contains no texts")
+        met.sort()
+        again = met[1:] == met[:-1]
+        if again.any():
+            _refuse_repeat(self._path, self._id_column, pl.Series("hash", np.unique(met[1:][again])))
+
+
 def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
-    hashes: list[NDArray[np.uint64]] = []
+    ids = _SeenIds(path, id_column)
     rows = 0
-    for batch in _batches(path, id_column):
+    for batch in _tables(path, id_column):
         rows += batch.height
         if unique:
-            hashes.append(batch[id_column].hash().to_numpy())
+            ids.add(batch[id_column].hash().to_numpy())
         if batch.height:
             yield batch
-    if not rows:
-        raise InputError(path, "the file contains no texts")
-    if unique:
-        met = np.concatenate(hashes)
-        met.sort()
-        repeated = np.unique(met[1:][met[1:] == met[:-1]])
-        if len(repeated):
-            _refuse_repeat(path, id_column, pl.Series("hash", repeated))
+    if unique or not rows:
+        ids.check()
 
 
 def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Series) -> None:
@@ -116,7 +159,7 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
             .select("row", id_column)
             .filter(pl.col(id_column).hash().is_in(hashes.implode()))
             .with_columns(pl.col("row") + start)
-            for start, batch in _numbered(_batches(path, id_column))
+            for start, batch in _numbered(_tables(path, id_column))
         ]
     )
     repeat = first_repeat(suspects, [id_column])
@@ -138,7 +181,7 @@ def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
     found = []
     for block in line_blocks(path):
         for line, content in lines_of(block).iter_rows():
-            of_line = content.partition("\t")[0] if "\t" in content else _json_row(json.loads(content))[0]
+            of_line = content.partition("\t")[0] if "\t" in content else json_row(json.loads(content))[0]
             if of_line == wanted:
                 found.append(int(line))
     return found
@@ -151,21 +194,31 @@ def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFra
         start += batch.height
 
 
-def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+def _tables(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+    return (batch().table() for batch in _batches(path, id_column))
+
+
+def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
     if irds.is_identifier(path):
-        yield from irds.batches(os.fspath(path), id_column)
+        for table in irds.batches(os.fspath(path), id_column):
+            yield functools.partial(Passages.of, table)
         return
     for file in files_of(path):
-        yield from file_batches(file, id_column)
+        yield from _file_batches(file, id_column)
 
 
 def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
+    return (batch().table() for batch in _file_batches(path, id_column, span))
+
+
+def _file_batches(path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
-        yield from _parquet_batches(path, id_column, span)
+        for table in _parquet_batches(path, id_column, span):
+            yield functools.partial(Passages.of, table)
         return
     parse = None
     if span is not None and span[0]:
@@ -179,32 +232,31 @@ def file_batches(
             continue
         parse = parse or _parser(block)
         # A header can only be the first line that is not blank.
-        yield parse(path, block, id_column, first and (span is None or span[0] == 0))
+        yield functools.partial(parse, path, block, id_column, first and (span is None or span[0] == 0))
         first = False
-    if lines == 1 and parse is _parse_tsv and _LONE_CR.search(block.data):
+    if lines == 1 and parse is _parse_tsv:
+        yield functools.partial(_refuse_lone_cr, path, block, id_column)
+
+
+def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) -> Passages:
+    if _LONE_CR.search(block.data):
         raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
+    return Passages.of(pl.DataFrame(schema={id_column: pl.String, "text": pl.String}))
 
 
-def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
-    return _parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
+def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], Passages]:
+    return parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
 
 
-def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
-    schema = {id_column: pl.String, "text": pl.String}
-    try:
-        table = pl.read_csv(
-            block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
-        )
-        # polars reads a line without a tab as an id with an empty text, so tabs are counted.
-        if not csv_drops(block.data) and table.height == block.lines == block.data.count(b"\t"):
-            if first:
-                table = table[_header_rows(table) :]
-            # A line of white space only is not a document.
-            if not (table[id_column].str.strip_chars() == "").any():
-                return table
-    except pl.exceptions.PolarsError:
-        pass
-    # A tab in a text, a blank line or an error: the slower parser distinguishes them.
+def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> Passages:
+    # Loading the compiled loop takes longer than parsing a short block without it.
+    passages = split_lines(block, id_column) if len(block.data) >= WORTH_COMPILING else None
+    if passages is None:
+        passages = Passages.of(_parse_lines(path, block, id_column))
+    return passages.behind(_header_rows(passages)) if first else passages
+
+
+def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
     lines = lines_of(block).with_columns(
         pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"])
     )
@@ -219,51 +271,15 @@ def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first
             else "expected an id before the tab, found none",
             line=line,
         )
-    table = lines.select(id_column, "text")
-    return table[_header_rows(table) :] if first else table
+    return lines.select(id_column, "text")
 
 
-def _header_rows(table: pl.DataFrame) -> int:
+def _header_rows(passages: Passages) -> int:
     """1 if the first row is a header, otherwise 0."""
-    if not table.height:
+    if not len(passages):
         return 0
-    first, text = table.row(0)
-    return int(first.lower() in _IDS and text.lower() in _TEXTS)
-
-
-def _parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
-    try:
-        rows = [_json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
-        return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
-    except (ValueError, RecursionError):
-        for line, content in lines_of(block).iter_rows():
-            try:
-                "".join(_json_row(json.loads(content))).encode()
-            except UnicodeEncodeError:
-                raise InputError(
-                    path, f"expected Unicode, found half a surrogate pair: {quoted(content)}", line=line
-                ) from None
-            except (ValueError, RecursionError) as error:
-                reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
-                raise InputError(path, f"{reason}, found {quoted(content)}", line=line) from None
-        raise
-
-
-class _FieldError(ValueError):
-    pass
-
-
-def _json_row(value: object) -> tuple[str, str]:
-    if not isinstance(value, dict):
-        raise _FieldError("expected a JSON object")
-    row_id = next((value[name] for name in _IDS if name in value), None)
-    text = next((value[name] for name in _TEXTS if name in value), None)
-    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
-        raise _FieldError(f"expected a string or an integer under one of {', '.join(_IDS)}")
-    if not isinstance(text, str):
-        raise _FieldError(f"expected a string under one of {', '.join(_TEXTS)}")
-    title = value.get("title")
-    return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
+    first, text = passages.first()
+    return int(first.lower() in IDS and text.lower() in TEXTS)
 
 
 def _parquet_batches(
@@ -271,12 +287,12 @@ def _parquet_batches(
 ) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
         names = file.schema_arrow.names
-        row_id = next((name for name in _IDS if name in names), None)
-        text = next((name for name in _TEXTS if name in names), None)
+        row_id = next((name for name in IDS if name in names), None)
+        text = next((name for name in TEXTS if name in names), None)
         if row_id is None or text is None:
             raise InputError(
                 path,
-                f"expected a column of {', '.join(_IDS)} and one of {', '.join(_TEXTS)}, found {', '.join(names)}",
+                f"expected a column of {', '.join(IDS)} and one of {', '.join(TEXTS)}, found {', '.join(names)}",
             )
         columns = [row_id, text] + (["title"] if "title" in names else [])
         first, end = span or (0, file.num_row_groups)

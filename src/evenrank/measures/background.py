@@ -132,7 +132,9 @@ def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
     """
     depth = min(depth, background.shape[1])
     # Places without a document come last: no neutrality is below 0.
-    falling = np.where(np.arange(background.shape[1]) < lengths[:, None], -background, 1.0)
+    falling = -background
+    if int(lengths.min(initial=background.shape[1])) < background.shape[1]:
+        falling[np.arange(background.shape[1]) >= lengths[:, None]] = 1.0
     if depth < background.shape[1]:
         falling = np.partition(falling, depth, axis=1)[:, :depth]
     return -np.sort(falling, axis=1)

@@ -23,13 +23,13 @@ class DelegatedMeasure(UtilityMeasure):
 
     def values(self, run: JoinedRun) -> Array:
         """The value [J] of each query. Raises EvenrankError if ir_measures cannot compute it."""
-        return decided(run, self._mean_value(run, [run.lists.scores]))
+        return decided(run, self._mean_value(run, [run.lists.scores[:]]))
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
         """The mean [J] over 200 random orders of ties (of all candidates); all NaN if that would take too long."""
         lists = run.lists.all_tied() if random else run.lists
         if not lists.tied:
-            value = self._mean_value(run, [run.lists.scores])
+            value = self._mean_value(run, [run.lists.scores[:]])
         elif len(lists.scores) > _MANY_ROWS:
             value = np.full(len(run.judged), np.nan)
         else:
@@ -41,7 +41,7 @@ class DelegatedMeasure(UtilityMeasure):
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """The smallest and largest value [J]; NaN with ties, since it is not known here which order is best."""
         tied = run.lists.tied
-        value = np.full(len(run.judged), np.nan) if tied else self._mean_value(run, [run.lists.scores])
+        value = np.full(len(run.judged), np.nan) if tied else self._mean_value(run, [run.lists.scores[:]])
         return decided(run, value), decided(run, value)
 
     def _mean_value(self, run: JoinedRun, orders: Iterable[Array]) -> Array:
@@ -54,7 +54,7 @@ class DelegatedMeasure(UtilityMeasure):
         total, count = np.zeros(len(run.judged)), 0
         for scores in orders:
             ranked: dict[str, dict[str, float]] = {}
-            for query, doc, score in zip(ids, docs, scores.tolist(), strict=True):
+            for query, doc, score in zip(ids, docs, scores.astype(np.float64).tolist(), strict=True):
                 ranked.setdefault(query, {})[doc] = score
             try:
                 found = {value.query_id: value.value for value in ir_measures.iter_calc([self.measure], qrels, ranked)}

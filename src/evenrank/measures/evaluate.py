@@ -14,6 +14,7 @@ from evenrank.io.types import Array
 from .base import BiasMeasure
 from .joined import JoinedRun
 from .missing import MISSING_LIMIT, Lacking, find_lacking, refuse_share, refuse_unlabelled
+from .ranked_lists import gathered
 from .registry import resolve
 
 
@@ -56,13 +57,12 @@ class Evaluation(JoinedRun):
         """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
         lists = self.lists
         # As ranks among all: once per document rather than per row. An unknown one is neutral, skipped, or as expected.
-        known = self.required_table.table["neutrality"].to_numpy()
-        unknown = -1.0 if self.kept is not None else 1.0
-        _, code = np.unique(np.append(np.round(known, 12), unknown), return_inverse=True)
-        order = lists.falling(
-            self.imputation.neutral_codes() if self.imputation else code.astype(np.int32)[self.document]
-        )
-        other = self.in_order(order, -lists.places().astype(np.float64))
+        known = np.round(self.required_table.table["neutrality"].to_numpy(), 12)
+        values = np.append(known, -1.0 if self.kept is not None else 1.0)
+        code = np.searchsorted(np.unique(values), values).astype(np.int32)
+        order = lists.falling(self.imputation.neutral_codes() if self.imputation else gathered(code, self.document))
+        places = lists.places()
+        other = self.in_order(order, np.negative(places, out=places))
         other.undecided = self.scored_lists.lengths == 0
         return other
 

@@ -23,7 +23,7 @@ from evenrank.groups.table import GroupTable
 from evenrank.io.types import Array
 
 from .donors import Donors, Places
-from .lazy import Column
+from .lazy import Column, TableRows
 from .ranked_lists import RankedLists, expand
 
 IMPUTATIONS = 50
@@ -299,7 +299,7 @@ class _Filled(Column):
     def __init__(
         self, values: Callable[[Array], Array], completion: Completion, order: Array | None, key: Hashable | None
     ) -> None:
-        super().__init__(values, completion.of.document, np.nan, complete=False)
+        super().__init__(values, TableRows(completion.of.document, completion.of.table.table.height), np.nan)
         self._completion = completion
         self._order = order
         self._key = key

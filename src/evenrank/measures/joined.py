@@ -19,11 +19,12 @@ from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
 
 from .background import BACKGROUND_DEPTH, Background
-from .hits import Hits, find_hits
+from .graded import find_rows, hits_of, lists_of, moved_rows
+from .hits import Hits
 from .imputation import Completion, Imputation
-from .lazy import Column
+from .lazy import Column, Picked, TableRows
 from .missing import Missing, refuse_all
-from .ranked_lists import RankedLists, expand
+from .ranked_lists import RankedLists, expand, gathered
 from .targets import Target, TargetKind, chosen_target
 from .wins import Wins, pairwise_wins
 
@@ -62,31 +63,37 @@ class JoinedRun:
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
         self._wins: dict[int, tuple[Wins, Array]] = {}
-        self.queries = run.queries
-        starts = np.flatnonzero(run.table["rank"].to_numpy() == 1)
-        self.lists = RankedLists(np.append(starts, run.table.height), run.table["score"].to_numpy())
         # The row of the run's table at each place of the lists; None if they are the same.
         self.rows: Array | None = None
         self._imputation: Imputation | None = None
         # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
         self.undecided: Array | None = None
+        # Whose candidates these are in another order.
+        self._of: JoinedRun | None = None
         # The same candidates by falling grade, once they were asked for.
         self.by_relevance: JoinedRun | None = None
+
+    @functools.cached_property
+    def lists(self) -> RankedLists:
+        """The lists of all documents [N]."""
+        return lists_of(self.run)
+
+    @functools.cached_property
+    def queries(self) -> pl.Series:
+        """The ids [Q] of the queries."""
+        return self.run.table["query_id"].gather(self.lists.offsets[:-1])
 
     def in_order(self, order: Array, scores: Array) -> Self:
         """The same candidates in another ``order`` [N] of their places, with other ``scores`` [N], falling."""
         other = type(self)(self.run, self.group_table, self.qrels, missing=self.missing, seed=self.seed)
         other.background, other.target = self.background, self.target
         other.rows = order
-        other.lists = RankedLists(self.lists.offsets, scores)
+        other.lists, other.queries = RankedLists(self.lists.offsets, scores), self.queries
         if self.group_table is not None:
-            other.document = self.document[order]
+            other._of = self
             other._imputation = self.imputation
         if self.qrels is not None:
-            place_of_row = np.full(self.run.table.height, -1, dtype=np.int32)
-            place_of_row[other.rows] = np.arange(len(order), dtype=np.int32)
-            graded = self.graded_rows.with_columns(pl.Series("row", place_of_row[self.graded_rows["row"].to_numpy()]))
-            other.graded_rows = graded.filter(pl.col("row") >= 0).sort("row")
+            other.graded_rows = moved_rows(self.graded_rows, order)
         return other
 
     @property
@@ -134,7 +141,7 @@ class JoinedRun:
         table = pick(self.run.table, rows)
         return table.with_columns(
             pl.Series("rank", places - self.lists.offsets[query] + 1, dtype=pl.UInt32),
-            pl.Series("score", self.lists.scores[places]),
+            pl.Series("score", self.lists.scores[places].astype(np.float64)),
             pl.Series("tied", self.lists.tie_of(places)[1] > 1),
         )
 
@@ -150,6 +157,8 @@ class JoinedRun:
     @functools.cached_property
     def document(self) -> Array:
         """The row [N] of each document in the group table, −1 if it has none."""
+        if self._of is not None and self.rows is not None:
+            return gathered(self._of.document, self.rows)
         return self.rows_of(self.run.table["doc_id"])
 
     def rows_of(self, documents: pl.Series) -> Array:
@@ -159,7 +168,7 @@ class JoinedRun:
     @functools.cached_property
     def kept(self) -> Array | None:
         """The places [N'] that bias measures look at: with ``missing="skip"`` the known documents; None means all."""
-        if self.group_table is None:
+        if self.group_table is None or (self._of is not None and self._of.kept is None):
             return None
         lost = self.document < 0
         if self.missing == "error" and lost.any():
@@ -189,17 +198,26 @@ class JoinedRun:
         kept: Array = self.document if self.kept is None else self.document[self.kept]
         return kept
 
+    @functools.cached_property
+    def scored_rows(self) -> TableRows:
+        """:attr:`scored_documents`, as the columns of their values share them."""
+        height = self.required_table.table.height
+        if self._of is not None and self.rows is not None and self.kept is None:
+            # Few of another order's documents are looked at.
+            return TableRows(Picked(self._of.document, self.rows), height)
+        return TableRows(self.scored_documents, height)
+
     def column(self, key: Hashable, values: Callable[[Array], Array], missing: float) -> Column:
         """A value [N'] of the documents, computed only where a measure looks and shared under ``key``.
 
         ``values``: from rows of the group table to their values; ``missing``: the value of an unknown document.
         """
         if key not in self._columns:
-            self._columns[key] = self._column(values, self.scored_documents, missing, key)
+            self._columns[key] = self._column(values, self.scored_rows, missing, key)
         return self._columns[key]
 
     def _column(
-        self, values: Callable[[Array], Array], documents: Array, missing: float, key: Hashable | None = None
+        self, values: Callable[[Array], Array], documents: TableRows, missing: float, key: Hashable | None = None
     ) -> Column:
         if self.completion is not None:
             return self.completion.column(values, self.rows, key)
@@ -224,7 +242,8 @@ class JoinedRun:
     def sides(self, rows: Array, kind: Magnitude, poles: tuple[str, str] | None) -> Array:
         """Sides (+1, −1, 0) of documents given by their places [H] in the lists; 0 for an unknown one."""
         table = self.required_table
-        column = self._column(lambda known: table.signed_magnitude(kind, poles, known), self.document, 0.0)
+        documents = TableRows(self.document, table.table.height)
+        column = self._column(lambda known: table.signed_magnitude(kind, poles, known), documents, 0.0)
         return sides(column[rows])
 
     def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
@@ -232,7 +251,7 @@ class JoinedRun:
         lists = self.scored_lists
         deepest = min(depth, int(lists.lengths.max(initial=1)))
         top = self.neutrality.first(lists, deepest)
-        documents = lists.top(self.scored_documents + 1, deepest).astype(np.int64) - 1
+        documents = self.scored_rows.first(lists, deepest)
         lengths = np.minimum(lists.lengths, deepest)
         return Background(name, self.queries, top, documents, lengths, self.run, depth, self.imputation)
 
@@ -293,19 +312,7 @@ class JoinedRun:
     @functools.cached_property
     def hits(self) -> Hits:
         """The graded documents of the judged queries' lists."""
-        graded = self.judgements.filter(pl.col("relevance") > 0)
-        number = pl.DataFrame({"query_id": self.judged}).with_row_index("number")
-        ideal = graded.join(number, on="query_id", how="inner")
-        found = self.graded_rows.join(number, on="query_id", how="inner")
-        return find_hits(
-            self.lists,
-            found["row"].cast(pl.Int64).to_numpy(),
-            found["number"].cast(pl.Int64).to_numpy(),
-            found["relevance"].to_numpy(),
-            ideal["number"].cast(pl.Int64).to_numpy(),
-            ideal["relevance"].to_numpy(),
-            len(self.judged),
-        )
+        return hits_of(self.lists, self.judged, self.judgements, self.graded_rows)
 
     @property
     def all_tied_hits(self) -> Hits:
@@ -321,11 +328,11 @@ class JoinedRun:
         graded = self.judgements.filter(pl.col("relevance") > 0)
         if not graded.height:
             return graded.with_columns(pl.lit(0, dtype=pl.UInt32).alias("row"))
-        # Few documents are judged: the join need not see the others.
-        perhaps = IdIndex([graded["doc_id"]]).among(self.run.table["doc_id"])
-        rows = self.run.table.select("query_id", "doc_id").filter(perhaps)
-        rows = rows.with_columns(perhaps.arg_true().alias("row"))
-        return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
+        table = self.group_table
+        # Each document is looked up once, however many lists it is in.
+        again = table is not None and table.table.height < self.run.table.height and self.document.min() >= 0
+        known = (table.table["doc_id"], self.document) if table is not None and again else None
+        return find_rows(self.run.table, graded, known)
 
     @functools.cached_property
     def relevant(self) -> Array:

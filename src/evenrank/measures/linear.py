@@ -98,7 +98,7 @@ class LinearMeasure(BiasMeasure):
 
     def _at_ends(self, run: JoinedRun) -> tuple[Column, Column] | None:
         """The values of the documents with all unknown ones at one end, and at the other."""
-        ends, known, table = self.label_range(run.required_table), run.scored_documents, run.required_table
+        ends, known, table = self.label_range(run.required_table), run.scored_rows, run.required_table
         if ends is None:
             return None
         low, high = (Column(lambda rows: self.documents(table, rows), known, end) for end in ends)

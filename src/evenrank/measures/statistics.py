@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+
+from evenrank.io.special import special
 
 # Here as well, for what reads no more than statistics; the gate starts without this folder.
 from evenrank.io.tolerances import EQUAL as EQUAL
@@ -18,6 +21,7 @@ PERMUTATIONS = 10_000
 MARGIN = 0.05
 SIGNIFICANT = 0.05
 _CHUNK = 100
+_MOST_KEPT = 1 << 24
 _ALL_SIGNS = 13
 _EXACT = 50
 
@@ -28,13 +32,27 @@ def bootstrap_weights(queries: int, seed: int, draws: int, clusters: Array | Non
     ``clusters`` [Q]: the number, from 0, of what a query shares with others (its passage): whole clusters are drawn.
     """
     units = queries if clusters is None else int(clusters.max()) + 1
-    rng = np.random.default_rng(seed)
     chunk = max(1, min(_CHUNK, 4_000_000 // max(queries, 1)))
+    few = units * draws <= _MOST_KEPT
+    for drawn in _kept_counts(units, seed, draws, chunk) if few else _counts(units, seed, draws, chunk):
+        weights = drawn.astype(np.float64)
+        yield weights if clusters is None else weights[:, clusters]
+
+
+def _counts(units: int, seed: int, draws: int, chunk: int) -> Iterator[Array]:
+    """How often each of ``units`` is drawn, in pieces [chunk, units]."""
+    rng = np.random.default_rng(seed)
     for start in range(0, draws, chunk):
         count = min(chunk, draws - start)
         picks = rng.integers(0, units, (count, units)) + np.arange(count)[:, None] * units
-        weights = np.bincount(picks.ravel(), minlength=count * units).reshape(count, units).astype(np.float64)
-        yield weights if clusters is None else weights[:, clusters]
+        yield np.bincount(picks.ravel(), minlength=count * units).reshape(count, units)
+
+
+@functools.lru_cache(maxsize=4)
+def _kept_counts(units: int, seed: int, draws: int, chunk: int) -> tuple[Array, ...]:
+    """:func:`_counts`, kept: an audit draws the same queries for each of its tables."""
+    every = _counts(units, seed, draws, chunk)
+    return tuple(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))) for counts in every)
 
 
 def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS, *, clusters: Array | None = None) -> Array:
@@ -45,10 +63,12 @@ def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS, *, c
     """
     defined = ~np.isnan(values)
     filled = np.where(defined, values, 0.0)
+    whole = clusters is None and bool(defined.all())
     means = []
     for weights in bootstrap_weights(len(values), seed, draws, clusters):
-        number = weights @ defined
-        means.append(np.divide(weights @ filled, number, out=np.full(number.shape, np.nan), where=number > 0))
+        total = weights @ filled
+        number = np.full(total.shape, float(len(values))) if whole else weights @ defined
+        means.append(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
     return np.concatenate(means)
 
 
@@ -74,7 +94,7 @@ class Pooled:
         """The two-sided 95% interval."""
         if self.error is None or self.freedom is None:
             return None
-        from scipy.special import stdtrit
+        stdtrit = special().stdtrit
 
         half = float(stdtrit(self.freedom, 0.975)) * self.error
         return self.mean - half, self.mean + half
@@ -86,7 +106,7 @@ class Pooled:
             return None
         if self.error <= EQUAL:
             return 1.0 if abs(self.mean) <= EQUAL else None
-        from scipy.special import stdtr
+        stdtr = special().stdtr
 
         return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
@@ -151,7 +171,7 @@ def paired_tests(values: Array, baseline: Array) -> Paired:
         return Paired(n, mean, None, None)
     if not difference.any():
         return Paired(n, mean, 1.0, 1.0)
-    from scipy.special import stdtr
+    stdtr = special().stdtr
 
     spread = float(difference.std(ddof=1)) / np.sqrt(n)
     t_p = float(2 * stdtr(n - 1, -abs(mean) / spread)) if np.ptp(difference) > EQUAL else None
@@ -163,12 +183,24 @@ def _signed_ranks_p(difference: Array) -> float:
     sizes = np.abs(difference)
     plain = bool(sizes.all()) and len(np.unique(sizes)) == len(sizes)
     if plain and len(sizes) <= _EXACT:
-        # Imported where it is needed: it takes a second, and most audits have more queries.
-        from scipy import stats
-
-        return float(stats.wilcoxon(difference).pvalue)
+        return _exact_p(difference)
     # SciPy goes through the same signs, but takes up to two seconds for them.
     return _all_signs_p(difference) if len(sizes) <= _ALL_SIGNS else _normal_p(difference)
+
+
+def _exact_p(difference: Array) -> float:
+    """Two-sided p of the signed ranks of differences without zeros and ties: SciPy's, whose import takes a second."""
+    n = len(difference)
+    chance = np.ones(1)
+    for rank in range(1, n + 1):
+        longer = np.zeros(len(chance) + rank)
+        longer[: len(chance)] = chance * 0.5
+        longer[rank:] += chance * 0.5
+        chance = longer
+    order = np.argsort(np.abs(difference), kind="stable")
+    positive = int((np.flatnonzero(difference[order] > 0) + 1).sum())
+    # Whole numbers of 2⁻ⁿ, so their sums are exact in any order.
+    return float(min(1.0, 2 * min(chance[: positive + 1].sum(), chance[positive:].sum())))
 
 
 def _ranks(sizes: Array) -> tuple[Array, Array]:
@@ -179,7 +211,7 @@ def _ranks(sizes: Array) -> tuple[Array, Array]:
 
 def _normal_p(difference: Array) -> float:
     """Two-sided p of the signed ranks by the normal approximation, corrected for ties; zeros are left out."""
-    from scipy.special import ndtr
+    ndtr = special().ndtr
 
     present = difference[difference != 0]
     n = len(present)

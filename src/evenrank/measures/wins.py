@@ -41,7 +41,7 @@ def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
         below.astype(np.float64),
         (size - within).astype(np.float64),
         (lists.lengths[query] - clicks).astype(np.float64),
-        lists.scores[clicked],
+        lists.scores[clicked].astype(np.float64),
     )
 
 

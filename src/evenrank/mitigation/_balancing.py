@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 from ._balancing_beam import SAME, along_a_beam
 

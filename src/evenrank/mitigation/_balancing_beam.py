@@ -9,9 +9,9 @@ from collections import namedtuple
 
 import numpy as np
 
+from evenrank._jit import compiled
 from evenrank.engines.compiled_hashing import mixed
 from evenrank.engines.hashing import GOLDEN
-from evenrank.engines.jit import compiled
 
 # Sums of relevance closer than this are equal: what is left is rounding. So are excesses within n² units of magnitude,
 # of which each of n² magnitudes in them is off by half at most.

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 _ROUNDING = 1e-9
 """A share of a number of documents this close to a whole number is one: 0.29 · 100 is 28.999999999999996."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank._jit import compiled
 from evenrank.engines.compiled_hashing import OFFSET, hashed, mixed
 from evenrank.engines.hashing import GOLDEN
-from evenrank.engines.jit import compiled
 
 _STEP = np.uint64(GOLDEN)
 
@@ -95,3 +95,18 @@ def draw(starts, beta, keys, n, quota, gendered_only):
                 rows[place] = row
         first += chosen
     return rows, biased
+
+
+@compiled(nogil=True)
+def totals(starts, beta):
+    """Of each query's candidates: how many have a ``beta`` [M] above 0, how many a known one, and its sum [Q]."""
+    size = len(starts) - 1
+    gendered, known = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    total = np.zeros(size, dtype=np.float64)
+    for query in range(size):
+        for row in range(starts[query], starts[query + 1]):
+            if not np.isnan(beta[row]):
+                known[query] += 1
+                total[query] += beta[row]
+                gendered[query] += beta[row] > 0
+    return gendered, known, total

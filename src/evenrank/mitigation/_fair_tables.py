@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 _NARROWEST = 1e-16
 """The width of the interval for α at which fairsearchcore stops."""

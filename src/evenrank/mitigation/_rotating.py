@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank._jit import compiled
 from evenrank.engines.compiled_hashing import OFFSET, PRIME, hashed, mixed
-from evenrank.engines.jit import compiled
+from evenrank.io._masks import WIDTH, copy_bytes, count_bits, equal_mask, lowest_bit, within_mask
+from evenrank.io.types import Array
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def _space(data, place, end):
     """How many bytes the white-space character (of ``str.split``) at ``place`` has; 0 if there is none."""
     byte = data[place]
@@ -33,7 +35,7 @@ def _space(data, place, end):
     return 0
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def _closer(data, place):
     """Whether the byte ends a closing quote or bracket: " ' ) ] ” ’ »."""
     byte = data[place]
@@ -44,7 +46,7 @@ def _closer(data, place):
     return 2 if byte == 0xBB and data[place - 1] == 0xC2 else 0
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def _ends_sentence(data, start, end, abbreviations):
     """Whether a word ends with . ! ? (quotes and brackets may follow) and is no abbreviation."""
     while end - start > 3:
@@ -78,37 +80,61 @@ def _ends_sentence(data, start, end, abbreviations):
     return True
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
 def _can_begin(data, start):
     """Whether a word can begin a sentence: it does not begin with a lower-case ASCII letter."""
     return not 97 <= data[start] <= 122
 
 
-@compiled(inline="always")
-def _single_spaces(data, start, end):
-    """The number of words of a text whose only white space is single spaces between words; 0 for any other text."""
-    if start == end or data[start] == 32 or data[end - 1] == 32:
+@compiled(forceinline=True, _nrt=False)
+def _single_spaces(data, start, end, spaces):
+    """The number of words of a text whose only white space is single spaces between words; 0 for any other text.
+
+    ``spaces`` uint64: filled with where they are, a bit for each byte. 64 bytes follow the text.
+    """
+    one = np.uint64(1)
+    if start == end or data[start] == 32 or data[end - one] == 32:
         return 0
-    spaces = doubled = control = wide = 0
-    before = np.uint8(0)
-    # Sums without a branch: the compiler vectorises them.
-    for place in range(start, end):
-        byte = data[place]
-        spaces += byte == 32
-        doubled += (byte == 32) & (before == 32)
-        control += byte < 32
-        wide += (byte == 0xC2) | ((byte >= 0xE1) & (byte <= 0xE3))
-        before = byte
-    if doubled or control:
+    words = 1
+    other = wide = before = np.uint64(0)
+    place = start
+    part = 0
+    while place < end:
+        left = end - place
+        inside = ~np.uint64(0) if left >= WIDTH else (one << left) - one
+        here = equal_mask(data, place, 32) & inside
+        other |= (within_mask(data, place, 0, 0, 32) & inside) | (here & ((here << one) | before))
+        wide |= (equal_mask(data, place, 0xC2) | within_mask(data, place, 0, 0xE1, 3)) & inside
+        before = here >> np.uint64(63)
+        spaces[part] = here
+        words += np.int64(count_bits(here))
+        part += 1
+        place += np.uint64(WIDTH)
+    if other:
         return 0
     if wide:
-        for place in range(start, end):
-            if data[place] >= 0xC2 and _space(data, place, end):
+        for at in range(np.int64(start), np.int64(end)):
+            if data[at] >= 0xC2 and _space(data, at, np.int64(end)):
                 return 0
-    return spaces + 1
+    return words
 
 
-@compiled(inline="always")
+@compiled(forceinline=True, _nrt=False)
+def _word_start(spaces, number):
+    """Where the word ``number`` from 1 of a text begins, after its ``number``-th single space."""
+    part = 0
+    count = np.int64(count_bits(spaces[0]))
+    while number > count:
+        number -= count
+        part += 1
+        count = np.int64(count_bits(spaces[part]))
+    here = spaces[part]
+    for _ in range(number - 1):
+        here &= here - np.uint64(1)
+    return np.uint64(part * WIDTH + 1) + lowest_bit(here)
+
+
+@compiled(forceinline=True, _nrt=False)
 def _draw(ids, start, end, seed, choices):
     """A number below ``choices`` from an id's bytes and a mixed seed alone."""
     value = mixed(hashed(ids, start, end, OFFSET ^ seed))
@@ -118,98 +144,140 @@ def _draw(ids, start, end, seed, choices):
     return np.int64(((value >> np.uint64(32)) * many + low) >> np.uint64(32))
 
 
-# long: one compiled loop over the texts.
-@compiled(nogil=True)
-def rotate_bytes(ids, id_starts, data, starts, seed, sentences, abbreviations):
-    """Rotates texts.
+@compiled(forceinline=True, _nrt=False)
+def _split(data, place, end, word_start, word_end):
+    """Finds the words of a text; returns how many they are."""
+    words = 0
+    inside = False
+    while place < end:
+        size = _space(data, place, end)
+        if size == 0:
+            if not inside:
+                word_start[words] = place
+                inside = True
+            place += 1
+        else:
+            if inside:
+                word_end[words] = place
+                words += 1
+                inside = False
+            place += size
+    if inside:
+        word_end[words] = end
+        words += 1
+    return words
 
-    ``ids``, ``data`` uint8: UTF-8 bytes; ``id_starts``, ``starts`` [N + 1] int64; ``seed`` uint64, mixed already;
-    ``sentences``: cut only where a sentence begins; ``abbreviations`` uint64: FNV-1a of words whose full stop does
-    not end one.
 
-    Returns the bytes, their starts [N + 1] int64, the words moved to the end [N] int32 and the words [N] int32.
-    """
-    texts = len(starts) - 1
-    out = np.empty(starts[texts] - starts[0], dtype=np.uint8)
-    out_starts = np.zeros(texts + 1, dtype=np.int64)
-    moved = np.zeros(texts, dtype=np.int32)
-    counts = np.zeros(texts, dtype=np.int32)
-    longest = 1
-    for text in range(texts):
-        longest = max(longest, starts[text + 1] - starts[text])
-    # A word takes at least two bytes, its space included.
-    word_start = np.empty(longest // 2 + 1, dtype=np.int64)
-    word_end = np.empty(longest // 2 + 1, dtype=np.int64)
-    sentence = np.empty(longest // 2 + 1, dtype=np.int32)
+# parameters: the state of a compiled loop.
+@compiled(forceinline=True, _nrt=False)
+def _join(data, start, end, word_start, word_end, words, cut, lines, out, at):
+    """Writes a text's words from ``cut`` on and then the others; one of white space alone as it is, or in a line's
+    field with spaces for what ends one. Returns where that ends."""
+    if words == 0:
+        for place in range(start, end):
+            byte = data[place]
+            out[at] = 32 if lines and (byte == 9 or byte == 10 or byte == 13) else byte
+            at += 1
+    for number in range(words):
+        word = cut + number
+        if word >= words:
+            word -= words
+        if number:
+            out[at] = 32
+            at += 1
+        for place in range(word_start[word], word_end[word]):
+            out[at] = data[place]
+            at += 1
+    return at
+
+
+# long, parameters: one compiled loop over the texts; what it would allocate it is given, since counting references to
+# arrays takes longer than the rest.
+@compiled(nogil=True, _nrt=False)
+def _rotate(
+    ids, id_starts, data, starts, ends, seed, sentences, abbreviations, lines, out, out_starts, moved, counts,
+    word_start, word_end, sentence, spaces,
+):  # fmt: skip
+    """As :func:`rotate_bytes`, into its results. The last four: to work with."""
     at = 0
-    for text in range(texts):
-        place, end = starts[text], starts[text + 1]
-        words = 0 if sentences else _single_spaces(data, place, end)
+    for text in range(len(starts)):
+        place, end = starts[text], ends[text]
+        if lines:
+            size = id_starts[text + 1] - id_starts[text]
+            copy_bytes(out, np.uint64(at), ids, np.uint64(id_starts[text]), np.uint64(size))
+            at += size
+            out[at] = 9
+            at += 1
+        words = 0
+        if not sentences and end + WIDTH <= len(data):
+            words = _single_spaces(data, np.uint64(place), np.uint64(end), spaces)
         if words:
             # The usual text: its two parts are swapped.
             cut = _draw(ids, id_starts[text], id_starts[text + 1], seed, words)
             counts[text], moved[text] = words, cut
-            met = np.int64(0)
-            while met < cut:
-                met += data[place] == 32
-                place += 1
-            second = end - place
-            out[at : at + second] = data[place:end]
+            first = np.int64(_word_start(spaces, cut)) if cut else 0
+            second = end - place - first
+            copy_bytes(out, np.uint64(at), data, np.uint64(place + first), np.uint64(second))
             at += second
             if cut:
                 out[at] = 32
-                first = place - 1 - starts[text]
-                out[at + 1 : at + 1 + first] = data[starts[text] : place - 1]
-                at += 1 + first
-            out_starts[text + 1] = at
-            continue
-        inside = False
-        while place < end:
-            size = _space(data, place, end)
-            if size == 0:
-                if not inside:
-                    word_start[words] = place
-                    inside = True
-                place += 1
-            else:
-                if inside:
-                    word_end[words] = place
-                    words += 1
-                    inside = False
-                place += size
-        if inside:
-            word_end[words] = end
-            words += 1
-        counts[text] = words
-        if words == 0:
-            for place in range(starts[text], end):
-                out[at] = data[place]
-                at += 1
-            out_starts[text + 1] = at
-            continue
-        choices = words
-        if sentences:
-            choices = 1
-            sentence[0] = 0
-            for word in range(1, words):
-                if _can_begin(data, word_start[word]) and _ends_sentence(
-                    data, word_start[word - 1], word_end[word - 1], abbreviations
-                ):
-                    sentence[choices] = word
-                    choices += 1
-        cut = _draw(ids, id_starts[text], id_starts[text + 1], seed, choices)
-        if sentences:
-            cut = np.int64(sentence[cut])
-        moved[text] = cut
-        for number in range(words):
-            word = cut + number
-            if word >= words:
-                word -= words
-            if number:
-                out[at] = 32
-                at += 1
-            for place in range(word_start[word], word_end[word]):
-                out[at] = data[place]
-                at += 1
+                copy_bytes(out, np.uint64(at + 1), data, np.uint64(place), np.uint64(first - 1))
+                at += first
+        else:
+            words = _split(data, place, end, word_start, word_end)
+            counts[text] = words
+            choices = words
+            if sentences and words:
+                choices = 1
+                sentence[0] = 0
+                for word in range(1, words):
+                    if _can_begin(data, word_start[word]) and _ends_sentence(
+                        data, word_start[word - 1], word_end[word - 1], abbreviations
+                    ):
+                        sentence[choices] = word
+                        choices += 1
+            cut = _draw(ids, id_starts[text], id_starts[text + 1], seed, choices) if words else 0
+            if sentences and words:
+                cut = np.int64(sentence[cut])
+            moved[text] = cut
+            at = _join(data, place, end, word_start, word_end, words, cut, lines, out, at)
+        if lines:
+            out[at] = 10
+            at += 1
         out_starts[text + 1] = at
-    return out[:at], out_starts, moved, counts
+
+
+# parameters: the arrays of a compiled loop.
+def rotate_bytes(
+    ids: Array,
+    id_starts: Array,
+    data: Array,
+    starts: Array,
+    ends: Array,
+    seed: np.uint64,
+    sentences: bool,
+    abbreviations: Array,
+    lines: bool,
+) -> tuple[Array, Array, Array, Array]:
+    """Rotates texts.
+
+    ``ids``, ``data`` uint8: UTF-8 bytes; ``id_starts`` [N + 1], ``starts``, ``ends`` [N] int64; ``seed`` uint64, mixed
+    already; ``sentences``: cut only where a sentence begins; ``abbreviations`` uint64: FNV-1a of words whose full stop
+    does not end one; ``lines``: write lines, each an id, a tab and a text.
+
+    Returns the bytes, their starts [N + 1] int64, the words moved to the end [N] int32 and the words [N] int32.
+    """
+    lengths = ends - starts
+    texts, longest = len(starts), int(lengths.max(initial=0))
+    size = int(lengths.sum()) + (int(id_starts[texts] - id_starts[0]) + 2 * texts if lines else 0)
+    out, out_starts = np.empty(size, dtype=np.uint8), np.zeros(texts + 1, dtype=np.int64)
+    moved, counts = np.zeros(texts, dtype=np.int32), np.zeros(texts, dtype=np.int32)
+    # A word takes at least two bytes, its space included.
+    most = longest // 2 + 1
+    working = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int32)
+    spaces = np.empty(longest // WIDTH + 1, dtype=np.uint64)
+    _rotate(
+        ids, id_starts, data, starts, ends, seed, sentences, abbreviations, lines, out, out_starts, moved, counts,
+        *working, spaces,
+    )  # fmt: skip
+    return out[: out_starts[texts]], out_starts, moved, counts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 from evenrank.io.types import Array
 
 _SHORT = 16

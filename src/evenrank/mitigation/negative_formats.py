@@ -26,11 +26,13 @@ def id_table(lists: SampledLists, documents: Documents) -> pa.Table:
     """The format ``groups``; the group of a document without a label is null."""
     import pyarrow as pa
 
-    values = {"doc_id": _arrow(lists.doc_id), "label": pa.array(lists.relevance, pa.int32())}
+    values = {"doc_id": _arrow(lists.doc_id), "label": _numbers(lists.relevance.astype(np.int32, copy=False))}
     if documents.sides is not None:
-        unknown = np.isnan(documents.bias(lists.place)) if documents.labelled else None
-        values["group"] = pa.array(documents.sides[lists.place], pa.int8(), mask=unknown)
-    starts = pa.array(lists.starts, pa.int32())
+        sides = pl.Series(documents.sides[lists.place].astype(np.int8, copy=False))
+        if documents.labelled:
+            sides = sides.set(pl.Series(np.isnan(documents.bias(lists.place))), None)
+        values["group"] = sides.to_arrow()
+    starts = _numbers(lists.starts.astype(np.int32))
     columns = {name: pa.ListArray.from_arrays(starts, column) for name, column in values.items()}
     return pa.table({"query_id": _arrow(lists.query_id), **columns})
 
@@ -39,6 +41,11 @@ def _arrow(texts: pl.Series) -> pa.Array:
     import pyarrow as pa
 
     return texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+
+
+def _numbers(values: Array) -> pa.Array:
+    # By way of polars: pyarrow.array would import pandas.
+    return pl.Series(values).to_arrow()
 
 
 def write_texts(

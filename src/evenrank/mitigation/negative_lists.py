@@ -9,11 +9,11 @@ import polars as pl
 
 from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted
-from evenrank.io.tables import IdIndex
+from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
 
 from .negative_documents import Documents
-from .negative_sampling import Settings, draw
+from .negative_sampling import Settings, candidate_totals, draw
 
 _MANY = 1 << 19
 
@@ -64,23 +64,23 @@ class Sampler:
             self.without_text.note(names, self.known.places(names))
         numbered = names.to_frame().with_row_index("query")
         judged = self.qrels.join(numbered, on="query_id", how="inner", maintain_order="left")
-        top = chunk.filter(pl.col("rank") <= self.settings.depth)
-        top = top.select(pl.col("query_id").rle_id().alias("query"), "query_id", "doc_id")
-        rest = top.join(judged, on=["query", "doc_id"], how="anti", maintain_order="left")
+        rest, hashes, of_candidate = self._candidates(chunk, judged)
         relevant = judged.filter(pl.col("relevance") >= 1)
-        positives, found = (np.bincount(t["query"].to_numpy(), minlength=len(names)) for t in (relevant, rest))
+        positives = np.bincount(relevant["query"].to_numpy(), minlength=len(names))
+        found = np.bincount(of_candidate, minlength=len(names))
         kept = (positives > 0) & (found > 0)
         self.left_out["without_relevant"] += int((positives == 0).sum())
         self.left_out["without_candidate"] += int(((positives > 0) & (found == 0)).sum())
         if not kept.all():
             relevant = relevant.filter(pl.Series(kept[relevant["query"].to_numpy()]))
-            rest = rest.filter(pl.Series(kept[rest["query"].to_numpy()]))
+            wanted = pl.Series(kept[of_candidate])
+            rest, hashes = rest.filter(wanted), hashes.filter(wanted)
         # A copy: a long id may keep its whole chunk in memory.
         names = pl.Series("query_id", names.filter(pl.Series(kept)).to_list(), dtype=pl.String)
         positives, found = positives[kept], found[kept]
 
         index = self.documents.index
-        places, of_relevant = index.places(rest["doc_id"]), index.places(relevant["doc_id"])
+        places, of_relevant = index.hashed_places(hashes), index.places(relevant["doc_id"])
         if self.documents.whole:
             self.not_found.note(rest["doc_id"], places)
             self.relevant_not_found.note(relevant["doc_id"], of_relevant)
@@ -89,7 +89,7 @@ class Sampler:
         rows, biased = draw(rest["query_id"], rest["doc_id"], starts, values, self.settings)
         taken = np.minimum(found, self.settings.n)
         number = np.repeat(np.arange(len(names)), taken)
-        self._note(names, found, values, np.repeat(np.arange(len(names)), found), rows, biased, number)
+        self._note(names, starts, values, rows, biased, number)
 
         # In one stable sort by query the positives come first.
         of_positive = np.unique(relevant["query"].to_numpy(), return_inverse=True)[1] if relevant.height else number[:0]
@@ -103,16 +103,22 @@ class Sampler:
             pl.concat([relevant["doc_id"], rest["doc_id"].gather(rows)]).gather(order),
         )
 
-    def _note(
-        self,
-        names: pl.Series,
-        found: Array,
-        values: Array,
-        of_candidate: Array,
-        rows: Array,
-        biased: Array,
-        of_row: Array,
-    ) -> None:
+    def _candidates(self, chunk: pl.DataFrame, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series, Array]:
+        """D_q, as :func:`candidates` has it: its rows, their documents' hashes, and their queries' numbers [M]."""
+        ranks = chunk["rank"].to_numpy()
+        query = np.cumsum(ranks == 1, dtype=np.uint32) - np.uint32(1)
+        table, hashes = chunk.select("query_id", "doc_id"), chunk["doc_id"].hash()
+        kept = ranks <= self.settings.depth
+        # Few documents are judged: the join need not see the others.
+        perhaps = np.flatnonzero(IdIndex([judged["doc_id"]]).hashed_places(hashes) >= 0)
+        few = pl.DataFrame({"query": query[perhaps], "doc_id": pick(table["doc_id"], perhaps), "row": perhaps})
+        kept[few.join(judged, on=["query", "doc_id"], how="semi")["row"].to_numpy()] = False
+        if not kept.all():
+            mask = pl.Series(kept)
+            table, hashes, query = table.filter(mask), hashes.filter(mask), query[kept]
+        return table, hashes, query
+
+    def _note(self, names: pl.Series, starts: Array, values: Array, rows: Array, biased: Array, of_row: Array) -> None:
         def count(query: Array) -> Array:
             return np.bincount(query, minlength=len(names))
 
@@ -123,6 +129,8 @@ class Sampler:
                 result: Array = np.bincount(query[known], value[known], minlength=len(names)) / count(query[known])
             return result
 
+        found = np.diff(starts)
+        gendered, known, total = candidate_totals(starts, values)
         parts = {"biased": biased, "random": ~biased}
         counts = {part: count(of_row[mask]) for part, mask in parts.items()}
         means = {part: mean(of_row[mask], values[rows[mask]]) for part, mask in parts.items()}
@@ -131,17 +139,19 @@ class Sampler:
             "candidates": found,
             **counts,
             "short": self.settings.n - np.minimum(found, self.settings.n),
-            "gendered": count(of_candidate[values > 0]),
+            "gendered": gendered,
         }
         if self.documents.labelled:
-            columns["unknown"] = count(of_candidate[np.isnan(values)])
+            columns["unknown"] = found - known
             columns["unknown_random"] = count(of_row[np.isnan(values[rows])])
         table = pl.DataFrame(columns).with_columns(pl.exclude("query_id").cast(pl.Int32))
+        with np.errstate(invalid="ignore"):
+            of_all = total / known
         self.parts.append(
             table.with_columns(
                 pl.Series("beta_biased", means["biased"], dtype=pl.Float64),
                 pl.Series("beta_random", means["random"], dtype=pl.Float64),
-                pl.Series("beta_candidates", mean(of_candidate, values), dtype=pl.Float64),
+                pl.Series("beta_candidates", of_all, dtype=pl.Float64),
             )
         )
 

@@ -110,3 +110,11 @@ def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, setting
     )
     drawn: tuple[Array, Array] = _kernel.draw(starts, values, keys, settings.n, settings.quota, settings.gendered_only)
     return drawn
+
+
+def candidate_totals(starts: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Of each query's candidates [Q]: how many have a β above 0, how many a known one, and the sum of those."""
+    from . import _drawing as _kernel
+
+    found: tuple[Array, Array, Array] = _kernel.totals(starts, values)
+    return found

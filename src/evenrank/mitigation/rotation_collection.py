@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,12 +21,17 @@ from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
 from evenrank.io import EvenrankError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
 from evenrank.io.errors import quoted
+from evenrank.io.passages import Passages
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
+from evenrank.io.texts import map_passages
 from evenrank.io.types import Array
 
 from .rotated_answers import Rotated, RotatedAnswers
 from .rotation_cut import ABBREVIATIONS, MODES, Mode, mixed_seed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @functools.cache
@@ -38,31 +45,43 @@ def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tup
     The cut depends on the seed and the document's id alone, so it is the same on any machine and for any batch. Raises
     EvenrankError for an unknown mode and a negative seed.
     """
-    import pyarrow as pa
+    _check(seed, mode)
+    data, starts, moved, words = _rotated(Passages(table["doc_id"], table["text"]), seed, mode, lines=False)
+    return _column(data, starts), moved, words
 
+
+def _rotated(passages: Passages, seed: int, mode: Mode, *, lines: bool) -> tuple[Array, Array, Array, Array]:
+    """The rotated texts, or ``lines`` of them, as bytes [B] and their starts [N + 1]; words moved, words [N] int32."""
+    # The compiler takes half a second to import.
     from . import _rotating as _kernel
 
-    _check(seed, mode)
-    ids, id_starts = text_bytes(table["doc_id"])
-    data, starts = text_bytes(table["text"])
-    out, out_starts, moved, words = _kernel.rotate_bytes(
-        ids, id_starts, data, starts, np.uint64(mixed_seed(seed)), mode == "sentence", _abbreviation_hashes()
+    ids, id_starts = text_bytes(passages.ids)
+    texts = passages.pieces()
+    return _kernel.rotate_bytes(
+        ids,
+        id_starts,
+        texts.data,
+        texts.starts,
+        texts.ends,
+        np.uint64(mixed_seed(seed)),
+        mode == "sentence",
+        _abbreviation_hashes(),
+        lines,
     )
-    array = pa.LargeStringArray.from_buffers(len(words), pa.py_buffer(out_starts), pa.py_buffer(out))
-    texts = pl.from_arrow(array)
+
+
+def _column(data: Array, starts: Array) -> pl.Series:
+    import pyarrow as pa
+
+    texts = pl.from_arrow(pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data)))
     assert isinstance(texts, pl.Series)
-    return texts.alias("text"), moved, words
+    return texts.alias("text")
 
 
 def _check(seed: int, mode: str) -> None:
     if mode not in MODES:
         raise EvenrankError(f"`mode`: expected word or sentence, found {quoted(mode)}")
     check_ranges(seed=seed)
-
-
-def _rotate_batch(batch: pl.DataFrame, seed: int, mode: Mode) -> tuple[pl.DataFrame, Array, Array]:
-    texts, moved, words = rotate_texts(batch, seed, mode)
-    return batch.with_columns(texts), moved, words
 
 
 # parameters, long: those of `evenrank rotate`, each described.
@@ -108,8 +127,8 @@ def rotate_collection(
     else:
         check_engine(engine)
         with progress("documents", quiet=quiet) as advance:
-            batches = scan_collection(collection)
-            done = _rotate_into(out, form, batches, seed, mode, workers, advance, spans)
+            run = functools.partial(map_passages, collection, workers=workers)
+            done = _rotate_into(out, form, run, seed, mode, advance, spans)
     sources = {"collection": os.fspath(collection), "answers_file": None if answers is None else os.fspath(answers)}
     settings = {"evenrank": __version__, **sources, "mode": mode, "seed": seed}
     with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
@@ -122,40 +141,59 @@ def rotate_collection(
     return done
 
 
-def _as_tsv(table: pl.DataFrame, words: Array, out: str | os.PathLike[str]) -> pl.DataFrame:
-    """``table`` as lines can represent it; ``words``: how many its texts have [N]."""
-    check_tsv_ids(table["doc_id"], out)
-    if words.all():
-        return table
-    # Only a text of white space alone can still contain what ends a field or a line.
-    return table.with_columns(pl.col("text").str.replace_all(r"[\t\r\n]", " "))
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A rotated batch as its file will hold it, with its numbers of documents, of those that stay, and of words."""
+
+    encoded: pa.Table | memoryview
+    documents: int
+    unmoved: int
+    words: int
+    table: pl.DataFrame | None
+
+
+Run = Callable[[Callable[[Passages], _Batch]], Iterator[_Batch]]
+"""Applies a function to each batch of a collection."""
 
 
 def _rotate_into(
     out: str | os.PathLike[str],
     form: Form,
-    batches: Iterable[pl.DataFrame],
+    run: Run,
     seed: int,
     mode: Mode,
-    workers: int | None,
     advance: Callable[[int], None],
     spans: RotatedAnswers | None,
 ) -> Rotated:
     unmoved = total = 0
     with atomic_path(out) as part, TableWriter(part, form) as writer:
 
-        def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, object, int, int]:
-            table, moved, words = _rotate_batch(batch, seed, mode)
-            held = _as_tsv(table, words, out) if form == "tsv" else table
-            return table, writer.encode(held), int((moved == 0).sum()), int(words.sum())
+        def work(passages: Passages) -> _Batch:
+            table = None
+            if form != "tsv" or spans is not None:
+                data, starts, moved, words = _rotated(passages, seed, mode, lines=False)
+                table = pl.DataFrame([passages.ids, _column(data, starts)])
+            if form == "tsv":
+                check_tsv_ids(passages.ids, out)
+                data, _, moved, words = _rotated(passages, seed, mode, lines=True)
+                encoded: pa.Table | memoryview = data.data
+            else:
+                assert table is not None
+                encoded = writer.encode(table)
+            kept = table if spans is not None else None
+            return _Batch(encoded, len(passages), int((moved == 0).sum()), int(words.sum()), kept)
 
-        for table, encoded, whole, words in in_order(work, batches, workers):
-            writer.append(encoded, table.height)
-            if spans is not None:
-                spans.check(table)
-            unmoved += whole
-            total += words
-            advance(table.height)
+        def write(batch: _Batch) -> _Batch:
+            writer.append(batch.encoded, batch.documents)
+            return batch
+
+        # Written beside the reading of the next ones.
+        for batch in in_order(write, run(work), 1):
+            if spans is not None and batch.table is not None:
+                spans.check(batch.table)
+            unmoved += batch.unmoved
+            total += batch.words
+            advance(batch.documents)
         if spans is not None:
             spans.complete()
     return Rotated(writer.rows, unmoved, total)
@@ -182,5 +220,8 @@ def _rotated_on_ray(
 
 
 def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: Form) -> dict[str, int]:
-    done = _rotate_into(path, form, shard_batches(shard), seed, mode, 1, lambda _: None, None)
+    def run(work: Callable[[Passages], _Batch]) -> Iterator[_Batch]:
+        return (work(Passages.of(batch)) for batch in shard_batches(shard))
+
+    done = _rotate_into(path, form, run, seed, mode, lambda _: None, None)
     return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}

@@ -107,8 +107,13 @@ class CrossEncoderScorer(EncoderScorer):
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
         from torch.nn import Identity
 
+        from .sessions import pair_scores, scores_pairs
+
         def score(rows: Rows) -> Scores:
             texts = list(zip(*pairs.texts(rows), strict=True))
+            if scores_pairs(self.model):
+                scores = self.watched(lambda: pair_scores(self.model, texts, self.query_prompt, batch_size))
+                return np.asarray(scores, np.float64)
             # predict sorts its pairs by length, pads each batch to its longest and works in inference mode.
             scores = self.watched(
                 lambda: self.model.predict(

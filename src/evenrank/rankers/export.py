@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -24,9 +23,10 @@ from torch import Tensor, nn
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.atomic import folder_within, usual_mode
 from evenrank.io.errors import quoted, require
-from evenrank.io.types import Array
 
 from .models import CACHE, ModelFolder, Precision
+from .onnx_graph import keep_first_token
+from .sessions import Exported, OnnxSession, OpenVinoSession, Session
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
 
 Backend = Literal["torch", "onnx", "openvino"]
 BACKENDS = ("torch", "onnx", "openvino")
-Arrays = list[Array]
-Run = Callable[[Arrays], Array]
 _TASKS = ("feature-extraction", "sequence-classification")
 _NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
 _OPSET = 17
-_VERSION = 1
+_VERSION = 2
 """Raised when the exported files change in a way that no other setting shows."""
 _TOLERANCE = 1e-3
 
@@ -69,10 +67,11 @@ def use_backend(
     """Makes ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another backend.
 
     ``int8``: the weights of linear layers in eight bits, one scale a channel; activations are quantised as they come,
-    by OpenVINO 32 numbers at a time, by ONNX Runtime a whole batch at once, which is coarser and lets a score depend
-    a little on its batch. ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. The exported
-    files are made once, in ``.evenrank/`` beside the model or, where that cannot be written, in the user's cache
-    (``XDG_CACHE_HOME``), and used again while the weights, the settings and the versions of the libraries are the same.
+    by OpenVINO 32 numbers at a time, by ONNX Runtime a whole batch at once, which is coarser and
+    lets a score depend a little on its batch. ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is
+    pinned. The exported files are made once, in ``.evenrank/`` beside the model or, where that cannot be written, in
+    the user's cache (``XDG_CACHE_HOME``), and used again while the weights, the settings and the versions of the
+    libraries are the same.
     Threads: as many as PyTorch would use.
 
     Returns what the scores depend on besides the model. Raises as :func:`check_backend`, and InputError for an
@@ -93,8 +92,10 @@ def use_backend(
         place = _built(folder, f"{backend}{'-int8' if int8 else ''}-", fingerprint[:16], towers, files, int8)
     for name, tower in towers.items():
         names = _names(tower)
-        run = _session(place / files[name], names, backend, precision, int8)
-        tower.model = _Exported(tower.model, names, _output(tower), run)
+        # A cross-encoder's batches are independent of one another.
+        parallel = tower.transformer_task == "sequence-classification"
+        session = _session(place / files[name], names, backend, precision, int8=int8, parallel=parallel)
+        tower.model = Exported(tower.model, _output(tower), session)
     return f"{fingerprint} {precision}"
 
 
@@ -211,7 +212,9 @@ def _export(folder: ModelFolder, tower: Transformer, target: Path, int8: bool) -
     finally:
         tower.model.set_attn_implementation(before)
     backend: Backend = "openvino" if target.suffix == ".xml" else "onnx"
-    _compare(folder, tower, _session(plain, names, backend, "float32"), pair)
+    if pair:
+        keep_first_token(plain)
+    _compare(folder, tower, _session(plain, names, backend), pair)
     if backend == "openvino":
         import openvino
 
@@ -267,14 +270,14 @@ def _quantise(source: Path, target: Path) -> None:
         logging.disable(logging.NOTSET)
 
 
-def _compare(folder: ModelFolder, tower: Transformer, run: Run, pair: bool) -> None:
+def _compare(folder: ModelFolder, tower: Transformer, session: Session, pair: bool) -> None:
     """Raises InputError if the exported transformer computes something else: a trace can miss a branch."""
     texts = ["a b c d e f g h i j k l m n o p", "b", "c d e"]
     features = tower.preprocess([[text, "a"] for text in texts] if pair else texts)
     names, output = _names(tower), _output(tower)
     with torch.inference_mode():
         expected = _Traced(tower.model, names, output)(*(features[name] for name in names))
-    found = torch.from_numpy(run([features[name].numpy() for name in names]))
+    found = torch.from_numpy(session.run([features[name].numpy() for name in names]))
     if not pair:  # the output for padding is undefined
         kept = features["attention_mask"].bool()
         expected, found = expected[kept], found[kept]
@@ -282,36 +285,15 @@ def _compare(folder: ModelFolder, tower: Transformer, run: Run, pair: bool) -> N
         raise InputError(folder.path, "the exported model computes something else: use the backend torch")
 
 
-def _session(file: Path, names: list[str], backend: Backend, precision: Precision, int8: bool = False) -> Run:
-    if backend == "openvino":
-        import openvino
-
-        settings = {
-            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
-            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-            "PERFORMANCE_HINT": "LATENCY",
-            **({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 32} if int8 else {}),
-        }
-        request = openvino.Core().compile_model(str(file), "CPU", settings).create_infer_request()
-        return lambda values: request.infer(dict(zip(names, values, strict=True)), share_inputs=True)[0]
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    return lambda values: session.run(None, dict(zip(names, values, strict=True)))[0]
-
-
-class _Exported(nn.Module):
-    """Replaces the transformer of a sentence-transformers model."""
-
-    def __init__(self, model: nn.Module, names: list[str], output: str, run: Run) -> None:
-        super().__init__()
-        self.config: object = model.config
-        self.device, self.dtype = torch.device("cpu"), torch.float32
-        self._names, self._output, self._run = names, output, run
-
-    def forward(self, **features: Tensor) -> dict[str, Tensor]:
-        values = [features[name].numpy() for name in self._names]
-        return {self._output: torch.from_numpy(self._run(values))}
+def _session(
+    file: Path,
+    names: list[str],
+    backend: Backend,
+    precision: Precision = "float32",
+    *,
+    int8: bool = False,
+    parallel: bool = False,
+) -> Session:
+    if backend == "onnx":
+        return OnnxSession(file, names)
+    return OpenVinoSession(file, names, precision, int8=int8, parallel=parallel)

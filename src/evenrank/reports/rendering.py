@@ -12,6 +12,7 @@ from evenrank._version import __version__
 from evenrank.io.run_cards import made_by_text
 
 from .folding import asset, make_foldable, style_sheet
+from .libraries import chart_libraries
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -40,7 +41,7 @@ def render(
     from markupsafe import Markup
 
     code = "\n".join(asset(name) for name in scripts)
-    elements = [_script(_chart_libraries()), _script(_scoped(f'"use strict";\n{code}'))]
+    elements = [_script(_scoped(chart_libraries())), _script(_scoped(f'"use strict";\n{code}'))]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -61,15 +62,8 @@ def render(
     return make_foldable(page)
 
 
-def _chart_libraries() -> str:
-    """Vega, Vega-Lite and vega-embed as one script that only defines their globals on the window."""
-    import vl_convert
-
-    return _scoped(vl_convert.javascript_bundle())  # type: ignore[call-arg]
-
-
 def _scoped(code: str) -> str:
-    """Code in a function, so that its names are its own."""
+    """Code in a function, so that its names are its own, but for those that it defines on the window."""
     return f"(() => {{\n{code}\n}})();"
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 
 # parameters: a compiled loop takes plain arrays.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 _SIGN = np.uint32(1 << 31)
 _ALL = np.uint32(0xFFFFFFFF)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.engines.jit import compiled
+from evenrank._jit import compiled
 
 # One bucket for each value of the upper sixteen bits of a positive float32, in the order of the numbers.
 _BUCKETS = 1 << 15

@@ -1,0 +1,111 @@
+"""Ranked lists as flat arrays: sorted, summed and taken from in pieces, as slow obvious loops do it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.measures import RankedLists, ranked_lists
+from evenrank.measures import statistics as of_queries
+from evenrank.measures.lazy import Column, TableRows
+from evenrank.measures.ranked_lists import Pieces, gathered
+
+LENGTHS = st.lists(st.integers(0, 12), max_size=9)
+
+
+@pytest.fixture(autouse=True, params=[4, 1 << 18])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranked_lists, "_CACHED", request.param)
+
+
+def lists_of(lengths: list[int], scores: Any = None) -> RankedLists:
+    offsets = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64))))
+    return RankedLists(offsets, np.zeros(int(offsets[-1])) if scores is None else scores)
+
+
+def drawn(lengths: list[int], seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, *lengths])
+
+
+@given(LENGTHS, st.sampled_from([1, 3, 1 << 30]), st.integers(0, 9))
+def test_each_list_by_falling_code(lengths: list[int], most: int, seed: int) -> None:
+    code = drawn(lengths, seed).integers(0, most, sum(lengths)).astype(np.int32)
+    slow = [
+        place
+        for start, end in itertools.pairwise(lists_of(lengths).offsets.tolist())
+        for place in sorted(range(start, end), key=lambda place: -int(code[place]))
+    ]
+    assert lists_of(lengths).falling(code).tolist() == slow
+
+
+@given(LENGTHS)
+def test_places_in_each_list(lengths: list[int]) -> None:
+    assert lists_of(lengths).places().tolist() == [place for length in lengths for place in range(length)]
+
+
+@given(LENGTHS, st.integers(0, 9))
+def test_totals_to_the_last_bit(lengths: list[int], seed: int) -> None:
+    values, lists = drawn(lengths, seed).normal(size=sum(lengths)), lists_of(lengths)
+    at_once = np.add.reduceat(np.append(values, 0.0), lists.offsets[:-1]) if lengths else np.zeros(0)
+    assert lists.totals(values).tolist() == np.where(lists.lengths > 0, at_once, 0.0).tolist()
+
+
+@given(LENGTHS, st.integers(0, 9), st.booleans())
+def test_blocks_of_ties(lengths: list[int], seed: int, split: bool) -> None:
+    scores = -np.sort(drawn(lengths, seed).integers(0, 3, sum(lengths))).astype(np.float64)
+    cut = len(scores) // 3
+    starts, sizes = lists_of(lengths, Pieces([scores[:cut], scores[cut:]]) if split else scores).ties
+    slow, place = [], 0
+    for length in lengths:
+        for _, block in itertools.groupby(range(place, place + length), key=lambda row: float(scores[row])):
+            rows = list(block)
+            slow += [(rows[0], len(rows))] if len(rows) > 1 else []
+        place += length
+    assert list(zip(starts.tolist(), sizes.tolist(), strict=True)) == slow
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(0, 9))
+def test_an_array_in_pieces(sizes: list[int], seed: int) -> None:
+    whole = drawn(sizes, seed).normal(size=sum(sizes))
+    held = Pieces(np.split(whole, np.cumsum(sizes)[:-1]))
+    assert len(held) == len(whole)
+    for start, stop in itertools.combinations_with_replacement(range(len(whole) + 2), 2):
+        assert held[start:stop].tolist() == whole[start:stop].tolist()
+    rows = np.arange(len(whole))[::-1].reshape(1, -1)
+    assert held[rows].tolist() == whole[rows].tolist()
+    assert gathered(whole, rows[0]).tolist() == whole[::-1].tolist()
+
+
+@given(LENGTHS, st.integers(1, 20), st.integers(0, 9))
+def test_means_of_a_column_with_unknown_documents(lengths: list[int], height: int, seed: int) -> None:
+    rng = drawn(lengths, seed)
+    rows, of_table = rng.integers(-1, height, sum(lengths)).astype(np.int32), rng.normal(size=height)
+    lists, column = lists_of(lengths), Column(lambda known: of_table[known], TableRows(rows, height), 0.5)
+    values = np.where(rows >= 0, of_table[rows], 0.5)
+    assert column.means(lists).tolist() == lists.means(values).tolist()
+    assert column.first(lists, 3).tolist() == lists.top(values, 3).tolist()
+
+
+def _slow_means(values: Any, seed: int, draws: int) -> Any:
+    rng, found = np.random.default_rng(seed), []
+    for start in range(0, draws, 100):
+        picks = rng.integers(0, len(values), (min(100, draws - start), len(values)))
+        found += [[np.nanmean(column[one]) for column in values.T] for one in picks]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 24])
+def test_bootstrap_means_of_kept_and_new_draws(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_queries, "_MOST_KEPT", kept)
+    bootstrap: Callable[..., Any] = of_queries.bootstrap_means
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    for _ in range(2):
+        np.testing.assert_allclose(bootstrap(values, 3, 150), _slow_means(values, 3, 150), rtol=1e-12)
+    values[4, 1] = np.nan
+    np.testing.assert_allclose(bootstrap(values, 3, 150), _slow_means(values, 3, 150), rtol=1e-12)

@@ -1,0 +1,87 @@
+"""The chart libraries, bundled once; and the charts that they draw."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import altair as alt
+import pytest
+import vl_convert
+
+from evenrank.auditing import charts
+from evenrank.reports.libraries import chart_libraries
+
+
+@pytest.fixture
+def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What is bundled, call by call."""
+    calls: list[str] = []
+
+    def bundle() -> str:
+        calls.append("window.vega = 'é';\r\n")
+        return calls[-1]
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return calls
+
+
+def test_they_are_bundled_once(bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [chart_libraries() for _ in range(3)] == ["window.vega = 'é';\r\n"] * 3
+    assert len(bundled) == 1
+    [kept] = (tmp_path / "cache" / "evenrank").iterdir()
+    assert vl_convert.get_vega_version() in kept.name
+    monkeypatch.setattr(vl_convert, "get_vega_version", lambda: "0.0.1")
+    chart_libraries()
+    assert len(bundled) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"// \n", b"\xff\xfe", b"// 0\nwindow.vega = 1"])
+def test_a_damaged_file_is_made_again(bundled: list[str], tmp_path: Path, damage: bytes) -> None:
+    chart_libraries()
+    [kept] = (tmp_path / "cache" / "evenrank").iterdir()
+    whole = kept.read_bytes()
+    for data in (damage, whole[:-1], whole + b" "):
+        kept.write_bytes(data)
+        assert chart_libraries() == bundled[0]
+        assert kept.read_bytes() == whole
+    assert len(bundled) == 4
+
+
+@pytest.mark.parametrize("home", ["a file", "a file where the folder should be", "no home", "a device"])
+def test_without_a_cache(bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    cache = tmp_path / "cache"
+    if home == "a file":
+        cache.write_text("")
+    elif home == "a file where the folder should be":
+        cache.mkdir()
+        (cache / "evenrank").write_text("")
+    elif home == "a device":
+        monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    else:
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(Path, "home", no_home)
+    assert [chart_libraries(), chart_libraries()] == bundled
+    assert len(bundled) == 2
+
+
+def test_a_relative_cache_is_ignored(bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    chart_libraries()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_the_charts_are_vega_lite() -> None:
+    drawn = charts.specifications()
+    assert list(drawn) == ["plane", "queries", "depth", "ties", "origins", "waterfall"]
+    for specification in drawn.values():
+        chart = alt.LayerChart.from_dict(specification)
+        assert chart.to_dict()["layer"] == specification["layer"]
+        assert specification["autosize"] == {"type": "fit-x", "contains": "padding"}

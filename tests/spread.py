@@ -1,0 +1,36 @@
+"""How the test files are spread over the processes of pytest-xdist."""
+
+from __future__ import annotations
+
+LONGEST = (
+    "test_docs.py",
+    "experiments/test_sampling.py",
+    "experiments/test_ibbr.py",
+    "experiments/test_expansion.py",
+    "experiments/test_expansion_second_way.py",
+    "engines/test_ray.py",
+    "training/test_choice.py",
+    "test_readme.py",
+    "reports/test_widths.py",
+    "training/test_fairness.py",
+    "auditing/test_page_in_browser.py",
+    "cli/test_killed.py",
+    "rankers/test_contract.py",
+    "training/test_run.py",
+    "cli/test_audit.py",
+    "experiments/test_hub.py",
+    "experiments/test_position.py",
+    "mitigation/test_adversarial.py",
+    "rankers/test_backends.py",
+    "integrations/test_st_training.py",
+    "auditing/test_page_labels.py",
+    "auditing/test_page_origins.py",
+    "test_without_torch.py",
+    "auditing/test_label_bounds.py",
+    "probes/test_probe.py",
+    "training/test_rotated.py",
+)
+"""The files that take longest, from the longest: begun last, one of them would leave the other processes waiting."""
+
+TOGETHER = {"experiments/test_expansion_second_way.py": "experiments/test_expansion.py"}
+"""Files that share a fixture which takes long, and the file whose process also runs them."""

@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 # Compiled once, not by every process of the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
+# A process that crashes ends the run: with another in its place, pytest-xdist waits for ever.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: help setup demo test test-all lint bench bench-large docs lock clean
 help:  ## what each target does
@@ -20,10 +22,10 @@ demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
 	$(BIN)/evenrank demo --out demo
 
 test: setup chromium  ## the tests (under 10 minutes on 2 cores)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 test-all: setup chromium  ## the slow ones too
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m ""
+	$(PYTEST) -m ""
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

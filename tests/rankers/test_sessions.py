@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +89,25 @@ def test_a_graph_that_reads_other_tokens_is_left(tmp_path: Path) -> None:
         before = (tmp_path / name).read_bytes()
         keep_first_token(tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_signal_is_handled_after_models_that_went_in_the_order_they_came(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "sum", values[:1], values[1:])
+    # As other libraries read it, too.
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(made, str(tmp_path / "sum.onnx"))
+    kept = [sessions.OpenVinoSession(tmp_path / "sum.onnx", ["x"], "float32") for _ in range(2)]
+    assert kept[0].run([np.ones((1, 2), np.float32)]).tolist() == [[2, 2]]
+    while kept:
+        kept.pop(0)
+        gc.collect()
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]

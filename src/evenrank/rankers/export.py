@@ -26,7 +26,7 @@ from evenrank.io.errors import quoted, require
 
 from .models import CACHE, ModelFolder, Precision
 from .onnx_graph import keep_first_token
-from .sessions import Exported, OnnxSession, OpenVinoSession, Session
+from .sessions import Exported, OnnxSession, OpenVinoSession, Session, openvino_core
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -218,7 +218,7 @@ def _export(folder: ModelFolder, tower: Transformer, target: Path, int8: bool) -
     if backend == "openvino":
         import openvino
 
-        converted = openvino.Core().read_model(str(plain))
+        converted = openvino_core().read_model(str(plain))
         if int8:
             _compress(converted)
         openvino.save_model(converted, str(target), compress_to_fp16=False)

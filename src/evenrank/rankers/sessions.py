@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from evenrank.io.types import Array
 from .pairs import Rows
 
 if TYPE_CHECKING:
-    from openvino import InferRequest
+    from openvino import Core, InferRequest
     from sentence_transformers import CrossEncoder
 
     from .models import Precision
@@ -62,6 +63,18 @@ class OnnxSession(Session):
         return found
 
 
+@functools.cache
+def openvino_core() -> Core:
+    """OpenVINO, loaded once and kept.
+
+    Each core has the process handle signals on a stack of its own, and puts back the one before it when it goes. Of two
+    that go in the order they came, that one is gone already, and the next signal, an interrupt say, ends the process.
+    """
+    import openvino
+
+    return openvino.Core()
+
+
 class OpenVinoSession(Session):
     """OpenVINO, with as many threads as PyTorch would use.
 
@@ -80,7 +93,7 @@ class OpenVinoSession(Session):
             "INFERENCE_NUM_THREADS": threads,
             **({"NUM_STREAMS": threads} if parallel else {"PERFORMANCE_HINT": "LATENCY"}),
         }
-        core = openvino.Core()
+        core = openvino_core()
         model = core.read_model(str(file))
         if int8:
             settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = _GROUP

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numpy.typing import NDArray
 
 T = TypeVar("T")
+Given = NDArray[Any]
 used_in: set[str] = set()
 """The modules whose loops this process has compiled or loaded."""
 
@@ -45,3 +47,11 @@ def compiled(**options: object) -> Callable[[Callable[..., T]], Callable[..., T]
         return compiled_function
 
     return decorate
+
+
+def unwritable(*arrays: Given) -> tuple[Given, ...]:
+    """Views that cannot be written to: for them alone is a loop compiled, not again for arrays that can be."""
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return views

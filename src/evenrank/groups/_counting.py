@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from evenrank._jit import compiled
+from evenrank._jit import compiled, unwritable
 from evenrank.engines.compiled_hashing import OFFSET, PRIME
 from evenrank.io._masks import WIDTH, eight_bytes, equal_mask, lowest_bit, within_mask
 from evenrank.io.types import Array
@@ -91,7 +91,7 @@ def _count_text(data, place, end, words, kinds, folded, expansions, keys, slots,
     one, full = np.uint64(1), np.uint64(WIDTH)
     inside = odd_before = np.uint64(0)
     start = place
-    total = hits = 0
+    total = hits = np.int64(0)
     while place < end:
         left = end - place
         run, odd = _runs(data, place, left, words, inside)
@@ -155,6 +155,8 @@ def _count_texts(
 
     Returns the text that it stopped at for want of rows in ``kept``, or N, and the rows that are taken.
     """
+    # Of a type: for a plain 0 the compiler would make a version of what it calls.
+    none = np.int64(0)
     for text in range(first, len(starts)):
         place, end = np.uint64(starts[text]), np.uint64(ends[text])
         # Bytes are loaded 64 and a few at a time: no text is read so that has fewer behind it.
@@ -164,7 +166,7 @@ def _count_texts(
             )
         else:
             hits, total = count_run(
-                data, place, end, words, kinds, folded, expansions, keys, slots, found, found_at, 0, 0
+                data, place, end, words, kinds, folded, expansions, keys, slots, found, found_at, none, none
             )
         token_total[text] = total
         # The entries: walk the trie from each token of some entry.
@@ -231,6 +233,7 @@ def count_entries(
     Σ ln c_w over the entries present; with ``by_entry`` also (text, entry, count) [P, 3] int32, text by text. Entries
     are matched from left to right, the longest first, without overlap.
     """
+    data, starts, ends = unwritable(data, starts, ends)
     texts = len(starts)
     results = (
         np.zeros(texts, dtype=np.int32),

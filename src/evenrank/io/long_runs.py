@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evenrank._jit import unwritable
+
 from . import _run_lines as _kernel
 from .errors import InputError
 from .files import BLOCK_BYTES, BOM, line_limit, open_binary
@@ -104,6 +106,7 @@ def _ranked_part(data: Array, by_score: bool) -> RankedPart:
     scores, ranks = np.empty(rows), np.empty(rows, dtype=np.int64)
     text, starts = np.empty(len(data), dtype=np.uint8), np.empty(rows + 1, dtype=np.int64)
     odd_scores, odd_ranks = np.empty((rows, 3), dtype=np.int32), np.empty((rows, 3), dtype=np.int32)
+    (data,) = unwritable(data)
     count, used, *odd = _kernel.parse(data, queries, docs, scores, ranks, text, odd_scores, odd_ranks, starts)
     if count < 0:
         raise IrregularError

@@ -190,12 +190,14 @@ class IdIndex:
     @functools.cached_property
     def _packed(self) -> tuple[Array, int]:
         """The compiled loops' table and the bits of a row in it."""
+        from evenrank._jit import unwritable
+
         from ._id_lookup import fill
 
         count = len(self._hashes)
         # Made by numpy, which asks the system for large pages.
         table = np.full(1 << (3 * count // 2).bit_length(), np.iinfo(np.uint64).max, dtype=np.uint64)
-        fill(table, self._hashes, count.bit_length())
+        fill(table, *unwritable(self._hashes), count.bit_length())
         return table, count.bit_length()
 
     def places(self, ids: pl.Series) -> NDArray[np.int32]:
@@ -209,10 +211,12 @@ class IdIndex:
         wanted = hashes.to_numpy()
         # Five times as fast; but loading the compiler takes as long as finding millions of ids without it.
         if "numba" in sys.modules:
+            from evenrank._jit import unwritable
+
             from ._id_lookup import places
 
             found = np.empty(len(wanted), dtype=np.int32)
-            places(wanted, *self._packed, found)
+            places(*unwritable(wanted), *self._packed, found)
             return found
         slots, others, other_hashes = self._slots
         place: NDArray[np.int32] = slots[wanted & np.uint64(len(slots) - 1)]

@@ -108,7 +108,7 @@ def along_a_beam(scores, whole, falling, value_of, kinds, limit, discount, width
     seen = np.zeros(kinds, np.bool_)
     kept, gone, gone_loss = 1, _NONE, 0.0
     for rank in range(size):
-        count = 0
+        count = np.int64(0)
         for b in range(kept):
             if given.over > 0:
                 _spread_tail(given, placed[b], size - rank - 1, room, tail, used)

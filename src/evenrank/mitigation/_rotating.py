@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank._jit import compiled
+from evenrank._jit import compiled, unwritable
 from evenrank.engines.compiled_hashing import OFFSET, PRIME, hashed, mixed
 from evenrank.io._masks import WIDTH, copy_bytes, count_bits, equal_mask, lowest_bit, within_mask
 from evenrank.io.types import Array
@@ -267,6 +267,7 @@ def rotate_bytes(
 
     Returns the bytes, their starts [N + 1] int64, the words moved to the end [N] int32 and the words [N] int32.
     """
+    ids, id_starts, data, starts, ends = unwritable(ids, id_starts, data, starts, ends)
     lengths = ends - starts
     texts, longest = len(starts), int(lengths.max(initial=0))
     size = int(lengths.sum()) + (int(id_starts[texts] - id_starts[0]) + 2 * texts if lines else 0)

@@ -103,11 +103,13 @@ def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, setting
     ``values``: β of each row, NaN if it is unknown.
     """
     # The compiler takes half a second to import.
+    from evenrank._jit import unwritable
+
     from . import _drawing as _kernel
 
-    keys = _kernel.random_keys(
-        *text_bytes(doc), *text_bytes(query.gather(starts[:-1])), starts, np.uint64(settings.seed)
-    )
+    ids = unwritable(*text_bytes(doc), *text_bytes(query.gather(starts[:-1])))
+    keys = _kernel.random_keys(*ids, starts, np.uint64(settings.seed))
+    (values,) = unwritable(values)
     drawn: tuple[Array, Array] = _kernel.draw(starts, values, keys, settings.n, settings.quota, settings.gendered_only)
     return drawn
 

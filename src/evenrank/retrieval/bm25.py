@@ -228,6 +228,8 @@ class Index:
     def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
         """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the
         query's number), ``term`` and ``weight`` (lists)."""
+        from evenrank._jit import unwritable
+
         from . import _searching as _kernel
 
         size = len(self.doc_ids)
@@ -241,10 +243,7 @@ class Index:
         total, seen = np.full(size, _kernel.UNSEEN, np.float32), np.empty(size, np.int32)
         for first, last in self._pieces(terms, starts):
             count[first:last] = _kernel.search(
-                *self._postings,
-                self._turn,
-                self._by_turn,
-                terms,
+                *unwritable(*self._postings, self._turn, self._by_turn, terms),
                 weights,
                 starts[first : last + 1],
                 wide,

@@ -60,8 +60,11 @@ def _search(
     pool: ThreadPoolExecutor,
 ) -> None:
     """Fills ``documents`` and ``scores`` [Q, k]."""
+    from evenrank._jit import unwritable
+
     from . import _scanning as _kernel
 
+    (by_turn,) = unwritable(by_turn)
     count, k = documents.shape
     filled = np.zeros((-(-count // _STEP) * _STEP, queries.shape[1]), np.float32)
     filled[:count] = queries
@@ -71,7 +74,7 @@ def _search(
     block = np.zeros((_BLOCK, queries.shape[1]), np.float32)
     products = np.empty((min(_QUERIES, len(filled)), _BLOCK), np.float32)
     for row in range(0, len(vectors), _BLOCK):
-        place = turn[row : row + _BLOCK]
+        (place,) = unwritable(turn[row : row + _BLOCK])
         block[: len(place)] = vectors[row : row + _BLOCK]
         for first in range(0, count, _QUERIES):
             rows = filled[first : first + _QUERIES]

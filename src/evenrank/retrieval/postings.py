@@ -108,6 +108,8 @@ class Counts:
 
         ``indptr`` [terms + 1]: the sums of :meth:`frequency`, from 0.
         """
+        from evenrank._jit import unwritable
+
         from ._indexing import scatter
 
         frequency = np.diff(indptr)
@@ -125,7 +127,7 @@ class Counts:
                 low, high = np.searchsorted(batch.terms, [first, last])
                 if low < high:
                     start = int(batch.ends[low - 1]) if low else 0
-                    documents, tf = batch.read(start, int(batch.ends[high - 1]))
+                    documents, tf = unwritable(*batch.read(start, int(batch.ends[high - 1])))
                     ends = batch.ends[low:high] - start
                     scatter(batch.terms[low:high], ends, documents, tf, idf, norm, free, indptr[first], data, indices)
             yield data, indices

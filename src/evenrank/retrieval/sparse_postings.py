@@ -93,13 +93,15 @@ class Impacts:
         found = np.zeros(count, np.int64)
 
         def part(first: int) -> None:
+            from evenrank._jit import unwritable
+
             from . import _searching as _kernel
 
             own = slice(first, first + step)
             room = np.full(len(turn), _kernel.UNSEEN, np.float32), np.empty(len(turn), np.int32)
-            order = (turn, by_turn, terms, weights, starts[first : first + step + 1], wide)
-            postings = (self.data, self.documents, self.starts)
-            found[own] = _kernel.search(*postings, *order, documents[own], scores[own], *room)
+            given = unwritable(self.data, self.documents, self.starts, turn, by_turn, terms)
+            order = (weights, starts[first : first + step + 1], wide)
+            found[own] = _kernel.search(*given, *order, documents[own], scores[own], *room)
 
         workers = max(1, min(os.cpu_count() or 1, _ROOM // (8 * len(turn))))
         step = max(1, min(_AT_ONCE, -(-count // workers)))

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import RankedLists, ranked_lists
+from evenrank.measures import RankedLists, lazy, ranked_lists
 from evenrank.measures import statistics as of_queries
+from evenrank.measures.background import ideal_order
 from evenrank.measures.lazy import Column, TableRows
+from evenrank.measures.neutrality import fairr
 from evenrank.measures.ranked_lists import Pieces, gathered
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=9)
@@ -22,6 +24,7 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=9)
 @pytest.fixture(autouse=True, params=[4, 1 << 18])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranked_lists, "_CACHED", request.param)
+    monkeypatch.setattr(lazy, "_PIECE", request.param)
 
 
 def lists_of(lengths: list[int], scores: Any = None) -> RankedLists:
@@ -90,6 +93,28 @@ def test_means_of_a_column_with_unknown_documents(lengths: list[int], height: in
     values = np.where(rows >= 0, of_table[rows], 0.5)
     assert column.means(lists).tolist() == lists.means(values).tolist()
     assert column.first(lists, 3).tolist() == lists.top(values, 3).tolist()
+    assert column[:].tolist() == values.tolist()
+
+
+@given(LENGTHS, st.integers(1, 14), st.integers(0, 9))
+def test_neutral_documents_first(lengths: list[int], depth: int, seed: int) -> None:
+    width = max([1, *lengths])
+    neutrality = drawn(lengths, seed).integers(0, 5, (len(lengths), width)) / 4
+    slow = [
+        sorted(row[:length], reverse=True) + [-1.0] * (width - length)
+        for row, length in zip(neutrality.tolist(), lengths, strict=True)
+    ]
+    found = ideal_order(neutrality, np.array(lengths, dtype=np.int64), depth)
+    assert found.tolist() == [row[:depth] for row in slow]
+
+
+@given(LENGTHS, st.integers(1, 12), st.integers(0, 9))
+def test_fairr_to_the_last_bit(lengths: list[int], cutoff: int, seed: int) -> None:
+    neutrality = drawn(lengths, seed).random((len(lengths), 12))
+    weights = np.where(np.arange(cutoff) < np.array(lengths)[:, None], 1 / np.log2(np.arange(2, cutoff + 2)), 0.0)
+    at_once = np.where(np.array(lengths) > 0, (weights * neutrality[:, :cutoff]).sum(axis=1), np.nan)
+    found = fairr(neutrality, np.array(lengths, dtype=np.int64), cutoff)
+    np.testing.assert_array_equal(found, at_once)
 
 
 def _slow_means(values: Any, seed: int, draws: int) -> Any:

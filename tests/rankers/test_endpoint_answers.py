@@ -105,8 +105,11 @@ def test_goes_on_after_a_kill(server: Server, tmp_path: Path, evenrank: Any) -> 
 
 
 STOPPED = """
+import signal
 import sys
 from evenrank.cli import main
+# As in a terminal, though the tests may run in the background, where an interrupt is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
 

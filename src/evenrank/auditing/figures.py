@@ -74,6 +74,8 @@ def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.
 
 def _places(queries: pl.Series, axis: pl.Series) -> Array:
     """The place [Q] on the axis of each of the queries."""
+    if queries.equals(axis[: len(queries)]):
+        return np.arange(len(queries))
     index = pl.DataFrame({"q": axis}).with_row_index("place")
     places = pl.DataFrame({"q": queries}).join(index, on="q", how="left", maintain_order="left")["place"]
     return places.cast(pl.Int64).to_numpy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,13 @@ import polars as pl
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.types import Array
 
+from .count_pairs import CountPairs
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count
 
 REST = "rest"
+_OF_COUNTS: tuple[Magnitude, ...] = ("count", "bool", "tf")
+_MANY = 1 << 15
+"""Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,9 @@ class GroupTable:
     poles: tuple[str, str] | None
     settings: dict[str, Any]
     source: str = "the collection"
+    _pairs: dict[tuple[str, str], CountPairs | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -78,9 +85,24 @@ class GroupTable:
         are known or the table lacks a column that the kind needs.
         """
         first, others = self.sides_of(poles)
+        if len(others) == 1 and isinstance(rows, np.ndarray) and len(rows) >= _MANY:
+            pairs = self._counts_of(kind, first, others[0])
+            if pairs is not None:
+                found: Array = pairs.signed_magnitudes(kind)[pairs.codes[rows]]
+                return found
         second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
         difference: Array = self.magnitude(kind, first, rows) - second
         return difference
+
+    def _counts_of(self, kind: Magnitude, first: str, second: str) -> CountPairs | None:
+        """The counts of two groups, if the kind follows from them alone and they are few."""
+        kept = {f"magnitude_{kind}_{group}" for group in (first, second)}
+        if self.labelled or kind not in _OF_COUNTS or not kept.isdisjoint(self.table.columns):
+            return None
+        if (first, second) not in self._pairs:
+            columns = (self.table[f"count_{group}"].to_numpy() for group in (first, second))
+            self._pairs[first, second] = CountPairs.of(*columns)
+        return self._pairs[first, second]
 
     def sides_of(self, poles: tuple[str, str] | None = None) -> tuple[str, list[str]]:
         """The first pole, and the groups that the second stands for: itself, or with ``rest`` all others.
@@ -128,7 +150,7 @@ class GroupTable:
         column = f"magnitude_{kind}_{group}"
         if column in self.table.columns:
             return self.table[column].to_numpy()[rows]
-        if kind in ("count", "bool", "tf"):
+        if kind in _OF_COUNTS:
             return magnitude_of_count(self.table[f"count_{group}"].to_numpy()[rows], kind)
         raise EvenrankError(f"the group table has no column {column}: score the collection with the magnitude {kind}")
 

@@ -15,6 +15,7 @@ from evenrank.io.types import Array
 
 from .donors import Places
 from .imputation import Completion, Imputation
+from .lazy import parts
 
 BACKGROUND_DEPTH = 200
 _KEPT_DEPTH = 100
@@ -131,10 +132,14 @@ def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
     ``lengths`` [Q]: how many of the D columns are documents.
     """
     depth = min(depth, background.shape[1])
-    # Places without a document come last: no neutrality is below 0.
-    falling = -background
-    if int(lengths.min(initial=background.shape[1])) < background.shape[1]:
-        falling[np.arange(background.shape[1]) >= lengths[:, None]] = 1.0
-    if depth < background.shape[1]:
-        falling = np.partition(falling, depth, axis=1)[:, :depth]
-    return -np.sort(falling, axis=1)
+    ordered = np.empty((len(background), depth))
+    place = np.arange(background.shape[1])
+    for part in parts(background):
+        # Places without a document come last: no neutrality is below 0.
+        falling = np.where(place < lengths[part, None], -background[part], 1.0)
+        if depth < len(place):
+            falling.partition(depth, axis=1)
+        first = falling[:, :depth]
+        first.sort(axis=1)
+        np.negative(first, out=ordered[part])
+    return ordered

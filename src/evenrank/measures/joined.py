@@ -170,10 +170,11 @@ class JoinedRun:
         """The places [N'] that bias measures look at: with ``missing="skip"`` the known documents; None means all."""
         if self.group_table is None or (self._of is not None and self._of.kept is None):
             return None
-        lost = self.document < 0
-        if self.missing == "error" and lost.any():
-            raise refuse_all(self.run, lost, self.group_table.source)
-        return np.flatnonzero(~lost) if self.missing == "skip" and lost.any() else None
+        if self.missing not in ("error", "skip") or int(self.document.min(initial=0)) >= 0:
+            return None
+        if self.missing == "error":
+            raise refuse_all(self.run, self.document < 0, self.group_table.source)
+        return np.flatnonzero(self.document >= 0)
 
     def check_known(self) -> None:
         """Raises EvenrankError if a document is missing although ``missing`` is "error"."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -11,6 +11,13 @@ from evenrank.io.types import Array
 from .ranked_lists import RankedLists
 
 _KEPT_DEPTH = 100
+_PIECE = 1 << 16
+
+
+def parts(values: Array) -> Iterator[slice]:
+    """Slices of the first axis of ``values`` [N] or [Q, k] of about as many values as the processor's cache holds."""
+    step = max(1, _PIECE // max(1, values[:1].size))
+    return (slice(start, start + step) for start in range(0, len(values), step))
 
 
 class TableRows:
@@ -27,13 +34,17 @@ class TableRows:
     def first(self, lists: RankedLists, depth: int) -> Array:
         """The rows of the first ``depth`` documents of each list [Q, depth], −1 past its end; columns share it."""
         if self._first is None or self._first.shape[1] < depth:
-            places = lists.offsets[:-1, None] + np.arange(depth)
-            if int(lists.lengths.min(initial=depth)) >= depth:
-                self._first = self.rows[places]
-            else:
-                inside = np.arange(depth) < lists.lengths[:, None]
-                self._first = np.full(places.shape, -1, dtype=np.int32)
-                self._first[inside] = self.rows[places[inside]]
+            place = np.arange(depth)
+            short = int(lists.lengths.min(initial=depth)) < depth
+            self._first = np.empty((len(lists.lengths), depth), dtype=np.int32)
+            for part in parts(self._first):
+                places = lists.offsets[:-1][part, None] + place
+                if short:
+                    inside = place < lists.lengths[part, None]
+                    self._first[part] = -1
+                    self._first[part][inside] = self.rows[places[inside]]
+                else:
+                    self._first[part] = self.rows[places]
         return self._first[:, :depth]
 
 
@@ -83,11 +94,17 @@ class Column:
 
     def _of(self, document: Array) -> Array:
         """The values of documents by their rows in the group table."""
-        known = document >= 0
-        if known.all():
-            return self._values(document)
-        found: Array = np.full(document.shape, self._missing)
-        found[known] = self._values(document[known])
+        found = np.empty(document.shape)
+        for part in parts(document):
+            # Looked up in several columns, which would each have to make these of narrower numbers.
+            rows = document[part].astype(np.intp).reshape(-1)
+            known = rows >= 0
+            if known.all():
+                values = self._values(rows)
+            else:
+                values = np.full(len(rows), self._missing)
+                values[known] = self._values(rows[known])
+            found[part] = values.reshape(found[part].shape)
         return found
 
 

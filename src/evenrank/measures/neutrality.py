@@ -11,7 +11,7 @@ from evenrank.io.types import Array
 from .background import Background, ideal_order
 from .base import Better
 from .joined import JoinedRun
-from .lazy import Column
+from .lazy import Column, parts
 from .linear import LinearMeasure
 
 
@@ -26,8 +26,14 @@ def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
     >>> fairr(np.array([[1.0, 0.0, 0.5]]), np.array([3]), 3).tolist()  # 1/1 + 0.5/2
     [1.25]
     """
-    weights = discount_weights(lengths, cutoff)
-    return np.where(lengths > 0, (weights * neutrality[:, :cutoff]).sum(axis=1), np.nan)
+    short = int(lengths.min(initial=cutoff)) < cutoff
+    # If all lists reach the cutoff, their weights are the same.
+    same = None if short else discount_weights(lengths[:1], cutoff)
+    fairness = np.empty(len(neutrality))
+    for part in parts(neutrality):
+        weights = discount_weights(lengths[part], cutoff) if same is None else same
+        fairness[part] = (weights * neutrality[part, :cutoff]).sum(axis=1)
+    return np.where(lengths > 0, fairness, np.nan)
 
 
 def ideal_fairr(background: Array, lengths: Array, cutoff: int) -> Array:

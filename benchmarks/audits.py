@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .measure import Row, once, run
+from .measure import Cost, Row, once, run, run_command
 
 QUERIES, DEPTH, DOCUMENTS = 6_980, 1_000, 1_000_000
 UTILITY = "RR@10 nDCG@10 AP"
@@ -57,19 +60,14 @@ def make(folder: Path) -> None:
     ).write_parquet(folder / "scores.parquet")
 
 
-def ours(folder: str) -> None:
-    """The audit: utility, bias, intervals, ties, reference rankings, notes."""
-    import evenrank
-
-    home = Path(folder)
-    result = evenrank.audit(
-        {"run": home / "run.trec"},
-        scores=home / "scores.parquet",
-        qrels=home / "qrels.txt",
-        measures=f"{UTILITY} {BIAS} DeltaAPRF",
-    )
-    result.to_json(home / "audit.json")
-    print(*[f"{result['run'].figures[name].mean:.9f}" for name in UTILITY.split()])
+def _audit(folder: Path) -> Cost:
+    """The command: utility, bias, intervals, ties, reference rankings, notes."""
+    files = ["--scores", str(folder / "scores.parquet"), "--qrels", str(folder / "qrels.txt")]
+    asked = ["--measures", f"{UTILITY} {BIAS} DeltaAPRF", "--json", str(folder / "audit.json")]
+    command = [str(Path(sys.executable).with_name("evenrank")), "audit", f"run={folder / 'run.trec'}", *files, *asked]
+    cost = run_command(command)
+    found = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]["run"]["measures"]
+    return replace(cost, said=" ".join(f"{found[name]['mean']:.9f}" for name in UTILITY.split()))
 
 
 def theirs(folder: str) -> None:
@@ -145,12 +143,12 @@ def _count(row: tuple[Any, ...]) -> float:
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
     once(folder, make)
-    audit, peer = run("audits.ours", str(folder)), run("audits.theirs", str(folder))
+    audit, peer = _audit(folder), run("audits.theirs", str(folder))
     assert audit.said == peer.said, f"utility differs: {audit.said} and {peer.said}"
     ours_, loops = map(float, run("audits.bias", str(folder)).said.split())
     return [
         Row(
-            "audit of 6,980 x 1,000, against ir_measures with RR@10 nDCG@10 AP",
+            "`evenrank audit` of 6,980 x 1,000, against ir_measures with RR@10 nDCG@10 AP",
             audit.seconds,
             "s",
             peer.seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.groups import table as group_table
 from evenrank.groups.count_pairs import CountPairs
 from evenrank.groups.formulas import magnitude_of_count
@@ -71,5 +73,21 @@ def test_a_magnitude_in_the_table_stays(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(group_table, "_MANY", 1)
     kept = {"count_a": [1, 2], "count_b": [0, 0], "magnitude_tf_a": [5.0, 7.0], "magnitude_tf_b": [1.0, 1.0]}
     table = GroupTable.of(pl.DataFrame({"doc_id": ["1", "2"], **kept, "neutrality": [1.0, 1.0]}))
+    assert table._pairs_of("tf", "a", "b") is None
+    assert table._pairs_of("count", "a", "b") is not None
     assert table.signed_magnitude("tf", ("a", "b"), np.array([1, 0])).tolist() == [6.0, 4.0]
     assert table.signed_magnitude("count", ("a", "b"), np.array([1, 0])).tolist() == [2.0, 1.0]
+
+
+def test_magnitudes_of_a_scored_collection_follow_from_its_counts(tmp_path: Path) -> None:
+    texts = ["she said to him and her", "he", "", "men and a woman, a woman", "father, mother and his son"]
+    (tmp_path / "c.tsv").write_text("".join(f"{number}\t{text}\n" for number, text in enumerate(texts)))
+    score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", Scoring(load_lexicon()))
+    table = read_group_table(tmp_path / "s.parquet")
+    assert {"magnitude_tf_f", "magnitude_bool_f", "magnitude_tf_words_f"} <= set(table.table.columns)
+    for kind in KINDS:
+        pairs = table._pairs_of(kind, "m", "f")
+        assert pairs is not None
+        found = pairs.signed_magnitudes(kind)[pairs.codes]
+        assert found.tolist() == table.signed_magnitude(kind, ("m", "f")).tolist()
+    assert table._pairs_of("tf_words", "m", "f") is None

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from os import fspath
 
 import polars as pl
 
@@ -75,7 +74,7 @@ class Documents:
 
 
 _BYTES_OF_LINE = 64
-"""More than nearly all lines of runs have."""
+"""More than nearly all lines of runs have: a guess at how many lines there are at least."""
 
 
 def read_ahead(scores: object, runs: Mapping[str, object]) -> Future[GroupTable | None] | None:
@@ -86,7 +85,10 @@ def read_ahead(scores: object, runs: Mapping[str, object]) -> Future[GroupTable 
     if not (is_path(scores) and os.path.isfile(scores)):
         return None
     files = {os.fspath(run) for run in runs.values() if is_path(run) and is_long(run)}
-    lines = sum(map(os.path.getsize, files)) // _BYTES_OF_LINE
+    try:
+        lines = sum(map(os.path.getsize, files)) // _BYTES_OF_LINE
+    except OSError:
+        return None
     if not lines:
         return None
     pool = ThreadPoolExecutor(1)
@@ -100,7 +102,7 @@ def _read_whole(path: PathLike, most_rows: int) -> GroupTable | None:
         with open_parquet(path) as file:
             rows = file.metadata.num_rows
         return read_group_table(path) if rows <= most_rows else None
-    except EvenrankError:
+    except Exception:  # whatever it is, it is said where the table is read in its turn
         return None
 
 
@@ -171,7 +173,7 @@ def _score_documents(inputs: Inputs, scoring: Scoring, tied: TiedTexts) -> tuple
     collection = inputs.collection
     if collection is None:
         raise EvenrankError("an audit needs the documents' texts (`collection`) or a group table (`scores`)")
-    source = f"the collection {fspath(collection)}" if is_path(collection) else "the collection"
+    source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
     groups, words = score_with_words(tied.watching(_texts(inputs, collection)), scoring)
     return replace(groups, source=source), words
 

@@ -15,11 +15,11 @@ _MOST_PAIRS = (1 << 16) - 1
 
 @dataclass(frozen=True, slots=True)
 class CountPairs:
-    """``codes`` [D] uint16: first count times ``width``, plus the second count; ``pairs``: how many codes there are."""
+    """``codes`` [D] uint16: first count times ``width``, plus the second count; ``size``: how many there can be."""
 
     codes: Array
     width: int
-    pairs: int
+    size: int
 
     @classmethod
     def of(cls, first: Array, second: Array) -> CountPairs | None:
@@ -36,6 +36,6 @@ class CountPairs:
 
     def signed_magnitudes(self, kind: Magnitude) -> Array:
         """The first count's magnitude less the second's, for each code."""
-        first, second = np.divmod(np.arange(self.pairs), self.width)
+        first, second = np.divmod(np.arange(self.size), self.width)
         difference: Array = magnitude_of_count(first, kind) - magnitude_of_count(second, kind)
         return difference

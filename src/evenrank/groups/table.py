@@ -38,7 +38,7 @@ class GroupTable:
     poles: tuple[str, str] | None
     settings: dict[str, Any]
     source: str = "the collection"
-    _pairs: dict[tuple[str, str], CountPairs | None] = field(
+    _looked_up: dict[tuple[str, ...], CountPairs | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -86,7 +86,7 @@ class GroupTable:
         """
         first, others = self.sides_of(poles)
         if len(others) == 1 and isinstance(rows, np.ndarray) and len(rows) >= _MANY:
-            pairs = self._counts_of(kind, first, others[0])
+            pairs = self._pairs_of(kind, first, others[0])
             if pairs is not None:
                 found: Array = pairs.signed_magnitudes(kind)[pairs.codes[rows]]
                 return found
@@ -94,15 +94,25 @@ class GroupTable:
         difference: Array = self.magnitude(kind, first, rows) - second
         return difference
 
-    def _counts_of(self, kind: Magnitude, first: str, second: str) -> CountPairs | None:
-        """The counts of two groups, if the kind follows from them alone and they are few."""
-        kept = {f"magnitude_{kind}_{group}" for group in (first, second)}
-        if self.labelled or kind not in _OF_COUNTS or not kept.isdisjoint(self.table.columns):
+    def _pairs_of(self, kind: Magnitude, first: str, second: str) -> CountPairs | None:
+        """The counts of two groups in each document, if the magnitudes of this kind follow from them, to the last bit.
+
+        Magnitudes that the table has are compared with those, once.
+        """
+        if self.labelled or kind not in _OF_COUNTS:
             return None
-        if (first, second) not in self._pairs:
-            columns = (self.table[f"count_{group}"].to_numpy() for group in (first, second))
-            self._pairs[first, second] = CountPairs.of(*columns)
-        return self._pairs[first, second]
+        if (first, second) not in self._looked_up:
+            counts = (self.table[f"count_{group}"].to_numpy() for group in (first, second))
+            self._looked_up[first, second] = CountPairs.of(*counts)
+        pairs, key = self._looked_up[first, second], (kind, first, second)
+        if pairs is not None and key not in self._looked_up:
+            columns = [f"magnitude_{kind}_{group}" for group in (first, second)]
+            same = True
+            if not set(columns).isdisjoint(self.table.columns):
+                kept = self.magnitude(kind, first) - self.magnitude(kind, second)
+                same = bool((kept == pairs.signed_magnitudes(kind)[pairs.codes]).all())
+            self._looked_up[key] = pairs if same else None
+        return self._looked_up.get(key)
 
     def sides_of(self, poles: tuple[str, str] | None = None) -> tuple[str, list[str]]:
         """The first pole, and the groups that the second stands for: itself, or with ``rest`` all others.

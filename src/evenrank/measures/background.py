@@ -136,7 +136,7 @@ def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
     place = np.arange(background.shape[1])
     for part in parts(background):
         # Places without a document come last: no neutrality is below 0.
-        falling = np.where(place < lengths[part, None], -background[part], 1.0)
+        falling = np.where(place < lengths[part, None], np.negative(background[part], dtype=np.float64), 1.0)
         if depth < len(place):
             falling.partition(depth, axis=1)
         first = falling[:, :depth]

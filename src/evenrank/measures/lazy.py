@@ -36,15 +36,16 @@ class TableRows:
         if self._first is None or self._first.shape[1] < depth:
             place = np.arange(depth)
             short = int(lists.lengths.min(initial=depth)) < depth
-            self._first = np.empty((len(lists.lengths), depth), dtype=np.int32)
-            for part in parts(self._first):
+            found = np.empty((len(lists.lengths), depth), dtype=np.int32)
+            for part in parts(found):
                 places = lists.offsets[:-1][part, None] + place
                 if short:
                     inside = place < lists.lengths[part, None]
-                    self._first[part] = -1
-                    self._first[part][inside] = self.rows[places[inside]]
+                    found[part] = -1
+                    found[part][inside] = self.rows[places[inside]]
                 else:
-                    self._first[part] = self.rows[places]
+                    found[part] = self.rows[places]
+            self._first = found
         return self._first[:, :depth]
 
 
@@ -93,14 +94,14 @@ class Column:
         return self._of(self._documents.rows[rows])
 
     def _of(self, document: Array) -> Array:
-        """The values of documents by their rows in the group table."""
+        """The values of documents by their rows in the group table, float64 whatever the table has."""
         found = np.empty(document.shape)
         for part in parts(document):
             # Looked up in several columns, which would each have to make these of narrower numbers.
             rows = document[part].astype(np.intp).reshape(-1)
             known = rows >= 0
             if known.all():
-                values = self._values(rows)
+                values = np.asarray(self._values(rows), dtype=np.float64)
             else:
                 values = np.full(len(rows), self._missing)
                 values[known] = self._values(rows[known])

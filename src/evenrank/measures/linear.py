@@ -35,7 +35,7 @@ class LinearMeasure(BiasMeasure):
         raise NotImplementedError
 
     def documents(self, table: GroupTable, rows: Array) -> Array:
-        """The value [N] of each of the ``rows`` [N] of a group table."""
+        """The value [N] of each of the ``rows`` [N] of a group table, which are asked for in parts."""
         raise NotImplementedError
 
     def column(self, run: JoinedRun) -> Column:

@@ -32,7 +32,8 @@ def fairr(neutrality: Array, lengths: Array, cutoff: int) -> Array:
     fairness = np.empty(len(neutrality))
     for part in parts(neutrality):
         weights = discount_weights(lengths[part], cutoff) if same is None else same
-        fairness[part] = (weights * neutrality[part, :cutoff]).sum(axis=1)
+        # Whatever the order of the given array in memory, each row is summed in the same way.
+        fairness[part] = np.multiply(weights, neutrality[part, :cutoff], order="C").sum(axis=1)
     return np.where(lengths > 0, fairness, np.nan)
 
 

@@ -26,28 +26,29 @@ def run(*arguments: str) -> Cost:
     return run_command([sys.executable, "-m", "benchmarks", *arguments])
 
 
-# A process counts what its parent held when it was made, so the parent has to be a small one.
+# A process counts what its parent held when it was made, so the parent has to be a small one, whose own start does not
+# count.
 _LAUNCH = """
-import os, sys
+import os, sys, time
+start = time.perf_counter()
 number = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
 _, status, usage = os.wait4(number, 0)
-os.write(int(sys.argv[1]), b"%d %d" % (os.waitstatus_to_exitcode(status), usage.ru_maxrss))
+seconds = time.perf_counter() - start
+os.write(int(sys.argv[1]), b"%d %d %r" % (os.waitstatus_to_exitcode(status), usage.ru_maxrss, seconds))
 """
 
 
 def run_command(command: list[str]) -> Cost:
     """Any command; raises where it fails."""
     read, write = os.pipe()
-    start = time.perf_counter()
     launch = [sys.executable, "-S", "-E", "-c", _LAUNCH, str(write), *command]
     done = subprocess.run(launch, stdout=subprocess.PIPE, text=True, pass_fds=[write], check=True)
-    seconds = time.perf_counter() - start
     os.close(write)
     with os.fdopen(read) as stream:
-        status, kilobytes = map(int, stream.read().split())
-    if status:
+        status, kilobytes, seconds = stream.read().split()
+    if int(status):
         raise SystemExit(f"{' '.join(command)} failed with status {status}")
-    return Cost(seconds, kilobytes / 1e3, done.stdout.strip().rsplit("\n", 1)[-1])
+    return Cost(float(seconds), int(kilobytes) / 1e3, done.stdout.strip().rsplit("\n", 1)[-1])
 
 
 @dataclass(frozen=True)

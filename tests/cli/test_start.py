@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import evenrank
+
 # pyarrow is loaded by nothing but Parquet and texts in great number; numba and its kernels by these too.
 HEAVY = (
     *("numba", "llvmlite", "pyarrow", "pydantic", "pandas", "torch", "ray", "ir_datasets", "ssl"),
@@ -70,3 +72,47 @@ def test_a_program_imports_scipy_special_as_it_is() -> None:
     code = "import sys\nfrom evenrank.io.special import special\nprint(special() is sys.modules['scipy.special'])"
     ended = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+RUN = """
+import atexit, sys, threading, time
+sys.argv = ["evenrank", *sys.argv[1:]]
+{before}
+from evenrank.__main__ import run
+run()
+"""
+LATE = "threading.Thread(target=lambda: (time.sleep(0.2), print('late', flush=True))).start()"
+WATCHED = "sys.setprofile(lambda *_: None); atexit.register(lambda: print('watched'))"
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "status", "said"),
+    [
+        ("", ["--version"], 0, ""),
+        ("", ["audit", "nosuch.run"], 2, ""),
+        ("atexit.register(print, 'bye')", ["--version"], 0, "bye\n"),
+        (LATE, ["--version"], 0, "late\n"),
+        (WATCHED, ["--version"], 0, "watched\n"),
+        ("sys.modules['torch'] = sys; atexit.register(print, 'bye')", ["--version"], 0, "bye\n"),
+    ],
+)
+def test_what_is_left_to_do_at_the_end_is_done(before: str, arguments: list[str], status: int, said: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN.format(before=before), *arguments], capture_output=True, text=True
+    )
+    assert ended.returncode == status
+    assert ended.stdout == (f"evenrank {evenrank.__version__}\n" if status == 0 else "") + said
+    assert ended.stderr.count("\n") == (status != 0)
+
+
+def test_nothing_of_a_long_output_is_lost() -> None:
+    whole = subprocess.run([sys.executable, "-m", "evenrank", "audit", "--help"], capture_output=True, check=True)
+    in_process = subprocess.run(
+        [sys.executable, "-c", "from evenrank.cli import main; main()", "audit", "--help"],
+        capture_output=True,
+        check=True,
+    )
+    assert whole.stdout == in_process.stdout
+    assert len(whole.stdout) > 8_000

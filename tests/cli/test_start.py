@@ -77,34 +77,52 @@ def test_a_program_imports_scipy_special_as_it_is() -> None:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 RUN = """
-import atexit, sys, threading, time
-sys.argv = ["evenrank", *sys.argv[1:]]
+import atexit, os, sys, threading, time, types
+end = os._exit
+os._exit = lambda status: (os.write(1, b"at once\\n"), end(status))
 {before}
 from evenrank.__main__ import run
-run()
+{call}
 """
 LATE = "threading.Thread(target=lambda: (time.sleep(0.2), print('late', flush=True))).start()"
-WATCHED = "sys.setprofile(lambda *_: None); atexit.register(lambda: print('watched'))"
+PROFILED = "sys.setprofile(lambda *_: None)"
+MONITORED = "sys.monitoring = types.SimpleNamespace(get_tool=lambda number: 'cProfile' if number == 2 else None)"
+CAUGHT = "try:\n    run()\nfinally:\n    print('after')"
+CALLED = "def work():\n    run()\nwork()"
 
 
 @pytest.mark.parametrize(
-    ("before", "arguments", "status", "said"),
+    ("name", "before", "call", "arguments", "said"),
     [
-        ("", ["--version"], 0, ""),
-        ("", ["audit", "nosuch.run"], 2, ""),
-        ("atexit.register(print, 'bye')", ["--version"], 0, "bye\n"),
-        (LATE, ["--version"], 0, "late\n"),
-        (WATCHED, ["--version"], 0, "watched\n"),
-        ("sys.modules['torch'] = sys; atexit.register(print, 'bye')", ["--version"], 0, "bye\n"),
+        ("evenrank", "", "run()", ["--version"], "at once\n"),
+        ("evenrank", "", "run()", ["audit", "nosuch.run"], "at once\n"),
+        ("evenrank", "atexit.register(print, 'bye')", "run()", ["--version"], "bye\nat once\n"),
+        ("evenrank", LATE, "run()", ["--version"], "late\n"),
+        ("evenrank", PROFILED, "run()", ["--version"], ""),
+        ("evenrank", MONITORED, "run()", ["--version"], ""),
+        ("evenrank", "sys.modules['torch'] = sys", "run()", ["--version"], ""),
+        ("evenrank", "", CALLED, ["--version"], ""),
+        ("harness.py", "", CAUGHT, ["--version"], "after\n"),
     ],
 )
-def test_what_is_left_to_do_at_the_end_is_done(before: str, arguments: list[str], status: int, said: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", RUN.format(before=before), *arguments], capture_output=True, text=True
+def test_only_the_command_ends_at_once(
+    tmp_path: Path, name: str, before: str, call: str, arguments: list[str], said: str
+) -> None:
+    (tmp_path / name).write_text(RUN.format(before=before, call=call))
+    ended = subprocess.run([sys.executable, str(tmp_path / name), *arguments], capture_output=True, text=True)
+    failed = arguments != ["--version"]
+    assert ended.returncode == (2 if failed else 0)
+    assert ended.stdout == ("" if failed else f"evenrank {evenrank.__version__}\n") + said
+    assert ended.stderr.count("\n") == failed
+
+
+def test_a_program_that_runs_the_module_goes_on() -> None:
+    program = (
+        "import runpy, sys\nsys.argv = ['evenrank', '--version']\n"
+        "try:\n    runpy.run_module('evenrank', run_name='__main__')\nfinally:\n    print('after')"
     )
-    assert ended.returncode == status
-    assert ended.stdout == (f"evenrank {evenrank.__version__}\n" if status == 0 else "") + said
-    assert ended.stderr.count("\n") == (status != 0)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"evenrank {evenrank.__version__}\nafter\n")
 
 
 def test_nothing_of_a_long_output_is_lost() -> None:

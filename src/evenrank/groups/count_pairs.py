@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,13 @@ class CountPairs:
 
     def signed_magnitudes(self, kind: Magnitude) -> Array:
         """The first count's magnitude less the second's, for each code."""
-        first, second = np.divmod(np.arange(self.size), self.width)
-        difference: Array = magnitude_of_count(first, kind) - magnitude_of_count(second, kind)
-        return difference
+        return _signed_magnitudes(kind, self.size, self.width)
+
+
+@functools.lru_cache(maxsize=16)
+def _signed_magnitudes(kind: Magnitude, size: int, width: int) -> Array:
+    # Once for all pieces in which documents are looked up.
+    first, second = np.divmod(np.arange(size), width)
+    difference: Array = magnitude_of_count(first, kind) - magnitude_of_count(second, kind)
+    difference.flags.writeable = False
+    return difference

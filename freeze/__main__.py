@@ -1,0 +1,59 @@
+"""``python -m freeze``: the figures of the commit in ``freeze/base`` and of this tree, compared."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .figures import MOST_SHOWN, Changes, compare
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m freeze", description=__doc__)
+    parser.add_argument("--base", help="the commit to compare with (default: the one in freeze/base)")
+    parser.add_argument("--keep", type=Path, help="a folder for the files of both; what is there is not made again")
+    chosen = parser.parse_args()
+    base = chosen.base or (ROOT / "freeze" / "base").read_text(encoding="utf-8").strip()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = chosen.keep or Path(scratch)
+        old_tree = Path(scratch) / "tree"
+        _git("worktree", "add", "--detach", "--force", str(old_tree), base)
+        try:
+            made = {name: (folder / name).absolute() for name in ("old", "new")}
+            trees = {"old": old_tree, "new": ROOT}
+            running = {name: _make(trees[name], made[name]) for name in made if not (made[name] / "done").exists()}
+            failed = [name for name, process in running.items() if process.wait()]
+        finally:
+            _git("worktree", "remove", "--force", str(old_tree))
+        if failed:
+            print(f"no figures of the {' and the '.join(failed)} tree", file=sys.stderr)
+            return 1
+        same, wrong = compare(made["old"], made["new"], Changes.read(ROOT / "freeze" / "changes.toml"))
+    for line in wrong[:MOST_SHOWN]:
+        print(line)
+    if len(wrong) > MOST_SHOWN:
+        print(f"… and {len(wrong) - MOST_SHOWN} more")
+    print(f"{same} figures as at {base[:12]}, {len(wrong)} not")
+    return bool(wrong)
+
+
+def _git(*arguments: str) -> None:
+    subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def _make(tree: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Makes the figures of ``tree`` in a process of its own, on one core."""
+    paths = os.pathsep.join(map(str, (tree / "src", tree / "tests", tree)))
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SOURCE_DATE_EPOCH": "1700000000"}
+    return subprocess.Popen([sys.executable, "-m", "freeze.steps", str(folder), str(DATA)], cwd=tree, env=environment)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

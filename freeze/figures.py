@@ -34,7 +34,7 @@ NOT_RESULTS = (
     "runs/*/log.jsonl",
 )
 """Files that are inputs, work or provenance."""
-NOT_FIGURES = ("provenance", "evenrank", "settings", "notes", "warnings", "seconds", "figures.*.chart")
+NOT_FIGURES = ("provenance", "evenrank", "settings", "notes", "warnings", "seconds", "figures.*.chart", "*.sha256")
 """Keys at the top of a JSON file that hold no figures: where it comes from, and words."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import signal
 import sys
@@ -85,8 +84,6 @@ def main() -> None:
 
     A termination signal also prints one line, exits with the status that shells use, and leaves no partial files.
     """
-    # What the imports make stays: looking through it for garbage takes a tenth of a short command's time.
-    gc.set_threshold(10_000, 10, 10)
     # File names can contain bytes that are not text, and the terminal may not support every character.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

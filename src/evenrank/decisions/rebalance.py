@@ -163,8 +163,23 @@ def write_rebalanced(
     made = rebalanced(request, as_run(run), judged, name, provenance)
     write_run(made.run, out)
     if card:
-        write_card(made.card(), out, provenance)
+        write_card(_made_by(made), out, provenance)
     return made
+
+
+def _made_by(made: Rebalanced) -> dict[str, object]:
+    """The card's values: among them, how many of the rows that were put into order were tied."""
+    return {
+        "stage": "rebalance",
+        "method": made.method,
+        "strength": made.strength,
+        **made.learnt,
+        "depth": made.settings["depth"],
+        "tied": {"rows": made.changes.tied, "of": made.changes.total},
+        "unknown": {"rows": made.changes.lacking, "of": made.changes.total},
+        "bounds": [found.to_dict() for found in made.outcomes],
+        "settings": made.settings,
+    }
 
 
 def rebalanced(

@@ -114,20 +114,6 @@ class Rebalanced(Result):
             "notes": list(self.notes),
         }
 
-    def card(self) -> dict[str, object]:
-        """What made the run, for its card: among it, how many of the rows that were put into order were tied."""
-        return {
-            "stage": "rebalance",
-            "method": self.method,
-            "strength": self.strength,
-            **self.learnt,
-            "depth": self.settings["depth"],
-            "tied": {"rows": self.changes.tied, "of": self.changes.total},
-            "unknown": {"rows": self.changes.lacking, "of": self.changes.total},
-            "bounds": [found.to_dict() for found in self.outcomes],
-            "settings": self.settings,
-        }
-
 
 def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Difference]]:
     """Each measure with the run's figure, that of the new order, and the difference."""

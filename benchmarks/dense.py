@@ -1,8 +1,7 @@
-"""Indexes of vectors: exact search against a plain product and faiss, the graph's recall and speed, encoding."""
+"""Indexes of vectors: exact search against a plain product, and encoding."""
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 from .measure import Row, run
 
 VECTORS, WIDTH, QUERIES, K = 200_000, 384, 1_000, 1_000
-GRAPH = 50_000
-"""Vectors in the graph: it is built in one thread."""
 TEXTS = 1_000
 RUNS = 3
 
@@ -38,7 +35,7 @@ def _seconds(*ways: Callable[[], object]) -> list[float]:
 
 
 def exact() -> None:
-    """Prints the seconds of our exact search, of numpy's product, and of faiss's flat index (0 without it)."""
+    """Prints the seconds of our exact search and of numpy's product."""
     from evenrank.retrieval.exact_search import search_exact
 
     halves, queries = _vectors(VECTORS, 1).astype(np.float16), _vectors(QUERIES, 2)
@@ -51,35 +48,7 @@ def exact() -> None:
         first = np.argpartition(products, -K, axis=1)[:, -K:]
         return np.take_along_axis(first, np.argsort(-np.take_along_axis(products, first, 1), axis=1), 1)
 
-    ways: list[Callable[[], object]] = [lambda: search_exact(halves, turn, turn, queries, K), plain]
-    if importlib.util.find_spec("faiss"):
-        import faiss
-
-        flat = faiss.IndexFlatIP(WIDTH)
-        flat.add(whole)
-        ways.append(lambda: flat.search(queries, K))
-    print(*_seconds(*ways), *[0.0] * (3 - len(ways)))
-
-
-def approximate(folder: str) -> None:
-    """Prints the seconds to build a graph and to search it, of exact search, and the recall@100."""
-    from evenrank.retrieval.exact_search import search_exact
-    from evenrank.retrieval.graph import Graph, build_graph, recall
-    from evenrank.retrieval.index_folder import IndexWriter
-
-    vectors, queries = _vectors(GRAPH, 1).astype(np.float16), _vectors(QUERIES, 2)
-    turn = np.arange(GRAPH, dtype=np.int32)
-    search_exact(vectors[:10], turn[:10], turn[:10], queries[:2], 5)
-    with IndexWriter(Path(folder) / "graph", "dense", {}) as writer:
-        start = time.perf_counter()
-        build_graph(writer, vectors, quiet=True)
-        built = time.perf_counter() - start
-        graph = Graph(writer.finish(GRAPH, {}, versions={}), vectors)
-    found, sought = graph.search(turn, queries, 100)[0], search_exact(vectors, turn, turn, queries, 100)[0]
-    seconds = _seconds(
-        lambda: graph.search(turn, queries, 100), lambda: search_exact(vectors, turn, turn, queries, 100)
-    )
-    print(built, *seconds, recall(sought, found))
+    print(*_seconds(lambda: search_exact(halves, turn, turn, queries, K), plain))
 
 
 def encoding(folder: str) -> None:
@@ -101,18 +70,10 @@ def encoding(folder: str) -> None:
 
 
 def rows(folder: Path) -> list[Row]:
-    """The table's lines; a graph needs faiss."""
-    ours, plain, flat = map(float, run("dense.exact").said.split())
+    """The table's lines."""
+    ours, plain = map(float, run("dense.exact").said.split())
     what = f"exact search of {VECTORS:,} vectors, {QUERIES:,} queries × {K:,}"
     found = [Row(f"{what}, against numpy's product of float32", ours, "s", plain, least=1)]
-    if flat:
-        found.append(Row(f"{what}, against faiss' flat index, which keeps float32", ours, "s", flat, least=1))
-        built, graph, sought, share = map(float, run("dense.approximate", str(folder)).said.split())
-        found += [
-            Row(f"a graph of {GRAPH:,} vectors, {QUERIES:,} queries × 100, against exact search", graph, "s", sought),
-            Row("its recall@100", share, "", least=0.95),
-            Row("building it", built, "s"),
-        ]
     ours, theirs = map(float, run("dense.encoding", str(folder)).said.split())
     what = f"an index of MiniLM's vectors of {TEXTS:,} passages, against sentence-transformers' encoding alone"
     found.append(Row(what, ours, "s", theirs, least=1))

@@ -24,8 +24,6 @@ def ours() -> None:
     import polars as pl
     from threadpoolctl import threadpool_limits
 
-    # Compiled loops are imported before the clock starts, as all of gensim is.
-    import evenrank.retrieval._byte_pass  # noqa: F401
     from evenrank.embeddings import Vectors
     from evenrank.retrieval.expansion import expand
 

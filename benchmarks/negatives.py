@@ -1,4 +1,4 @@
-"""Negatives of a long run against a plain loop over its lines and queries, and memory at two lengths of the run."""
+"""Negatives of a long run against a plain loop over its lines and queries."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import polars as pl
 
 from .measure import Row, once, run
 
-DEPTH, DOCUMENTS, SMALL, LARGE = 1_000, 1_000_000, 1_000, 10_000
+DEPTH, DOCUMENTS, STEP, QUERIES = 1_000, 1_000_000, 1_000, 10_000
 N, SHARE = 20, 0.6
 
 
 def make(folder: Path) -> None:
-    """Runs of 1,000 and 10,000 queries × 1,000 over a million scored documents, one of them judged relevant a query."""
+    """A run of 10,000 queries × 1,000 over a million scored documents, one of them judged relevant a query."""
     rng = np.random.default_rng(0)
     counts = rng.poisson([0.4, 0.6], (DOCUMENTS, 2)).astype(np.int32)
     words = np.log1p(counts)
@@ -28,34 +28,29 @@ def make(folder: Path) -> None:
     for place, group in enumerate("fm"):
         columns |= {f"count_{group}": counts[:, place], f"magnitude_tf_words_{group}": words[:, place]}
     pl.DataFrame({**columns, "neutrality": np.ones(DOCUMENTS)}).write_parquet(folder / "scores.parquet")
-    with (
-        (folder / "small.run").open("wb") as small,
-        (folder / "large.run").open("wb") as large,
-        (folder / "qrels.txt").open("wb") as qrels,
-    ):
-        for start in range(0, LARGE, SMALL):
-            query = np.arange(start, start + SMALL)
+    with (folder / "long.run").open("wb") as long, (folder / "qrels.txt").open("wb") as qrels:
+        for start in range(0, QUERIES, STEP):
+            query = np.arange(start, start + STEP)
             docs = ((query[:, None] * 7_919_003 + np.arange(DEPTH) * 8_191) % DOCUMENTS).ravel()
             table = pl.DataFrame(
                 {
                     "query_id": np.repeat(query + 1_000_000, DEPTH),
                     "q0": "Q0",
                     "doc_id": docs,
-                    "rank": np.tile(np.arange(1, DEPTH + 1), SMALL),
-                    "score": -np.sort(-rng.gamma(4, 2, (SMALL, DEPTH)).round(4), axis=1).ravel(),
+                    "rank": np.tile(np.arange(1, DEPTH + 1), STEP),
+                    "score": -np.sort(-rng.gamma(4, 2, (STEP, DEPTH)).round(4), axis=1).ravel(),
                     "tag": "run",
                 }
             )
-            for stream in (small, large)[start > 0 :]:
-                table.write_csv(stream, separator=" ", include_header=False)
-            judged = table[np.arange(SMALL) * DEPTH + np.minimum(rng.geometric(0.05, SMALL) - 1, DEPTH - 1)]
+            table.write_csv(long, separator=" ", include_header=False)
+            judged = table[np.arange(STEP) * DEPTH + np.minimum(rng.geometric(0.05, STEP) - 1, DEPTH - 1)]
             judged = judged.select("query_id", pl.lit(0).alias("iteration"), "doc_id", pl.lit(1).alias("relevance"))
             judged.write_csv(qrels, separator=" ", include_header=False)
     # Loops are compiled on a machine's first use.
-    run("negatives.ours", str(folder), "small")
+    run("negatives.ours", str(folder))
 
 
-def ours(folder: str, size: str) -> None:
+def ours(folder: str) -> None:
     """Samples; prints lines a second without the interpreter's start."""
     from evenrank.mitigation.negatives import sample, write_negatives
 
@@ -64,8 +59,8 @@ def ours(folder: str, size: str) -> None:
     home = Path(folder)
     start = time.perf_counter()
     done = write_negatives(
-        home / f"{size}.run",
-        home / f"{size}.parquet",
+        home / "long.run",
+        home / "long.parquet",
         scores=home / "scores.parquet",
         qrels=home / "qrels.txt",
         n=N,
@@ -75,7 +70,7 @@ def ours(folder: str, size: str) -> None:
 
 
 def loop(folder: str) -> None:
-    """The same by a loop over lines and queries, on the large run; prints lines a second."""
+    """The same by a loop over lines and queries; prints lines a second."""
     home = Path(folder)
     start = time.perf_counter()
     scored = pl.read_parquet(home / "scores.parquet", columns=["doc_id", "count_m", "count_f"])
@@ -86,7 +81,7 @@ def loop(folder: str) -> None:
         judged.setdefault(query, {})[doc] = int(grade)
     rows = []
     lines = 0
-    with (home / "large.run").open() as stream:
+    with (home / "long.run").open() as stream:
         for query, of_query in itertools.groupby(map(str.split, stream), key=operator.itemgetter(0)):
             ranked = sorted(((float(score), doc) for _, _, doc, _, score, _ in of_query), reverse=True)
             lines += len(ranked)
@@ -134,24 +129,16 @@ def drawn(folder: str, way: str) -> None:
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
     once(folder, make)
-    small, large = run("negatives.ours", str(folder), "small"), run("negatives.ours", str(folder), "large")
-    plain = run("negatives.loop", str(folder))
+    ours, plain = run("negatives.ours", str(folder)), run("negatives.loop", str(folder))
     return [
         Row(
             "negatives of a run of 10 million lines, against a plain Python loop",
-            float(large.said),
+            float(ours.said),
             "lines/s",
             float(plain.said),
             least=6,
         ),
-        Row(
-            "negatives, peak memory at 10 million lines, against 1 million",
-            large.megabytes,
-            "MB",
-            small.megabytes,
-            "share",
-            most=1.15,
-        ),
+        Row("its peak memory", ours.megabytes, "MB"),
         *_drawn_rows(folder),
     ]
 

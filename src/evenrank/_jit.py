@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 Given = NDArray[Any]
-used_in: set[str] = set()
-"""The modules whose loops this process has compiled or loaded."""
 
 
 class _TolerantCache(FunctionCache):  # type: ignore[misc]
@@ -37,7 +35,6 @@ def compiled(**options: object) -> Callable[[Callable[..., T]], Callable[..., T]
     the user's cache); if there is none, as in some containers, not cached."""
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
-        used_in.add(function.__module__)
         dispatcher = njit(**options)(function)
         # numba raises RuntimeError if no folder is writable. With NUMBA_DISABLE_JIT there is no dispatcher.
         if dispatcher is not function:

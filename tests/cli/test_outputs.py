@@ -250,7 +250,7 @@ def test_a_signal_leaves_nothing_half_written(
 ) -> None:
     from evenrank.groups import score
 
-    given = score.score_passages
+    given = score.score_texts
     before = sorted(os.listdir(folder))
 
     def stop(*arguments: Any) -> Any:
@@ -258,7 +258,7 @@ def test_a_signal_leaves_nothing_half_written(
         os.kill(os.getpid(), number)
         return given(*arguments)
 
-    monkeypatch.setattr(score, "score_passages", stop)
+    monkeypatch.setattr(score, "score_texts", stop)
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
     ended = evenrank("score", "c.tsv", "--out", "s.parquet", "--quiet")
     assert (ended.status, ended.out, ended.err) == (status, "", f"evenrank: {word}\n")

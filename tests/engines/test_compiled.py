@@ -21,9 +21,6 @@ from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
 from evenrank.groups.matcher import matcher_of
 from evenrank.groups.tokens import Alphabet, alphabet
-from evenrank.io import _id_lookup as ids_kernel
-from evenrank.io import _lines as lines_kernel
-from evenrank.io import _run_lines as runs_kernel
 from evenrank.mitigation import _balancing as balancing_kernel
 from evenrank.mitigation import _balancing_beam as beam_kernel
 from evenrank.mitigation import _constraining as constraining_kernel
@@ -31,15 +28,14 @@ from evenrank.mitigation import _drawing as negatives_kernel
 from evenrank.mitigation import _fair_tables as fair_tables_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
 from evenrank.mitigation import _sorting as sorting_kernel
-from evenrank.retrieval import _byte_pass as bytes_kernel
 from evenrank.retrieval import _indexing as indexing_kernel
 from evenrank.retrieval import _scanning as scanning_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
 
 KERNELS = [
-    groups_kernel, code_points_kernel, lines_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
+    groups_kernel, code_points_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
     indexing_kernel, scanning_kernel, embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel,
-    fair_tables_kernel, sorting_kernel, runs_kernel, ids_kernel, bytes_kernel,
+    fair_tables_kernel, sorting_kernel,
 ]  # fmt: skip
 SOURCE = """
 from evenrank._jit import compiled
@@ -367,36 +363,3 @@ def test_scanning_stays_within_its_arrays(plain: None, data: st.DataObject) -> N
         assert kept == len(best)
     if good:
         np.testing.assert_array_equal(np.asarray(found[1]), np.array(valid) + np.float32(0))
-
-
-@given(st.lists(st.sampled_from([b"1", b"q", b"-", b".", b" ", b"\t", b"\n", b"x" * 13, b"2 3 "]), max_size=30))
-def test_lines_of_a_run_stay_within_their_arrays(plain: None, pieces: list[bytes]) -> None:
-    data = bounded(np.frombuffer(b"1 0 d 1 2 t\n" + b"".join(pieces) + b"\n", np.uint8), np.uint8)
-    rows = runs_kernel.counted(data)[0]
-    queries, docs = (bounded(np.empty((rows, 2)), np.uint64) for _ in range(2))
-    scores, ranks = bounded(np.empty(rows), np.float64), bounded(np.empty(rows), np.int64)
-    text, starts = bounded(np.empty(len(data)), np.uint8), bounded(np.empty(rows + 1), np.int64)
-    odd = [bounded(np.empty((rows, 3)), np.int64) for _ in range(2)]
-    count, used, *odds = runs_kernel.parse(data, queries, docs, scores, ranks, text, *odd, starts)
-    assert runs_kernel.last_query(data) < len(data)
-    if count < 0:
-        return
-    assert used <= len(text)
-    for number, tokens in zip(odds, odd, strict=True):
-        assert runs_kernel.token_views(data, tokens[:number]).shape == (number, 2)
-    starts[count] = rows
-    starts, text = starts[: count + 1], text[:used]
-    runs_kernel.repeats(starts, docs, text)
-    runs_kernel.rank(starts, docs, scores, text)
-    assert runs_kernel.contradictions(starts, scores, ranks) < rows
-
-
-@given(st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
-def test_a_table_of_ids_stays_within_its_array(plain: None, known: list[int], wanted: list[int]) -> None:
-    # Hashes that end alike: most places are taken.
-    hashes, asked = (bounded([value << 57 | value % 3 for value in values], np.uint64) for values in (known, wanted))
-    table = bounded(np.full(1 << (3 * len(known) // 2).bit_length(), np.iinfo(np.uint64).max), np.uint64)
-    found = bounded(np.zeros(len(wanted)), np.int32)
-    ids_kernel.fill(table, hashes, len(known).bit_length())
-    ids_kernel.places(asked, table, len(known).bit_length(), found)
-    assert found.tolist() == [known.index(value) if value in known else -1 for value in wanted]

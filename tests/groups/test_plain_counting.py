@@ -12,7 +12,6 @@ from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_texts
 from evenrank.groups import score as scoring_module
 from evenrank.groups._plain_counting import Room, count_entries
 from evenrank.io import provenance
-from evenrank.io.passages import Passages
 from slow_groups import GAPS, PIECES, TEXTS, lexicon_of
 
 ENTRIES = ["she", "her", "Don't", "woman s", "she woman", "she woman she", "İ", "ﬁ", "Σ", "9", "東 é"]
@@ -23,8 +22,7 @@ def both_ways(
     texts: pl.Series, lexicon: Lexicon, tokens: Tokens, by_entry: bool
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     assert Room.left < 0
-    passages = Passages(texts.alias("doc_id"), texts)
-    compiled = scoring_module._count(passages, Scoring(lexicon, tokens), by_entry)
+    compiled = scoring_module._count(texts, Scoring(lexicon, tokens), by_entry)
     return list(zip(count_entries(texts, lexicon, tokens, by_entry), compiled, strict=True))
 
 

@@ -6,8 +6,7 @@ import gzip
 import io
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -17,18 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.io import InputError, files, read_queries, read_texts, scan_collection, texts
+from evenrank.io import InputError, files, read_queries, read_texts, scan_collection
 from evenrank.io.tables import IdIndex, first_repeat
 
 Rows = list[tuple[str, str]]
-
-
-@pytest.fixture(scope="module", autouse=True, params=["short", "long"])
-def _blocks_of_any_length(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test with blocks that are taken for short, and for worth a compiled loop."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts, "WORTH_COMPILING", 1 << 20 if request.param == "short" else 0)
-        yield
 
 
 def collection(path: Path) -> Rows:
@@ -235,22 +226,11 @@ def test_a_repeat_among_texts_that_are_not_wanted(tmp_path: Path) -> None:
         read_texts(written(tmp_path, "1\tone\n2\ttwo\n2\tagain\n"), pl.Series(["1"]))
 
 
-@pytest.fixture(scope="module", params=["with numpy", "in compiled loops"])
-def lookup(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The two ways to look ids up: the second where the compiler is loaded anyway."""
-    import numba
-
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "with numpy":
-            patch.delitem(sys.modules, numba.__name__)
-        yield
-
-
 @given(
     st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), min_size=1, max_size=3),
     st.lists(st.text(max_size=2)),
 )
-def test_id_index(lookup: None, parts: list[list[str]], asked: list[str]) -> None:
+def test_id_index(parts: list[list[str]], asked: list[str]) -> None:
     index = IdIndex([pl.Series(part, dtype=pl.String) for part in parts])
     known = [name for part in parts for name in part]
     asked += ["a", "b"]
@@ -259,7 +239,7 @@ def test_id_index(lookup: None, parts: list[list[str]], asked: list[str]) -> Non
     assert index.among(pl.Series(asked, dtype=pl.String)).to_list() == [name in known for name in asked]
 
 
-def test_an_id_index_of_many(lookup: None) -> None:
+def test_an_id_index_of_many() -> None:
     # So many that places of the table are shared.
     known = [str(i % 5000) for i in range(7000)]
     places = IdIndex([pl.Series(known[:100]), pl.Series(known[100:])]).places(pl.Series(map(str, range(9000))))

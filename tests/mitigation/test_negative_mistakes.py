@@ -20,12 +20,6 @@ from negative_files import OPTIONS, run_text
         ({"r.run": ""}, (), "r.run: the file is empty"),
         ({"r.run": "\n\n"}, (), "r.run: the file has no lines"),
         (
-            {"r.run": run_text({"q1": ["d1", "d3"], "q2": ["d1"]}) + run_text({"q1": ["d2"]})},
-            (),
-            "r.run, line 4: the lines of the query 'q1' are not contiguous (first in line 1): sort the run by query,"
-            " for example with sort -s -k1,1",
-        ),
-        (
             {"r.run": run_text({"q2": ["d1"], "q1": ["d1", "d3", "d1"]})},
             (),
             "r.run, line 4: the document 'd1' appears twice for the query 'q1' (first in line 2)",
@@ -64,14 +58,6 @@ def test_bad_input(changed, options, message, files, evenrank):
     assert ended.err.count("\n") == 1
     assert ended.out == ""
     assert sorted(os.listdir()) == ["c.tsv", "q.tsv", "qrels.txt", "r.run"]
-
-
-def test_a_query_that_stands_apart_in_another_part_of_the_file(files, evenrank, block_bytes):
-    block_bytes(20)
-    Path("r.run").write_text(run_text({"q1": ["d1", "d3"], "q2": ["d1"], "q4": ["d1"]}) + run_text({"q1": ["d2"]}))
-    ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl")
-    assert ended.status == 2
-    assert "r.run, line 5: the lines of the query 'q1' are not contiguous (first in line 1)" in ended.err
 
 
 def test_what_is_lacking(files, evenrank):

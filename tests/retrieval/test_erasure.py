@@ -305,15 +305,3 @@ def test_another_model_is_refused(home: Path, tmp_path: Path) -> None:
     bi_encoder(tmp_path / "other", seed=1)
     message = refused(retrieve, home / "done", QUERIES, 3, model=tmp_path / "other", quiet=True)
     assert "is not the one that the index was made with" in message
-
-
-def test_a_graph_is_built_anew(home: Path, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="needs the extra [ann]")
-    how = Encoding(batch_size=4, approximate=True)
-    build_index(home / "c.tsv", tmp_path / "index", model=home / "tiny", encoding=how, quiet=True)
-    index = open_to_debias(tmp_path / "index")
-    write_debiased(index, tmp_path / "new", numbered(index, [row % 2 for row in range(40)]), quiet=True)
-    run = retrieve(tmp_path / "new", QUERIES, 5, encoding=how, quiet=True)
-    exact = retrieve(home / "done", QUERIES, 5, encoding=SMALL, quiet=True)
-    assert run.table["doc_id"].to_list() == exact.table["doc_id"].to_list()
-    assert "1 direction erased" in run.notes[0]

@@ -1,4 +1,4 @@
-"""Exact search in blocks against a slow, obvious twin; ties; recall of the graph."""
+"""Exact search in blocks against a slow, obvious twin; ties."""
 
 from __future__ import annotations
 
@@ -82,13 +82,3 @@ def test_turns_that_are_no_order_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="turns"):
             search_exact(vectors, turn, by_turn, query, 3)
-
-
-def test_recall_counts_what_both_have() -> None:
-    pytest.importorskip("faiss", reason="needs the extra [ann]")
-    from evenrank.retrieval.graph import recall
-
-    exact = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.int32)
-    found = np.array([[4, 9, 2, -1], [5, 6, 7, 8]], np.int32)
-    slowly = [len(set(a) & set(b)) / len(a) for a, b in zip(exact.tolist(), found.tolist(), strict=True)]
-    assert recall(exact, found) == np.mean(slowly) == 0.75

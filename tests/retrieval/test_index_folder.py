@@ -307,7 +307,7 @@ def test_a_collection_that_changes_is_no_index(tmp_path: Path) -> None:
 def test_bm25_needs_no_cluster_and_no_device(tmp_path: Path) -> None:
     from evenrank import Encoding
 
-    for encoding in (Encoding(engine="ray"), Encoding(device="cuda"), Encoding(approximate=True)):
+    for encoding in (Encoding(engine="ray"), Encoding(device="cuda")):
         with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
             build_index(COLLECTION, tmp_path / "index", encoding=encoding)
     with pytest.raises(EvenrankError, match=r"^`engine`: expected local or ray, found 'spark'$"):

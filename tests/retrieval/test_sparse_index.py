@@ -99,11 +99,6 @@ def test_damaged_postings_are_refused(home: Path, tmp_path: Path) -> None:
 
 def test_what_it_does_not_know_is_refused(home: Path, tmp_path: Path) -> None:
     index = home / "splade-index"
-    with pytest.raises(EvenrankError, match="`approximate`: only for dense indexes"):
-        retrieve(index, QUERIES, encoding=Encoding(approximate=True), quiet=True)
-    how = Encoding(approximate=True)
-    with pytest.raises(EvenrankError, match="`approximate`: only for vectors"):
-        build_index(home / "c.tsv", tmp_path / "out", model=home / "splade", encoding=how, quiet=True)
     other = bi_encoder(tmp_path / "bi")
     with pytest.raises(EvenrankError, match="`kind`"):
         retrieve(index, QUERIES, model=other, quiet=True)

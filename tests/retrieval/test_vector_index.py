@@ -18,9 +18,9 @@ pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection
 from evenrank import Encoding, build_index, open_index, retrieve
-from evenrank.io import EvenrankError, InputError, MissingExtraError, Run
+from evenrank.io import EvenrankError, InputError, Run
 from evenrank.rankers.text_encoders import TextEncoder
-from evenrank.retrieval import encoded_windows, vector_index
+from evenrank.retrieval import encoded_windows
 from forked import in_forks
 
 SMALL = Encoding(batch_size=4)
@@ -28,7 +28,7 @@ SMALL = Encoding(batch_size=4)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, a collection, and its index, with a graph where faiss is there."""
+    """A model, a collection, and its index."""
     folder = tmp_path_factory.mktemp("dense")
     bi_encoder(folder / "tiny", prompts=True)
     collection(folder / "c.tsv")
@@ -110,7 +110,7 @@ def test_says_what_it_is(home: Path) -> None:
         "tiny: each document was put after the prompt 'passage: '",
     )
     assert run.card is not None
-    assert (run.card["stage"], run.card["search"]) == ("retrieve", "exact")
+    assert run.card["stage"] == "retrieve"
     encoder = run.card["query_encoder"]
     assert isinstance(encoder, dict)
     assert (encoder["query_prompt"], encoder["document_prompt"]) == ("query: ", "passage: ")
@@ -435,65 +435,6 @@ def test_a_loaded_model(home: Path, tmp_path: Path) -> None:
     assert "give that as `model`" in refused(retrieve, tmp_path / "index", QUERIES, quiet=True)
     found = retrieve(tmp_path / "index", QUERIES, 5, model=model, quiet=True)
     assert table(found) == table(retrieve(home / "index", QUERIES, 5, quiet=True))
-
-
-def test_recall_of_the_graph_is_counted(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("faiss", reason="needs the extra [ann]")
-    place = tmp_path / "graph"
-    how = Encoding(batch_size=4, approximate=True)
-    build_index(home / "c.tsv", place, model=home / "tiny", encoding=how, quiet=True)
-    again = tmp_path / "again"
-    build_index(home / "c.tsv", again, model=home / "tiny", encoding=how, quiet=True)
-    assert built(place) == built(again)
-    exact = table(retrieve(place, QUERIES, 10, quiet=True))
-    run = retrieve(place, QUERIES, 10, quiet=True, encoding=Encoding(approximate=True))
-    # So small a graph finds everything.
-    assert {query: [doc for doc, _ in rows] for query, rows in table(run).items()} == {
-        query: [doc for doc, _ in rows] for query, rows in exact.items()
-    }
-    assert run.notes[1] == "tiny: recall@40 1.0000 against exact search, over 4 queries"
-    monkeypatch.setattr("evenrank.retrieval.graph.LEAST_BREADTH", 1)
-    monkeypatch.setattr(vector_index, "DEPTH", 5)
-    rough = retrieve(place, QUERIES, 10, quiet=True, encoding=Encoding(approximate=True))
-    shares = [
-        len({doc for doc, _ in exact[query][:5]} & {doc for doc, _ in table(rough)[query][:5]}) / 5 for query in QUERIES
-    ]
-    assert rough.card is not None
-    assert rough.card["recall"] == {"depth": 5, "queries": 4, "value": np.mean(shares)}
-    # As deep for a shorter list, which is what a longer one begins with.
-    short = retrieve(place, QUERIES, 2, quiet=True, encoding=Encoding(approximate=True))
-    assert short.card is not None
-    assert short.card["recall"]["depth"] == 5  # type: ignore[index]
-    assert {len(rows) for rows in table(short).values()} == {2}
-
-
-def test_a_damaged_graph_is_refused(home: Path, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="needs the extra [ann]")
-    how, asked = Encoding(batch_size=4, approximate=True), Encoding(approximate=True)
-    place = tmp_path / "graph"
-    assert "the index has no graph" in refused(retrieve, home / "index", QUERIES, encoding=asked, quiet=True)
-    build_index(home / "c.tsv", place, model=home / "tiny", encoding=how, quiet=True)
-    for name, number in (
-        ("graph-links.bin", DOCUMENTS),
-        ("graph-links.bin", -2),
-        ("graph-levels.bin", 0),
-        ("graph-levels.bin", 9),
-        ("graph-levels.bin", 100),
-        ("graph-entry.bin", DOCUMENTS),
-        ("graph-entry.bin", -1),
-    ):
-        whole = (place / name).read_bytes()
-        (place / name).write_bytes(np.int32(number).tobytes() + whole[4:])
-        assert refused(retrieve, place, QUERIES, encoding=asked, quiet=True) == (
-            f"{place}: the index is damaged: its graph cannot be used"
-        )
-        (place / name).write_bytes(whole)
-
-
-def test_a_missing_extra_is_named(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.io.errors.find_spec", lambda name: None if name == "faiss" else object())
-    with pytest.raises(MissingExtraError, match=r'pip install "evenrank\[ann\]"'):
-        build_index({"a": "b"}, tmp_path / "out", model=home / "tiny", encoding=Encoding(approximate=True), quiet=True)
 
 
 def test_windows_of_any_batches() -> None:

@@ -55,20 +55,18 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    pytest.importorskip("faiss", reason="needs the extra [ann]")
     collection(tmp_path / "c.tsv")
     (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
     model = bi_encoder(tmp_path / "tiny")
     index, run = tmp_path / "index", tmp_path / "out.run"
     capsys.readouterr()
     build = ["index", tmp_path / "c.tsv", "--out", index, "--model", model, "--batch-size", "4", "--quiet"]
-    assert command(monkeypatch, *build, "--approximate", "--document-prompt", "passage : ") == 0
+    assert command(monkeypatch, *build, "--document-prompt", "passage : ") == 0
     assert capsys.readouterr().err == f"40 documents indexed: {index}\n"
     search = ["retrieve", index, tmp_path / "q.tsv", "--out", run, "--k", "5", "--quiet"]
-    assert command(monkeypatch, *search, "--approximate", "--query-prompt", "query : ", "--device", "cpu") == 0
+    assert command(monkeypatch, *search, "--query-prompt", "query : ", "--device", "cpu") == 0
     assert capsys.readouterr().err.splitlines() == [
-        "tiny: approximate search, vectors of 32 numbers in float16",
-        "tiny: recall@40 1.0000 against exact search, over 4 queries",
+        "tiny: exact search, vectors of 32 numbers in float16",
         "tiny: each query is put after the prompt 'query : '",
         "tiny: each document was put after the prompt 'passage : '",
         f"4 queries ranked: {run}",

@@ -20,7 +20,7 @@ from .audit_result import AuditResult
 from .card_notes import add_cards, card_notes
 from .collection_sample import sample_collection
 from .comparison import with_statistics
-from .documents import Documents, LabelOptions, LexiconOptions, describe_documents, read_ahead
+from .documents import Documents, LabelOptions, LexiconOptions, describe_documents
 from .excess_figures import with_excesses
 from .exposure_notes import evaluated_settings, exposure_notes, load_target
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
@@ -147,7 +147,6 @@ def audit(
         sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, sources, lexicon)
     provenance.ahead()
-    ahead = read_ahead(scores, named)
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,
@@ -161,8 +160,7 @@ def audit(
     )
     inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
     of_labels = LabelOptions(labels, (neutral,) if isinstance(neutral, str) else neutral, group_column)
-    of_words = LexiconOptions(lexicon, poles, tokens, threshold)
-    documents = describe_documents(inputs, scores, of_labels, of_words, ahead)
+    documents = describe_documents(inputs, scores, of_labels, LexiconOptions(lexicon, poles, tokens, threshold))
     groups = documents.groups
     options = options.of_labels(groups is not None and groups.labelled)
     if measures is None and groups is not None:

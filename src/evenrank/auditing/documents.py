@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -19,15 +18,12 @@ from evenrank.groups import (
     as_labels,
     check_labels,
     lexicon_of,
-    read_group_table,
     score_with_words,
     scores_as_asked,
     scoring_of,
 )
 from evenrank.io import EvenrankError
 from evenrank.io.convert import PathLike, is_path
-from evenrank.io.files import open_parquet
-from evenrank.io.runs import is_long
 from evenrank.measures import is_bias
 
 from .findings import NEUTRAL_FIRST
@@ -73,57 +69,8 @@ class Documents:
     scoring: Scoring | None = None
 
 
-_BYTES_OF_LINE = 64
-"""More than nearly all lines of runs have: a guess at how many lines there are at least."""
-
-
-def read_ahead(scores: object, runs: Mapping[str, object]) -> Future[GroupTable | None] | None:
-    """Starts reading a group table while the compiler is loaded to read long runs, if they will need it whole.
-
-    The result is None if it is better read afterwards: the documents of the runs alone, or to say what is wrong.
-    """
-    if not (is_path(scores) and os.path.isfile(scores)):
-        return None
-    files = {os.fspath(run) for run in runs.values() if is_path(run) and is_long(run)}
-    try:
-        lines = sum(map(os.path.getsize, files)) // _BYTES_OF_LINE
-    except OSError:
-        return None
-    if not lines:
-        return None
-    pool = ThreadPoolExecutor(1)
-    started = pool.submit(_read_whole, scores, lines)
-    pool.shutdown(wait=False)
-    return started
-
-
-def _read_whole(path: PathLike, most_rows: int) -> GroupTable | None:
-    try:
-        with open_parquet(path) as file:
-            rows = file.metadata.num_rows
-        return read_group_table(path) if rows <= most_rows else None
-    except Exception:  # whatever it is, it is said where the table is read in its turn
-        return None
-
-
-def _group_table(scores: object, ids: list[pl.Series], ahead: Future[GroupTable | None] | None) -> GroupTable:
-    whole = ahead.result() if ahead is not None else None
-    # Of a table with more rows than are wanted, only those are kept.
-    if whole is not None and whole.table.height <= sum(map(len, ids)):
-        return whole
-    return as_group_table(scores, ids)
-
-
-def describe_documents(
-    inputs: Inputs,
-    scores: object,
-    labels: LabelOptions,
-    options: LexiconOptions,
-    ahead: Future[GroupTable | None] | None = None,
-) -> Documents:
+def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, options: LexiconOptions) -> Documents:
     """Scores the runs' documents from the collection, or takes labels or a group table as it is.
-
-    ``ahead``: the group table as :func:`read_ahead` started to read it.
 
     Raises EvenrankError without both if a measure of bias needs them, and for a group table that was made otherwise
     than the options ask for.
@@ -150,7 +97,7 @@ def describe_documents(
         groups, words = _score_documents(inputs, scoring, tied)
         return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes, scoring)
     groups = scores_as_asked(
-        _group_table(scores, [*ids, *inputs.relevant_ids], ahead),
+        as_group_table(scores, [*ids, *inputs.relevant_ids]),
         lexicon=options.lexicon,
         poles=options.poles,
         tokens=options.tokens,

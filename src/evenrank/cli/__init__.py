@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import signal
 import sys
@@ -12,16 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import typer
 
 from evenrank import _command
 
 from . import _groups, _options, _streams, _words
-
-# typer either vendors click or imports it: the class of its usage errors is found through one that both have.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _COMMANDS = (
     *("score", "audit", "gate", "index", "index debias", "retrieve", "rerank", "expand", "fuse", "train", "rebalance"),
@@ -88,8 +84,6 @@ def main() -> None:
 
     A termination signal also prints one line, exits with the status that shells use, and leaves no partial files.
     """
-    # What the imports make stays: looking through it for garbage takes a tenth of a short command's time.
-    gc.set_threshold(10_000, 10, 10)
     # File names can contain bytes that are not text, and the terminal may not support every character.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -118,8 +112,8 @@ def _run() -> int:
     except typer.Abort:
         _complain("evenrank: aborted")
         return _UNEXPECTED if _gates() else 1
-    except _UsageError as error:
-        return _usage(cast("typer.BadParameter", error))
+    except typer.TyperException as error:
+        return _usage(error)
     except Exception as error:
         # Imported late: evenrank.io imports the table engine, which would slow down --help.
         from evenrank.io.errors import EvenrankError
@@ -143,7 +137,7 @@ def _gates() -> bool:
     return _words.chosen(running(), sys.argv[1:])[0] == "evenrank gate"
 
 
-def _usage(error: typer.BadParameter) -> int:
+def _usage(error: typer.TyperException) -> int:
     """Reports wrong arguments in one line; returns the exit status."""
     if type(error).__name__ != "NoArgsIsHelpError":
         from evenrank.io.errors import EvenrankError
@@ -152,7 +146,7 @@ def _usage(error: typer.BadParameter) -> int:
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
         message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix(".")))
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")
-    return int(error.exit_code)
+    return error.exit_code
 
 
 def _complain(line: str) -> None:

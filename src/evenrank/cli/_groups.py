@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
+from typing import Any
 
 from typer.core import TyperGroup
-
-from . import _plain_values
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
-    # typer either vendors click or imports it: the types are those of the method that is overridden.
-    from typer import _click
 
 
 def named(arguments: Sequence[str], commands: Container[str]) -> tuple[str, list[str]] | None:
@@ -32,18 +25,10 @@ def named(arguments: Sequence[str], commands: Container[str]) -> tuple[str, list
 class TwoWords(TyperGroup):
     """A group of commands some of which have names of two words."""
 
-    def parse_args(self, ctx: _click.Context, args: list[str]) -> list[str]:
-        """Takes the group's own options; returns the other arguments."""
-        _plain_values.spare_parsing(self, ctx)
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: _click.Context, args: list[str]
-    ) -> tuple[str | None, _click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command, and its arguments."""
         found = named(args, self.commands)
         # What is none is for the group to complain of.
         if found is None:
             return super().resolve_command(ctx, args)
-        _plain_values.spare_parsing(self.commands[found[0]], ctx)
         return found[0], self.commands[found[0]], found[1]

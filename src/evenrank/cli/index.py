@@ -47,9 +47,6 @@ def command(  # parameters: the options
     document_prompt: Annotated[
         str | None, typer.Option("--document-prompt", help="Before each document, in place of the model's own.")
     ] = None,
-    approximate: Annotated[
-        bool, typer.Option("--approximate", help="Also build a graph of the vectors, for approximate search.")
-    ] = False,
     engine: _options.Engine = "local",
     workers: _options.Workers = None,
     cpus: _options.Cpus = 1,
@@ -72,7 +69,6 @@ def command(  # parameters: the options
         precision=precision,
         query_prompt=query_prompt,
         document_prompt=document_prompt,
-        approximate=approximate,
         engine=engine,
         cluster=_options.cluster(engine, workers, cpus, gpus),
     )

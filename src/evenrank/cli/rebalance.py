@@ -10,7 +10,7 @@ from . import _options, _output, _words
 
 if TYPE_CHECKING:
     from evenrank.decisions.frontier import Frontier
-    from evenrank.decisions.rebalance_result import RebalanceReport
+    from evenrank.decisions.rebalance_result import Rebalanced
 
 Out = Annotated[str | None, typer.Option("--out", help="The run to write (-: standard output).")]
 Method = Annotated[
@@ -134,10 +134,9 @@ def command(  # parameters: the options
     import evenrank
     from evenrank import EvenrankError, run_name
     from evenrank.decisions.group_sources import GroupSource
-    from evenrank.decisions.rebalance import note_inputs, request_of
+    from evenrank.decisions.rebalance import note_inputs, request_of, write_rebalanced
     from evenrank.decisions.rebalance_methods import MethodOptions
     from evenrank.decisions.rebalance_search import UnmetError
-    from evenrank.decisions.rebalance_stream import write_rebalanced
     from evenrank.io import Provenance
     from evenrank.io.run_cards import card_path, files_beside
 
@@ -207,7 +206,7 @@ def command(  # parameters: the options
 
 
 def _emit(
-    report: RebalanceReport | None, drawn: Frontier | None, json: str | None, page: str | None, *, quiet: bool
+    report: Rebalanced | None, drawn: Frontier | None, json: str | None, page: str | None, *, quiet: bool
 ) -> None:
     """Writes the files that were asked for, then prints the tables; ``quiet``: the run is on standard output."""
     from evenrank.io import write_text

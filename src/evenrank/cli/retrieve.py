@@ -50,9 +50,6 @@ def command(  # parameters, long: the options
     model: Annotated[
         str | None, typer.Option(help="Where an index's model is now, if not where it was (the same files).")
     ] = None,
-    approximate: Annotated[
-        bool, typer.Option("--approximate", help="Search the graph of an index built with --approximate.")
-    ] = False,
     batch_size: _options.BatchSize = 32,
     device: _options.Device = None,
     precision: Precision = None,
@@ -68,13 +65,7 @@ def command(  # parameters, long: the options
 
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, card), inputs=(collection, queries))
-    encoding = Encoding(
-        batch_size=batch_size,
-        device=device,
-        precision=precision,
-        query_prompt=query_prompt,
-        approximate=approximate,
-    )
+    encoding = Encoding(batch_size=batch_size, device=device, precision=precision, query_prompt=query_prompt)
     # An index's own description has the digests of its files.
     source = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
     provenance = Provenance("evenrank.retrieve").add(*source).add("queries", queries)

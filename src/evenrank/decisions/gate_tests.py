@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenrank.io.special import special
 from evenrank.io.tolerances import EQUAL
 from evenrank.io.types import Array
 
@@ -72,7 +71,7 @@ def above(found: Estimate, bound: float, *, reached: bool = False) -> float:
 
 def tail(ratio: Array | float, freedom: Array | float, skew: float | Array = 0.0) -> Array:
     """The p [...] of ratios T [...] of an estimate to its error."""
-    stdtr = special().stdtr
+    from scipy.special import stdtr
 
     moved = ratio + skew / 6 + skew * np.square(ratio) / 3 + np.square(skew) * np.power(ratio, 3) / 27
     found: Array = stdtr(freedom, -np.minimum(ratio, moved))
@@ -104,7 +103,7 @@ def power(found: Estimate, distance: float, alpha: float) -> float:
 
     By the non-central t, with the observed spread.
     """
-    nctdtr = special().nctdtr
+    from scipy.special import nctdtr
 
     if found.error == 0:
         return float(distance > EQUAL)
@@ -158,7 +157,7 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
 
     Normal approximation with the observed error: ((z₁₋α + z.₈) · error / distance)².
     """
-    ndtri = special().ndtri
+    from scipy.special import ndtri
 
     if abs(distance) <= EQUAL:
         return None
@@ -166,7 +165,7 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
 
 
 def _critical(freedom: Array | float, alpha: float) -> Array:
-    stdtrit = special().stdtrit
+    from scipy.special import stdtrit
 
     found: Array = stdtrit(freedom, 1 - alpha)
     return found

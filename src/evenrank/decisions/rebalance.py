@@ -13,7 +13,8 @@ from ir_measures import Measure
 from evenrank.auditing import AuditResult, audit
 from evenrank.auditing.inputs import usual_measures
 from evenrank.groups import Lexicon, Tokens
-from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
+from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run, write_run
+from evenrank.io.run_cards import write_card
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import is_bias, resolve
@@ -147,6 +148,40 @@ def note_inputs(provenance: Provenance, run: object, source: GroupSource, qrels:
     provenance.add("qrels", qrels).add("tune_queries", tune_queries)
 
 
+def write_rebalanced(
+    request: Request,
+    run: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    qrels: object,
+    name: str,
+    provenance: Provenance,
+    card: bool,
+) -> Rebalanced:
+    """Writes a run file's fairer order to ``out``, with its ``card``. Raises EvenrankError as :func:`rebalance`."""
+    judged = None if qrels is None else as_qrels(qrels)
+    made = rebalanced(request, as_run(run), judged, name, provenance)
+    write_run(made.run, out)
+    if card:
+        write_card(_made_by(made), out, provenance)
+    return made
+
+
+def _made_by(made: Rebalanced) -> dict[str, object]:
+    """The card's values: among them, how many of the rows that were put into order were tied."""
+    return {
+        "stage": "rebalance",
+        "method": made.method,
+        "strength": made.strength,
+        **made.learnt,
+        "depth": made.settings["depth"],
+        "tied": {"rows": made.changes.tied, "of": made.changes.total},
+        "unknown": {"rows": made.changes.lacking, "of": made.changes.total},
+        "bounds": [found.to_dict() for found in made.outcomes],
+        "settings": made.settings,
+    }
+
+
 def rebalanced(
     request: Request, run: Run, qrels: pl.DataFrame | None, name: str, provenance: Provenance | None
 ) -> Rebalanced:
@@ -183,7 +218,7 @@ def rebalanced(
         others = said.audit(~chosen, absent.filter(~absent_tuning))
         tuned = said.audit(chosen, absent.filter(absent_tuning)) if on is not None else None
     else:
-        others = bias_alone(request, grouping, *(shown(restricted(one, ~chosen)) for one in (run, made)))
+        others = _bias_alone(request, grouping, *(_shown(restricted(one, ~chosen)) for one in (run, made)))
     return Rebalanced(
         made.name,
         request.method.name,
@@ -193,7 +228,7 @@ def rebalanced(
         () if others is None else _outcomes(request, plan, others, made.name),
         others,
         tuned,
-        settings_of(request, grouping),
+        _settings(request, grouping),
         tuple(notes),
         provenance,
         run=made,
@@ -210,16 +245,16 @@ def measures_of(request: Request, grouping: Grouping, judged: bool) -> list[Meas
     return sorted(dict.fromkeys([*(bound.measure for bound in request.bounds), *near]), key=is_bias)
 
 
-def shown(run: Run) -> Run:
-    """The first documents of each query, which are all that :func:`bias_alone` looks at."""
+def _shown(run: Run) -> Run:
+    """The first documents of each query, which are all that :func:`_bias_alone` looks at."""
     return replace(run, table=run.table.filter(pl.col("rank") <= SHOWN))
 
 
-def bias_alone(request: Request, grouping: Grouping, run: Run, made: Run) -> AuditResult | None:
+def _bias_alone(request: Request, grouping: Grouping, run: Run, made: Run) -> AuditResult | None:
     """Bias before and after where effectiveness is unknown, of the first documents; None if no measure is of them.
 
-    Measures that compare with all candidates, such as NFaiRR, need the whole lists, which a run that is read in chunks
-    does not keep.
+    Measures that compare with all candidates, such as NFaiRR, need the groups of all documents, of which only the first
+    are looked up.
     """
     asked = [measure for measure in measures_of(request, grouping, False) if _is_of_shown(measure, grouping)]
     if not asked:
@@ -234,7 +269,7 @@ def _is_of_shown(measure: Measure, grouping: Grouping) -> bool:
     return not how.needs_background and not of_candidates and measure.params.get("cutoff", SHOWN + 1) <= SHOWN
 
 
-def settings_of(request: Request, grouping: Grouping) -> dict[str, object]:
+def _settings(request: Request, grouping: Grouping) -> dict[str, object]:
     """The settings as JSON values."""
     target = grouping.target
     return {

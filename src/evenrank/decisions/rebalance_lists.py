@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -38,19 +38,16 @@ class Changes:
         total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
     """
 
-    queries: int = 0
-    kept: float = 0.0
-    changed: int = 0
-    first: int = 0
-    documents: int = 0
-    moved: int = 0
-    distance: float = 0.0
-    total: int = 0
-    lacking: int = 0
-    tied: int = 0
-
-    def __add__(self, other: Changes) -> Changes:
-        return Changes(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+    queries: int
+    kept: float
+    changed: int
+    first: int
+    documents: int
+    moved: int
+    distance: float
+    total: int
+    lacking: int
+    tied: int
 
     def sentence(self) -> str:
         """The changes in words."""

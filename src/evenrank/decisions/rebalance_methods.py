@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from evenrank.groups import GroupTable
 from evenrank.io.errors import EvenrankError, quoted
@@ -94,13 +94,10 @@ class Kept:
     ``prefixes``: these prefixes.
     """
 
-    lists: int = 0
+    lists: int
     searched: int = 0
     unmet: int = 0
     prefixes: int = 0
-
-    def __add__(self, other: Kept) -> Kept:
-        return Kept(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def notes(self, method: str) -> Iterator[str]:
         """What is to be said of them."""

@@ -20,10 +20,11 @@ _SOURCE = "A fairer order of the first documents of each query; their ids and th
 
 
 @dataclass(frozen=True, repr=False)
-class RebalanceReport(Result):
-    """What came of a fairer order, without the run.
+class Rebalanced(Result):
+    """What :func:`evenrank.rebalance` returns: the run in its new order, and what came of it.
 
     Attributes:
+        run: The run in its new order.
         method: The method's name; ``strength``: how strong, from 0 to 1; ``learnt``: the direction that it was given or
             learnt on the tuning queries.
         changes: How far documents moved, on the queries that are reported.
@@ -44,6 +45,7 @@ class RebalanceReport(Result):
     settings: dict[str, object]
     notes: tuple[str, ...]
     provenance: Provenance | None = field(default=None, compare=False)
+    run: Run = field(kw_only=True)
 
     @property
     def judged(self) -> bool:
@@ -111,13 +113,6 @@ class RebalanceReport(Result):
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True, repr=False)
-class Rebalanced(RebalanceReport):
-    """What :func:`evenrank.rebalance` returns: ``run`` is the run in its new order."""
-
-    run: Run = field(kw_only=True)
 
 
 def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Difference]]:

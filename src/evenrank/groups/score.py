@@ -18,8 +18,8 @@ from evenrank.engines.streams import TableWriter, in_order
 from evenrank.io.atomic import atomic_path
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import check_apart, check_outputs
-from evenrank.io.passages import Passages
 from evenrank.io.ranges import check_ranges
+from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches, map_passages
 from evenrank.io.types import Array
 
@@ -88,18 +88,13 @@ def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     Columns: ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` (the kinds of ``scoring``) and
     ``neutrality`` (see :func:`neutrality`).
     """
-    return score_passages(Passages(table["doc_id"], table["text"]), scoring)
+    return _scored(table, scoring)[0]
 
 
-def score_passages(passages: Passages, scoring: Scoring) -> pl.DataFrame:
-    """:func:`score_texts` of a batch of documents as it was read."""
-    return _scored(passages, scoring)[0]
-
-
-def _scored(passages: Passages, scoring: Scoring, *, by_word: bool = False) -> tuple[pl.DataFrame, Array]:
+def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool = False) -> tuple[pl.DataFrame, Array]:
     """The group table, and with ``by_word`` the kernel's (row, entry, count) [P, 3]."""
-    total, count, tf_words, tf_literal, pairs = _count(passages, scoring, by_word)
-    columns: dict[str, pl.Series | Array] = {"doc_id": passages.ids, "tokens": total}
+    total, count, tf_words, tf_literal, pairs = _count(table["text"], scoring, by_word)
+    columns: dict[str, pl.Series | Array] = {"doc_id": table["doc_id"], "tokens": total}
     groups = scoring.lexicon.groups
     for g, group in enumerate(groups):
         columns[f"count_{group}"] = count[:, g]
@@ -155,9 +150,7 @@ class WordCounts:
 def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple[GroupTable, WordCounts]:
     """Scores batches of documents, on all cores, and counts each word of the lexicon in the same pass."""
     tables, parts, rows = [], [], 0
-    for table, pairs in in_order(
-        lambda batch: _scored(Passages(batch["doc_id"], batch["text"]), scoring, by_word=True), batches
-    ):
+    for table, pairs in in_order(lambda batch: _scored(batch, scoring, by_word=True), batches):
         pairs[:, 0] += rows
         tables.append(table)
         parts.append(pairs)
@@ -203,7 +196,7 @@ def score_collection(
     check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
         if isinstance(collection, str | os.PathLike):
-            tables = map_passages(collection, lambda passages: score_passages(passages, scoring))
+            tables = map_passages(collection, lambda batch: score_texts(batch, scoring))
         else:
             tables = score_batches(as_batches(collection), scoring)
         return _write_scores(tables, out, scoring, advance)
@@ -265,19 +258,18 @@ def scores_as_asked(
 # --- the kernel's inputs -------------------------------------------------------------------------------------------
 
 
-def _count(passages: Passages, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
+def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text, and (text, entry, count) [P, 3]."""
-    texts = passages.texts
-    if isinstance(texts, pl.Series) and texts.dtype == pl.String and _plain_counting.Room.has(texts):
+    if texts.dtype == pl.String and _plain_counting.Room.has(texts):
         return _plain_counting.count_entries(texts, scoring.lexicon, scoring.tokens, by_word)
     # The compiler takes half a second to import, which an audit of few or of scored documents can do without.
     from . import _counting as _kernel
 
-    pieces = passages.pieces()
+    data, offsets = text_bytes(texts)
     return _kernel.count_entries(
-        pieces.data,
-        pieces.starts,
-        pieces.ends,
+        data,
+        offsets[:-1],
+        offsets[1:],
         scoring.tokens == "word",
         alphabet(scoring.tokens),
         matcher_of(scoring.lexicon, scoring.tokens),

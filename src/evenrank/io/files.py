@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol
 
-from ._checks import PART_BYTES, Facts, check_utf8
 from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason_of
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def line_blocks(
     line = 1 if span is None or span[0] == 0 else 2
     limit = line_limit()
     try:
-        for facts, data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0], limit):
+        for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0], limit):
             if line == 1 and data.startswith(BOM):
                 data = data[len(BOM) :]
             if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:2]):
@@ -81,12 +80,13 @@ def line_blocks(
                     if len(content) > limit:
                         line += number
                         raise _TooLongError
-            if facts.returns:
+            if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n")
-            if facts.wide:
-                check_utf8(path, data, line)
-            yield Block(data, line, facts.lines)
-            line += facts.lines
+            if not data.isascii():
+                _check_utf8(path, data, line)
+            lines = data.count(b"\n")
+            yield Block(data, line, lines)
+            line += lines
     except _TooLongError:
         message = f"expected lines of at most {limit} bytes ({LINE_LIMIT_VARIABLE} sets it), found a longer one"
         raise InputError(path, message, line=line) from None
@@ -96,43 +96,41 @@ class _TooLongError(Exception):
     pass
 
 
+def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> None:
+    """Raises InputError, with the line, for bytes that are not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        raise InputError(path, f"expected UTF-8, found the byte 0x{data[error.start]:02x}", line=line) from None
+
+
 def _raw_blocks(
     path: str | os.PathLike[str], stream: Readable, block_bytes: int, left: int | None, limit: int
-) -> Iterator[tuple[Facts, bytes]]:
+) -> Iterator[bytes]:
     rest: list[bytes] = []
     held = 0
     empty = True
-    facts = Facts()
     while True:
-        size = block_bytes if left is None else min(block_bytes, left)
-        parts: list[bytes] = []
-        while size and (part := read_bytes(path, stream, min(size, PART_BYTES))):
-            parts.append(part)
-            facts.add(part)
-            size -= len(part)
-        if not parts:
+        data = read_bytes(path, stream, block_bytes if left is None else min(block_bytes, left))
+        if not data:
             break
         empty = False
-        left = None if left is None else left - sum(map(len, parts))
-        last = next((place for place in range(len(parts) - 1, -1, -1) if b"\n" in parts[place]), -1)
-        if last < 0:
-            rest += parts
-            held += sum(map(len, parts))
+        left = None if left is None else left - len(data)
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            rest.append(data)
+            held += len(data)
             if held > limit:
                 raise _TooLongError
             continue
-        end = parts[last].rindex(b"\n") + 1
-        yield facts, b"".join([*rest, *parts[:last], memoryview(parts[last])[:end]])
-        rest = [part for part in (parts[last][end:], *parts[last + 1 :]) if part]
-        held = sum(map(len, rest))
-        facts = Facts()
-        for part in rest:
-            facts.add(part)
+        yield b"".join([*rest, data[:end]])
+        rest = [data[end:]] if end < len(data) else []
+        held = len(data) - end
     if empty:
         raise InputError(path, "the file is empty")
     if rest:
-        facts.lines += 1
-        yield facts, b"".join([*rest, b"\n"])
+        yield b"".join([*rest, b"\n"])
 
 
 class Readable(Protocol):

@@ -9,7 +9,6 @@ import polars as pl
 
 from .errors import InputError, quoted
 from .files import Block
-from .passages import Passages
 from .tables import lines_of
 
 IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
@@ -17,10 +16,10 @@ TEXTS = ("text", "contents", "body", "passage", "query")
 """What the columns of ids and texts may be called."""
 
 
-def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> Passages:
+def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
     try:
         rows = [json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
-        return Passages.of(pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row"))
+        return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
     except (ValueError, RecursionError):
         for line, content in lines_of(block).iter_rows():
             try:

@@ -29,14 +29,6 @@ _LIBRARIES = (
 spared: set[str] = set()
 """Libraries that are listed although they were not imported, because so little work did not need them: a result of a
 small collection says the same as that of a large one."""
-_OWN_PARTS = {
-    "numba": (),
-    "scipy": ("scipy.special._ufuncs", "scipy.stats", "scipy.optimize", "scipy.sparse"),
-    "pyarrow": ("pyarrow.parquet", "pyarrow.dataset"),
-}
-"""What of the libraries that come with compiled loops is loaded by other work alone."""
-_FASTER_ALONE = ("evenrank.io.", "evenrank.retrieval._byte_")
-"""Modules whose compiled loops, for large inputs only, give what the code for small ones gives without the compiler."""
 
 
 @dataclass(slots=True)
@@ -193,22 +185,12 @@ def _versions() -> dict[str, str]:
 
     versions = {"evenrank": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
-        if _matters(name):
+        if name in spared or name.replace("-", "_") in sys.modules:
             try:
                 versions[name] = version(name)
             except PackageNotFoundError:
                 continue
     return versions
-
-
-def _matters(name: str) -> bool:
-    """Whether a result depends on a library, as far as can be said from what was imported."""
-    if name in spared:
-        return True
-    loops = sys.modules.get("evenrank._jit")
-    if loops is not None and name in _OWN_PARTS and all(one.startswith(_FASTER_ALONE) for one in loops.used_in):
-        return any(part in sys.modules for part in _OWN_PARTS[name])
-    return name.replace("-", "_") in sys.modules
 
 
 def _entry(role: str, source: object, tree: bool) -> _Entry:

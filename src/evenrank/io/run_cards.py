@@ -170,17 +170,13 @@ def _of_queries(card: Mapping[str, object], index: Mapping[str, object]) -> dict
 
 def _searched(card: Mapping[str, object], index: Mapping[str, object]) -> list[str]:
     """How an index was searched."""
-    settings, recall = _object(index.get("settings")), _object(card.get("recall"))
+    settings = _object(index.get("settings"))
     about = [f"{name} {_short(settings[name])}" for name in ("k1", "b") if _plain(settings.get(name))]
     about += [_short(settings["analysis"])] if settings.get("analysis") else []
     about += ["weighted words"] if settings.get("weighted") is True else []
     feedback = _object(card.get("rm3"))
     if feedback:
         about += [f"RM3 of {_short(feedback.get('fb_terms'))} terms of {_short(feedback.get('fb_docs'))} documents"]
-    about += [f"{_short(card['search'])} search"] if card.get("search") is not None else []
-    share = recall.get("value")
-    if isinstance(share, int | float):
-        about += [f"recall@{_short(recall.get('depth'))} {share:.3f}"]
     return about
 
 

@@ -38,7 +38,6 @@ RUN_LAYOUT = Layout(
     lenient=("rank",),
 )
 _PART = 1 << 19
-_LONG = 1 << 25
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
@@ -63,7 +62,7 @@ class Run:
     @property
     def described(self) -> str:
         """The run for a message: its name, and its file if that has a different name."""
-        return described(self.name, self.source)
+        return f"run {self.name}" if self.source in (None, self.name) else f"run {self.name} ({self.source})"
 
     @property
     def queries(self) -> pl.Series:
@@ -132,7 +131,7 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
     document that appears twice for a query.
     """
-    table, contradictions = (_read_long(path, order) if is_long(path) else None) or _read(path, order)
+    table, contradictions = _read(path, order)
     name = readable(os.path.basename(os.fspath(path)) if name is None else name)
     notes: tuple[str, ...] = ()
     if contradictions:
@@ -142,25 +141,6 @@ def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Or
     if problem is not None:
         notes += (f"{name}: {problem}",)
     return Run(name, table, notes, os.fspath(path), card)
-
-
-def is_long(path: str | os.PathLike[str]) -> bool:
-    """Whether a run is a file so long that compiled loops are worth the half second that loading them takes."""
-    return os.path.isfile(path) and os.path.getsize(path) >= _LONG
-
-
-def _read_long(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int] | None:
-    """What :func:`_read` returns; None if only that can read the file, or say what is wrong with it."""
-    from .long_runs import IrregularError, ranked_parts
-
-    try:
-        parts = list(ranked_parts(path, order == "score"))
-    except IrregularError:
-        return None
-    queries = pl.concat([part.queries for part in parts])
-    if queries.n_unique() < len(queries):
-        return None
-    return pl.concat([part.table for part in parts], rechunk=False), sum(part.contradictions for part in parts)
 
 
 def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int]:
@@ -181,15 +161,6 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
     return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
 
 
-def described(name: str, source: str | None) -> str:
-    """A run for a message.
-
-    >>> described("BM25", "runs/a.run"), described("a.run", "a.run"), described("BM25", None)
-    ('run BM25 (runs/a.run)', 'run a.run', 'run BM25')
-    """
-    return f"run {name}" if source in (None, name) else f"run {name} ({source})"
-
-
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
     """Writes a run in TREC format, atomically and with the full precision of its scores.
 
@@ -197,24 +168,15 @@ def write_run(run: object, path: str | os.PathLike[str]) -> None:
     empty or contains white space, which the format does not allow, and EvenrankError for anything that is not a run.
     """
     run = as_run(run)
-    write_tables([run.table], run.name, path)
-
-
-def write_tables(tables: Iterable[pl.DataFrame], name: str, path: str | os.PathLike[str]) -> None:
-    """Writes a run that comes in tables of whole queries, each as in :class:`Run`, as :func:`write_run` does."""
-    tag = readable("_".join(name.split())) or "run"
+    table = run.table
+    for column in ("query_id", "doc_id"):
+        bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
+        if len(bad):
+            raise InputError(path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
+    tag = readable("_".join(run.name.split())) or "run"
+    lines = table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     with atomic_path(path) as part, open(part, "wb") as file:
-        for table in tables:
-            for column in ("query_id", "doc_id"):
-                bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
-                if len(bad):
-                    raise InputError(
-                        path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space"
-                    )
-            lines = table.select(
-                "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
-            )
-            lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
+        lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
 def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -187,19 +186,6 @@ class IdIndex:
         others = others[np.argsort(self._hashes[others], kind="stable")]
         return slots, others, self._hashes[others]
 
-    @functools.cached_property
-    def _packed(self) -> tuple[Array, int]:
-        """The compiled loops' table and the bits of a row in it."""
-        from evenrank._jit import unwritable
-
-        from ._id_lookup import fill
-
-        count = len(self._hashes)
-        # Made by numpy, which asks the system for large pages.
-        table = np.full(1 << (3 * count // 2).bit_length(), np.iinfo(np.uint64).max, dtype=np.uint64)
-        fill(table, *unwritable(self._hashes), count.bit_length())
-        return table, count.bit_length()
-
     def places(self, ids: pl.Series) -> NDArray[np.int32]:
         """The first position [N] in the list of each of ``ids``, −1 for ids that are not in it."""
         # In pieces: intermediate arrays take several times the memory of the result.
@@ -209,15 +195,6 @@ class IdIndex:
     def hashed_places(self, hashes: pl.Series) -> NDArray[np.int32]:
         """:meth:`places` of ids by their :meth:`polars.Series.hash`, if several lists are asked about the same ids."""
         wanted = hashes.to_numpy()
-        # Five times as fast; but loading the compiler takes as long as finding millions of ids without it.
-        if "numba" in sys.modules:
-            from evenrank._jit import unwritable
-
-            from ._id_lookup import places
-
-            found = np.empty(len(wanted), dtype=np.int32)
-            places(*unwritable(wanted), *self._packed, found)
-            return found
         slots, others, other_hashes = self._slots
         place: NDArray[np.int32] = slots[wanted & np.uint64(len(slots) - 1)]
         if not len(self._hashes):

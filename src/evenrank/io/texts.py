@@ -21,18 +21,15 @@ from .errors import InputError, quoted
 from .files import Block, line_blocks, open_parquet, polars_table, refuse_pipe
 from .folders import files_of
 from .json_texts import IDS, TEXTS, json_row, parse_jsonl
-from .passages import Passages, split_lines
-from .tables import IdIndex, first_repeat, lines_of
-from .threads import in_order, keep_freed_memory
+from .tables import IdIndex, csv_drops, first_repeat, lines_of
+from .threads import in_order
 
 Done = TypeVar("Done")
-Batch = Callable[[], Passages]
+Batch = Callable[[], pl.DataFrame]
 """A batch still to be parsed."""
 _LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
 # White space as polars (and Unicode) defines it, for blank lines.
 _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-WORTH_COMPILING = 1 << 20
-"""Bytes of a block for which a compiled loop is worth its loading."""
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -98,18 +95,17 @@ def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterat
 
 
 def map_passages(
-    path: str | os.PathLike[str], work: Callable[[Passages], Done], workers: int | None = None
+    path: str | os.PathLike[str], work: Callable[[pl.DataFrame], Done], workers: int | None = None
 ) -> Iterator[Done]:
     """``work`` applied to the batches of a collection, in order, on ``workers`` threads (default: one per core).
 
     They parse the batches, too: much faster than :func:`scan_collection`, whose errors it raises.
     """
-    keep_freed_memory()
     ids = _SeenIds(path, "doc_id")
 
     def parsed(batch: Batch) -> tuple[NDArray[np.uint64], Done | None]:
-        passages = batch()
-        return passages.ids.hash().to_numpy(), work(passages) if len(passages) else None
+        table = batch()
+        return table["doc_id"].hash().to_numpy(), work(table) if table.height else None
 
     for hashes, done in in_order(parsed, _batches(path, "doc_id"), workers):
         ids.add(hashes)
@@ -195,13 +191,13 @@ def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFra
 
 
 def _tables(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
-    return (batch().table() for batch in _batches(path, id_column))
+    return (batch() for batch in _batches(path, id_column))
 
 
 def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
     if irds.is_identifier(path):
         for table in irds.batches(os.fspath(path), id_column):
-            yield functools.partial(Passages.of, table)
+            yield table.clone
         return
     for file in files_of(path):
         yield from _file_batches(file, id_column)
@@ -211,14 +207,14 @@ def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
-    return (batch().table() for batch in _file_batches(path, id_column, span))
+    return (batch() for batch in _file_batches(path, id_column, span))
 
 
 def _file_batches(path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
         for table in _parquet_batches(path, id_column, span):
-            yield functools.partial(Passages.of, table)
+            yield table.clone
         return
     parse = None
     if span is not None and span[0]:
@@ -238,22 +234,37 @@ def _file_batches(path: str | os.PathLike[str], id_column: str, span: tuple[int,
         yield functools.partial(_refuse_lone_cr, path, block, id_column)
 
 
-def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) -> Passages:
+def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
     if _LONE_CR.search(block.data):
         raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
-    return Passages.of(pl.DataFrame(schema={id_column: pl.String, "text": pl.String}))
+    return pl.DataFrame(schema={id_column: pl.String, "text": pl.String})
 
 
-def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], Passages]:
+def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
     return parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
 
 
-def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> Passages:
-    # Loading the compiled loop takes longer than parsing a short block without it.
-    passages = split_lines(block, id_column) if len(block.data) >= WORTH_COMPILING else None
-    if passages is None:
-        passages = Passages.of(_parse_lines(path, block, id_column))
-    return passages.behind(_header_rows(passages)) if first else passages
+def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
+    table = _parse_regular(block, id_column)
+    if table is None:
+        # A tab in a text, a blank line or an error: the slower parser distinguishes them.
+        table = _parse_lines(path, block, id_column)
+    return table[_header_rows(table) :] if first else table
+
+
+def _parse_regular(block: Block, id_column: str) -> pl.DataFrame | None:
+    """The documents of lines that all have an id and one tab; None if one may not have."""
+    schema = {id_column: pl.String, "text": pl.String}
+    try:
+        table = pl.read_csv(
+            block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    # polars reads a line without a tab as an id with an empty text, so tabs are counted.
+    if csv_drops(block.data) or not table.height == block.lines == block.data.count(b"\t"):
+        return None
+    return None if (table[id_column].str.strip_chars() == "").any() else table
 
 
 def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
@@ -274,11 +285,11 @@ def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> 
     return lines.select(id_column, "text")
 
 
-def _header_rows(passages: Passages) -> int:
+def _header_rows(table: pl.DataFrame) -> int:
     """1 if the first row is a header, otherwise 0."""
-    if not len(passages):
+    if not table.height:
         return 0
-    first, text = passages.first()
+    first, text = table.row(0)
     return int(first.lower() in IDS and text.lower() in TEXTS)
 
 

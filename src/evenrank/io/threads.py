@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-import numpy as np
-
 Given = TypeVar("Given")
 Done = TypeVar("Done")
 
@@ -26,12 +24,3 @@ def in_order(work: Callable[[Given], Done], items: Iterable[Given], workers: int
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def keep_freed_memory() -> None:
-    """Makes the memory of freed blocks serve the next ones, where the C library is glibc; elsewhere nothing changes.
-
-    Otherwise it goes back to the system at each few blocks, and clearing new pages takes a tenth of a pass.
-    """
-    # What it keeps is twice the largest piece that it has freed, and at most 64 MiB. No page of this one is touched.
-    np.empty((1 << 25) - (1 << 14), dtype=np.uint8)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenrank.io.special import special
-
 # Here as well, for what reads no more than statistics; the gate starts without this folder.
 from evenrank.io.tolerances import EQUAL as EQUAL
 from evenrank.io.tolerances import NEAR_ZERO as NEAR_ZERO
@@ -94,7 +92,7 @@ class Pooled:
         """The two-sided 95% interval."""
         if self.error is None or self.freedom is None:
             return None
-        stdtrit = special().stdtrit
+        from scipy.special import stdtrit
 
         half = float(stdtrit(self.freedom, 0.975)) * self.error
         return self.mean - half, self.mean + half
@@ -106,7 +104,7 @@ class Pooled:
             return None
         if self.error <= EQUAL:
             return 1.0 if abs(self.mean) <= EQUAL else None
-        stdtr = special().stdtr
+        from scipy.special import stdtr
 
         return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
@@ -171,7 +169,7 @@ def paired_tests(values: Array, baseline: Array) -> Paired:
         return Paired(n, mean, None, None)
     if not difference.any():
         return Paired(n, mean, 1.0, 1.0)
-    stdtr = special().stdtr
+    from scipy.special import stdtr
 
     spread = float(difference.std(ddof=1)) / np.sqrt(n)
     t_p = float(2 * stdtr(n - 1, -abs(mean) / spread)) if np.ptp(difference) > EQUAL else None
@@ -211,7 +209,7 @@ def _ranks(sizes: Array) -> tuple[Array, Array]:
 
 def _normal_p(difference: Array) -> float:
     """Two-sided p of the signed ranks by the normal approximation, corrected for ties; zeros are left out."""
-    ndtr = special().ndtr
+    from scipy.special import ndtr
 
     present = difference[difference != 0]
     n = len(present)

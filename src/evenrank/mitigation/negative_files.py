@@ -16,7 +16,6 @@ from evenrank.groups import Lexicon, Tokens, check_labels, note_lexicon
 from evenrank.io import (
     EvenrankError,
     Provenance,
-    Run,
     as_collection,
     as_qrels,
     as_queries,
@@ -26,14 +25,12 @@ from evenrank.io import (
 )
 from evenrank.io.atomic import json_text
 from evenrank.io.errors import quoted
-from evenrank.io.run_chunks import run_chunks
-from evenrank.io.runs import described
 
 from .negative_documents import Asked, Labels, PathLike, documents_of
 from .negative_formats import id_table, write_texts
 from .negative_lists import SampledLists, Sampler
 from .negative_manifest import manifest_of
-from .negative_sampling import Beta, Settings
+from .negative_sampling import Beta, Settings, whole_queries
 from .negative_texts import TextFile
 
 Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
@@ -84,8 +81,7 @@ def write_negatives(
     is unknown: it is never chosen for its bias, may be drawn at random, and the manifest counts it.
 
     Writes ``.manifest.json``, which is returned, and ``.manifest.parquet``, a row for each query, beside ``out``: all
-    files or none. A run file is streamed, so memory depends on the size of the collection and of the sample, not of the
-    run; the lines of a query must be together.
+    files or none.
 
     Raises InputError for bad files; EvenrankError for a setting out of range, documents that are not in the collection,
     queries without a text, labels beside ``scores`` or what counts words, labels that know no candidate, and if no
@@ -110,19 +106,17 @@ def write_negatives(
     judged = as_qrels(qrels)
     texts = None if queries is None else as_queries(queries)
     documents_in = None if collection is None else as_collection(collection)
-    first_stage = run if isinstance(run, str | os.PathLike) else as_run(run)
-    chunks, name = run_chunks(first_stage)
+    first_stage = as_run(run)
     asked: Asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
     by_label: Labels | None = None
     if labels is not None:
         by_label = {"labels": labels, "neutral": neutral or (), "group_column": group_column}
     documents = documents_of(documents_in, scores, beta, asked, quiet, by_label)
-    source = first_stage.source if isinstance(first_stage, Run) else os.fspath(first_stage)
-    sampler = Sampler(judged, documents, settings, texts, described(name, source))
+    sampler = Sampler(judged, documents, settings, texts, first_stage.described)
     # Each file's errors in its own context; no file gets its name before all are written.
     with atomic_path(outputs[0]) as data:
         with progress("queries", quiet=quiet) as advance, TableWriter(data, form) as writer:
-            lists = _counted(map(sampler.lists, chunks), advance)
+            lists = _counted(map(sampler.lists, whole_queries(first_stage.table)), advance)
             if format == "groups":
                 for chunk in lists:
                     writer.write(id_table(chunk, documents))
@@ -138,7 +132,13 @@ def write_negatives(
                     write_texts(compact, writer, format, n, stored, texts)
         if not writer.rows:
             raise EvenrankError(f"`format='n-tuple'`: no query has {n} negatives; `n` sets how many are drawn")
-        settings_used = {"run": name, "format": format, "beta": beta, **asdict(settings), **documents.settings}
+        settings_used = {
+            "run": first_stage.name,
+            "format": format,
+            "beta": beta,
+            **asdict(settings),
+            **documents.settings,
+        }
         manifest = manifest_of(sampler, settings_used, writer.rows) | {"provenance": made.to_dict()}
         with atomic_path(outputs[1]) as manifest_json:
             manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -13,11 +15,11 @@ from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
-from evenrank.io.run_chunks import spell_starts
 from evenrank.io.tables import text_bytes
 from evenrank.io.types import Array
 
 Beta = Literal["abs_tf", "count", "one_minus_neutrality"]
+_PART = 1 << 19
 
 
 def beta(scores: GroupTable, measure: Beta = "abs_tf") -> Array:
@@ -71,11 +73,26 @@ def sample(
     if not (np.isfinite(values) & (values >= 0) | table["beta"].is_null().to_numpy()).all():
         raise EvenrankError("expected finite numbers from 0 as beta")
     query = table["query_id"].cast(pl.String)
-    starts = spell_starts(query)
+    starts = _spell_starts(query)
     if query.gather(starts[:-1]).n_unique() < len(starts) - 1:
         raise EvenrankError("the rows of a query are not together: sort the table by query_id")
     rows, biased = draw(query, table["doc_id"].cast(pl.String), starts, values, settings)
     return table[rows].with_columns(pl.Series("biased", biased))
+
+
+def _spell_starts(query: pl.Series) -> Array:
+    """The start of each stretch of equal values, and the total length at the end [Q + 1]."""
+    number = query.rle_id().to_numpy().astype(np.int64)
+    return np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(query))
+
+
+def whole_queries(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The table of a run in parts of whole queries, each of about half a million rows."""
+    starts = _spell_starts(table["query_id"])
+    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)))]
+    for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
+        if end > start:
+            yield table[start:end]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ def stream_negatives(
 ) -> None:
     """Writes a file of training lists (Parquet, format ``groups``) for each of ``samples``, by its settings.
 
-    ``chunks``: the table of a run in whole queries, as :func:`run_chunks` reads it from a file; the files are those
-    that :func:`write_negatives` makes of that file, with ``lexicon`` and ``tokens``. ``name``: that of the run.
+    ``chunks``: the table of a run in parts of whole queries; the files are those that :func:`write_negatives` makes of
+    that run, with ``lexicon`` and ``tokens``. ``name``: that of the run.
     ``doc_ids``: all of the collection; with them, and no share of biased negatives in any sample, no document is
     scored: the files have no column ``group``.
 

@@ -21,7 +21,6 @@ from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
 from evenrank.io import EvenrankError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
 from evenrank.io.errors import quoted
-from evenrank.io.passages import Passages
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import map_passages
@@ -46,23 +45,23 @@ def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tup
     EvenrankError for an unknown mode and a negative seed.
     """
     _check(seed, mode)
-    data, starts, moved, words = _rotated(Passages(table["doc_id"], table["text"]), seed, mode, lines=False)
+    data, starts, moved, words = _rotated(table, seed, mode, lines=False)
     return _column(data, starts), moved, words
 
 
-def _rotated(passages: Passages, seed: int, mode: Mode, *, lines: bool) -> tuple[Array, Array, Array, Array]:
+def _rotated(table: pl.DataFrame, seed: int, mode: Mode, *, lines: bool) -> tuple[Array, Array, Array, Array]:
     """The rotated texts, or ``lines`` of them, as bytes [B] and their starts [N + 1]; words moved, words [N] int32."""
     # The compiler takes half a second to import.
     from . import _rotating as _kernel
 
-    ids, id_starts = text_bytes(passages.ids)
-    texts = passages.pieces()
+    ids, id_starts = text_bytes(table["doc_id"])
+    data, starts = text_bytes(table["text"])
     return _kernel.rotate_bytes(
         ids,
         id_starts,
-        texts.data,
-        texts.starts,
-        texts.ends,
+        data,
+        starts[:-1],
+        starts[1:],
         np.uint64(mixed_seed(seed)),
         mode == "sentence",
         _abbreviation_hashes(),
@@ -152,7 +151,7 @@ class _Batch:
     table: pl.DataFrame | None
 
 
-Run = Callable[[Callable[[Passages], _Batch]], Iterator[_Batch]]
+Run = Callable[[Callable[[pl.DataFrame], _Batch]], Iterator[_Batch]]
 """Applies a function to each batch of a collection."""
 
 
@@ -168,20 +167,20 @@ def _rotate_into(
     unmoved = total = 0
     with atomic_path(out) as part, TableWriter(part, form) as writer:
 
-        def work(passages: Passages) -> _Batch:
+        def work(batch: pl.DataFrame) -> _Batch:
             table = None
             if form != "tsv" or spans is not None:
-                data, starts, moved, words = _rotated(passages, seed, mode, lines=False)
-                table = pl.DataFrame([passages.ids, _column(data, starts)])
+                data, starts, moved, words = _rotated(batch, seed, mode, lines=False)
+                table = pl.DataFrame([batch["doc_id"], _column(data, starts)])
             if form == "tsv":
-                check_tsv_ids(passages.ids, out)
-                data, _, moved, words = _rotated(passages, seed, mode, lines=True)
+                check_tsv_ids(batch["doc_id"], out)
+                data, _, moved, words = _rotated(batch, seed, mode, lines=True)
                 encoded: pa.Table | memoryview = data.data
             else:
                 assert table is not None
                 encoded = writer.encode(table)
             kept = table if spans is not None else None
-            return _Batch(encoded, len(passages), int((moved == 0).sum()), int(words.sum()), kept)
+            return _Batch(encoded, batch.height, int((moved == 0).sum()), int(words.sum()), kept)
 
         def write(batch: _Batch) -> _Batch:
             writer.append(batch.encoded, batch.documents)
@@ -220,8 +219,8 @@ def _rotated_on_ray(
 
 
 def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: Form) -> dict[str, int]:
-    def run(work: Callable[[Passages], _Batch]) -> Iterator[_Batch]:
-        return (work(Passages.of(batch)) for batch in shard_batches(shard))
+    def run(work: Callable[[pl.DataFrame], _Batch]) -> Iterator[_Batch]:
+        return map(work, shard_batches(shard))
 
     done = _rotate_into(path, form, run, seed, mode, lambda _: None, None)
     return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from evenrank.io.errors import quoted
-from evenrank.io.special import special
 
 from .effects import Effect, Floats, Ints
 from .pair_values import Means, PairValues
@@ -90,7 +89,7 @@ def influence(
 
 
 def _much(change: float, left: Effect, queries: int) -> bool:
-    stdtrit = special().stdtrit
+    from scipy.special import stdtrit
 
     if left.se is None or queries < 3:
         return False

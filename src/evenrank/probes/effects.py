@@ -12,7 +12,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.io.special import special
 from evenrank.measures.statistics import EQUAL, SIGNIFICANT
 
 Floats = NDArray[np.float64]
@@ -157,7 +156,7 @@ def _effect(values: Floats, query: Ints, passage: Ints, among: Flags) -> Effect:
 def effects(values: Floats, query: Ints, passage: Ints, among: Flags | None = None) -> Effects:
     """:func:`effect` of each of R samples ``values`` [R, N], without NaN, over the same pairs of at least two queries
     and two passages; ``among`` [N]: the pairs whose clusters are counted (None: all)."""
-    stdtr = special().stdtr
+    from scipy.special import stdtr
 
     sides = [_numbered(query), _numbered(passage)]
     pairs = _numbered(sides[0] * (int(sides[1].max()) + 1) + sides[1])
@@ -212,6 +211,6 @@ def _numbered(values: Ints) -> Ints:
 
 def _quantile(freedom: float, share: float) -> float:
     """The quantile of Student's t."""
-    stdtrit = special().stdtrit
+    from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))

@@ -62,7 +62,7 @@ def retrieve(
     query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
     ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
     an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
-    encoded, and whether the search is approximate.
+    encoded.
 
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.

@@ -14,8 +14,7 @@ class Encoding:
 
     ``kind``: "bi" or "sparse", where the model's files do not tell. ``precision``: auto, float32 or bfloat16.
     ``query_prompt``, ``document_prompt``: put before each text in place of the model's own ("": nothing); a search uses
-    the index's query prompt unless one is given. ``approximate``: build, or search, a graph of the vectors.
-    ``engine``: local or ray, for building.
+    the index's query prompt unless one is given. ``engine``: local or ray, for building.
     """
 
     kind: str | None = None
@@ -24,7 +23,6 @@ class Encoding:
     precision: str | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
-    approximate: bool = False
     engine: str = "local"
     cluster: Cluster = field(default_factory=Cluster)
 
@@ -33,6 +31,6 @@ def refuse_model(model: object, encoding: Encoding | None) -> None:
     """Raises EvenrankError if a model, or settings of one, are given for BM25."""
     if model is not None or (encoding is not None and encoding != Encoding(batch_size=encoding.batch_size)):
         raise EvenrankError(
-            "BM25 has no model: `model`, `approximate`, `device` and the like are for an index of a model's vectors"
+            "BM25 has no model: `model`, `device` and the like are for an index of a model's vectors"
             " (build one with `model`)"
         )

@@ -128,8 +128,7 @@ def write_debiased(
     group of their own; or "hard" (Bolukbasi et al. 2016, section 5), whose directions are the first ``components`` of
     the differences of the ``pairs``, encoded as documents by the index's own model (``encoder``). Every passage is
     erased, also those that nothing is known of. Vectors of length 1 (a cosine model's) are scaled to length 1 again,
-    which, like float16, leaves a small gap between the groups' means: the manifest has it as stored. An index with a
-    graph gets a new one.
+    which, like float16, leaves a small gap between the groups' means: the manifest has it as stored.
 
     An interrupted call leaves no index; the same call starts again. Raises EvenrankError as :func:`check_method` does,
     for fewer than two groups with passages, and for a folder that cannot be written to.
@@ -137,11 +136,6 @@ def write_debiased(
     check_method(method, components, pairs)
     check_apart([out], [index.manifest.path])
     source, vectors = index.manifest, index.vectors
-    graph = source.settings.get("graph")
-    if graph is not None:
-        from .graph import require_graph
-
-        require_graph()
     with IndexWriter(out, "dense", source.settings) as writer:
         fitted: dict[str, object] = {}
         if method == "leace":
@@ -155,10 +149,6 @@ def write_debiased(
         erasure.write(writer)
         _write_vectors(writer, vectors, erasure, quiet=quiet)
         stored: Halves = np.memmap(writer.file("vectors.bin"), "<f2", "r", shape=vectors.shape)
-        if graph is not None:
-            from .graph import build_graph
-
-            build_graph(writer, stored, quiet=quiet)
         gap = [group_means(of, groups.numbers, len(groups.names)).gap(len(groups.names)) for of in (vectors, stored)]
         writer.settings["erasure"] = {
             "method": method,

@@ -16,7 +16,6 @@ from evenrank.rankers.text_encoders import StoredEncoder, TextEncoder, find_enco
 from .bm25 import turns
 from .encoded_windows import BATCHES, DenseRows, EncodingJob, SparseRows, write_windows
 from .encoding import Encoding
-from .exact_search import Halves
 from .index_folder import IndexWriter, Manifest, begin_digest
 from .mapped import DocIds, write_array
 from .sparse_postings import write_postings
@@ -40,12 +39,6 @@ def build_vector_index(
     check_ranges(batch_size=encoding.batch_size)
     digest = begin_digest(collection)
     encoder = _encoder(model, encoding)
-    if encoding.approximate:
-        if encoder.sparse:
-            raise EvenrankError("`approximate`: only for vectors, and the model is a sparse encoder")
-        from .graph import EXPANSION, LINKS, build_graph, require_graph
-
-        require_graph()
     window = BATCHES * encoding.batch_size
     settings: dict[str, object] = {
         "batch_size": encoding.batch_size,
@@ -53,9 +46,8 @@ def build_vector_index(
         "precision": encoding.precision or "auto",
         "query_prompt": encoding.query_prompt,
         "document_prompt": encoding.document_prompt,
-        "graph": {"links": LINKS, "expansion": EXPANSION} if encoding.approximate else None,
     }
-    versions = {name: version(name) for name in (*LIBRARIES, *(["faiss-cpu"] if encoding.approximate else []))}
+    versions = {name: version(name) for name in LIBRARIES}
     found = digest()
     resume = None
     if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
@@ -74,9 +66,6 @@ def build_vector_index(
         write_array(writer.file("by-turn.bin"), by_turn, np.int32)
         if encoder.sparse:
             write_postings(writer, sizes, job.width(), encoder.name)
-        if encoding.approximate:
-            vectors: Halves = np.memmap(writer.file("vectors.bin"), "<f2", "r", shape=(count, job.width()))
-            build_graph(writer, vectors, quiet=quiet)
         # Again: it must not have changed since.
         return writer.finish(count, digest(), model=facts, versions=versions)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -35,13 +34,8 @@ from .model_facts import are_facts, truncation_notes
 from .rm3 import RM3
 from .sparse_postings import Impacts
 
-if TYPE_CHECKING:
-    from .graph import Graph
-
 LIBRARIES = ("numpy", "sentence-transformers", "transformers", "torch")
 """Libraries whose version can change a vector."""
-SAMPLE, DEPTH = 200, 100
-"""Approximate search: queries that are also searched exactly, and the depth of their recall."""
 
 
 @dataclass
@@ -51,8 +45,7 @@ class _Found:
     documents: Ints
     scores: Floats
     count: NDArray[np.int64]
-    notes: list[str] = field(default_factory=list)
-    card: dict[str, object] = field(default_factory=dict)
+    notes: list[str]
 
 
 class VectorIndex:
@@ -113,10 +106,8 @@ class VectorIndex:
 
         The model is loaded from where it was when the index was made, or from ``model`` (a folder, a name on the hub;
         a loaded model for an index of one), and must have the same digest. ``encoding``: how queries are encoded
-        (``batch_size``, ``device``; ``precision``, ``query_prompt``: in place of the index's), and ``approximate``:
-        search the index's graph. Ties are broken by descending document id, also at rank ``k``. The run's notes and
-        card name the model, the prompts and, for approximate search, the recall@100 against exact search over up to
-        200 of the queries.
+        (``batch_size``, ``device``; ``precision``, ``query_prompt``: in place of the index's). Ties are broken by
+        descending document id, also at rank ``k``. The run's notes and card name the model and the prompts.
 
         Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed.
         """
@@ -127,8 +118,6 @@ class VectorIndex:
                     f"`{option}`: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
         how = encoding or Encoding()
-        if how.approximate:
-            self._searcher.check_approximate()
         table = as_queries(queries)
         encoder = self._loaded(model, how)
         name = name or encoder.name
@@ -136,7 +125,7 @@ class VectorIndex:
             rows = encoder.queries(table["text"].to_list())
             advance(table.height)
         _check_queries(rows, encoder.name)
-        found = self._searcher.search(rows, k, how.approximate, quiet)
+        found = self._searcher.search(rows, k, quiet)
         prompt = encoder.query_prompt
         empty = int((table["text"].str.strip_chars() == "").sum())
         if empty:
@@ -153,7 +142,6 @@ class VectorIndex:
             "index": self.manifest.card(),
             "depth": k,
             "query_encoder": encoder.facts(),
-            **found.card,
         }
         return Run(name, self._table(table, found), tuple(notes), card=card)
 
@@ -248,16 +236,9 @@ class _Dense:
         if rest or not width:
             raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
         self.vectors: Halves = flat.reshape(-1, width)
-        self._graph: Graph | None = None
         self.erasure: Erasure | None = read_erasure(manifest, width)
 
-    def check_approximate(self) -> None:
-        """Raises InputError or MissingExtraError if approximate search is not possible."""
-        from .graph import Graph
-
-        self._graph = self._graph or Graph(self._index.manifest, self.vectors)
-
-    def search(self, queries: Encoded, k: int, approximate: bool, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
         """The first ``k`` of each query."""
         width = self.vectors.shape[1]
         if queries.shape[1] != width:
@@ -269,39 +250,16 @@ class _Dense:
             assert isinstance(queries, np.ndarray)
             queries = self.erasure(queries)
             described = f"{described}, {self.erasure.note()}"
-        if approximate:
-            return self._approximate(queries, k, described)
-        with progress("searching", len(queries), quiet=quiet) as advance:
-            documents, scores = self._exact(queries, k, advance)
-        full = np.full(len(queries), documents.shape[1], np.int64)
-        return _Found(documents, scores, full, [f"exact search, {described}"], {"search": "exact"})
-
-    def _exact(self, queries: Floats, k: int, advance: Callable[[int], None]) -> tuple[Ints, Floats]:
         index = self._index
-        try:
-            return search_exact(self.vectors, index._turn, index._by_turn, queries, k, advance)
-        except ValueError:
-            raise InputError(
-                index.manifest.path, "the index is damaged: its vectors or their order cannot be used"
-            ) from None
-
-    def _approximate(self, queries: Floats, k: int, described: str) -> _Found:
-        from .graph import recall
-
-        assert self._graph is not None
-        # Deep enough for the recall, whatever k is.
-        documents, scores = self._graph.search(self._index._turn, queries, max(k, DEPTH))
-        sample = np.unique(np.linspace(0, len(queries) - 1, min(SAMPLE, len(queries))).astype(np.int64))
-        depth = min(DEPTH, documents.shape[1])
-        exact, _ = self._exact(queries[sample], depth, lambda _: None)
-        share = recall(exact, documents[sample, :depth])
-        found = f"recall@{depth} {share:.4f} against exact search, over {counted(len(sample), 'query')}"
-        card: dict[str, object] = {
-            "search": "approximate",
-            "recall": {"depth": depth, "queries": len(sample), "value": share},
-        }
-        documents, scores = documents[:, :k], scores[:, :k]
-        return _Found(documents, scores, (documents >= 0).sum(1), [f"approximate search, {described}", found], card)
+        with progress("searching", len(queries), quiet=quiet) as advance:
+            try:
+                documents, scores = search_exact(self.vectors, index._turn, index._by_turn, queries, k, advance)
+            except ValueError:
+                raise InputError(
+                    index.manifest.path, "the index is damaged: its vectors or their order cannot be used"
+                ) from None
+        full = np.full(len(queries), documents.shape[1], np.int64)
+        return _Found(documents, scores, full, [f"exact search, {described}"])
 
 
 class _Sparse:
@@ -311,11 +269,7 @@ class _Sparse:
         self._index = index
         self._impacts = Impacts(index.manifest)
 
-    def check_approximate(self) -> None:
-        """Raises EvenrankError."""
-        raise EvenrankError(f"`approximate`: only for dense indexes, and {self._index.manifest.path} is sparse")
-
-    def search(self, queries: Encoded, k: int, approximate: bool, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
         """The first ``k`` of each query; documents without one of its terms are left out."""
         index = self._index
         assert isinstance(queries, csr_matrix)
@@ -336,7 +290,7 @@ class _Sparse:
             notes.append(f"{counted(empty, 'query')} {has} no term of a document and no documents")
         if empty == queries.shape[0]:
             raise EvenrankError(f"none of the {empty} queries has a term of a document")
-        return _Found(documents, scores, count, notes, {"search": "exact"})
+        return _Found(documents, scores, count, notes)
 
 
 def _check_queries(rows: Encoded, name: str) -> None:

@@ -184,8 +184,8 @@ def test_no_measure_that_is_a_sum(base: AuditResult) -> None:
 
 
 def test_bounds_alone() -> None:
-    page = render_page(labelled_audit("bounds"))
-    assert "Only bounds were asked for: where in them a figure lies" in section(page, "origins")
+    page = render_page(labelled_audit())
+    assert "Only bounds are known: where in them a figure lies" in section(page, "origins")
     assert charts(page)["origins"] == {}
 
 

@@ -64,7 +64,7 @@ def test_points_are_those_of_an_audit(found: Frontier) -> None:
 def test_method_by_name_and_without_poles() -> None:
     assert {method for method, _ in sweep(RUN, GROUPS, ["fair"], [0.3])} == {"fair"}
     labels = evenrank.as_labels({f"d{i}": "abc"[i % 3] for i in range(60)})
-    assert {method for method, _ in sweep(RUN, labels, strengths=[1])} == METHODS.keys() - {"balance"}
+    assert {method for method, _ in sweep(RUN, labels, strengths=[1])} == METHODS.keys()
     # Without a neutral document there is no NFaiRR; with some there is.
     with pytest.raises(
         EvenrankError, match=r"^`bias`: no list of the \d+ queries .* of NFaiRR@10: give another measure"
@@ -158,7 +158,7 @@ def test_holm_is_over_all_pairs() -> None:
 
 
 def test_levels_are_those_of_all_methods() -> None:
-    # Where one pole stands before neutral documents, balance gets as far as neutral does; where both do, not at all.
+    # Where one pole stands before neutral documents, fair gets as far as neutral does; where both do, not at all.
     lists: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, str] = {}
     qrels: dict[str, dict[str, int]] = {}
@@ -168,16 +168,16 @@ def test_levels_are_those_of_all_methods() -> None:
         lists[f"q{query}"] = [(doc, 20 - place - 0.3 * query * (place > 5)) for place, doc in enumerate(documents)]
         groups |= documents
         qrels[f"q{query}"] = {f"{query}.01": 1, f"{query}.08": 1}
-    given = {"scores": small_table(groups), "strengths": [0.5, 1], "methods": ["neutral", "balance"]}
+    given = {"scores": small_table(groups), "strengths": [0.5, 1], "methods": ["neutral", "fair"]}
     found = evenrank.frontier(small_run(lists), qrels=qrels, bias="NFaiRR@10", **given)  # type: ignore[arg-type]
     run, best = found["run"].bias[0], found["neutral 1"].bias[0]
-    reached = found["balance 1"].bias[0]
+    reached = found["fair 1"].bias[0]
     assert run is not None
     assert best is not None
     assert reached is not None
     assert run + 0.5 * (best - run) < reached < best - 0.1
     halves = [one for one in found.equal if one.share == 0.5]
-    assert {one.method for one in halves} == {"neutral", "balance"}
+    assert {one.method for one in halves} == {"neutral", "fair"}
     for one in halves:
         assert one.bias == pytest.approx((best + run) / 2)
         near = sorted(p.strength for p in found.points if p.method == one.method and p.strength is not None)

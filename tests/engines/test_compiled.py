@@ -24,8 +24,6 @@ from evenrank.groups.tokens import Alphabet, alphabet
 from evenrank.io import _id_lookup as ids_kernel
 from evenrank.io import _lines as lines_kernel
 from evenrank.io import _run_lines as runs_kernel
-from evenrank.mitigation import _balancing as balancing_kernel
-from evenrank.mitigation import _balancing_beam as beam_kernel
 from evenrank.mitigation import _constraining as constraining_kernel
 from evenrank.mitigation import _drawing as negatives_kernel
 from evenrank.mitigation import _fair_tables as fair_tables_kernel
@@ -38,7 +36,7 @@ from evenrank.retrieval import _searching as retrieval_kernel
 
 KERNELS = [
     groups_kernel, code_points_kernel, lines_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
-    indexing_kernel, scanning_kernel, embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel,
+    indexing_kernel, scanning_kernel, embeddings_kernel, constraining_kernel,
     fair_tables_kernel, sorting_kernel, runs_kernel, ids_kernel, bytes_kernel,
 ]  # fmt: skip
 SOURCE = """

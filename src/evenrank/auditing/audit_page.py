@@ -18,9 +18,9 @@ from .findings import RELEVANCE_FIRST, Findings
 from .origins import origins_chart, origins_section
 from .phrases import group_label, groups, has_scores, labelled, poles, positive, signed_measures
 from .reading import explanations, glossary, literature
+from .stages_section import stages_section
 from .summary import summarise
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
-from .waterfall import stages_section, waterfalls
 
 _SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js", "origins.js")
 _SECTIONS = (
@@ -80,7 +80,6 @@ def _charts(result: Findings) -> dict[str, object]:
         "compared": data.compared(result),
         "onlyBounds": only_bounds(result),
         "origins": origins_chart(result),
-        "waterfalls": waterfalls(result),
         "chosenBy": f"{kind} in {focus}" if focus is not None else None,
     }
 

@@ -82,7 +82,7 @@ def _excess(pair: _Pair, ends: Interval | None, seed: int) -> Excess | None:
     return Excess(
         compared.difference,
         compared.n,
-        compared.ci95 if ends is None else ends,
+        ends,
         compared.t_p,
         compared.wilcoxon_p,
         compared.baseline_mean,

@@ -168,11 +168,11 @@ def test_tied_and_unknown_documents_are_said() -> None:
         assert f"without a label: {words}" in " ".join(made.notes)
 
 
-def test_prefixes_that_miss_are_not_put_down_to_the_documents_alone() -> None:
+def test_prefixes_that_miss_what_is_asked_are_counted() -> None:
     (said,) = Kept(5, 1, 3).notes("fair")
     assert said == (
         "fair: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (the minimum of protected documents), as"
-        " the documents do not allow it or no order that has it was found."
+        " the documents do not allow it."
     )
 
 

@@ -86,7 +86,7 @@ class Kept:
     """Whether the orders of lists are what the method promises: sums over lists.
 
     ``lists``: their number; ``unmet``: lists with prefixes that miss what the method asks for, where no order could
-    have it or none was found; ``prefixes``: these prefixes.
+    have it; ``prefixes``: these prefixes.
     """
 
     lists: int = 0
@@ -102,7 +102,7 @@ class Kept:
         if self.unmet:
             yield (
                 f"{method}: {self.prefixes:,} prefixes in {self.unmet:,} of {of} miss what is asked of every prefix"
-                f"{_ASKED.get(method, '')}, as the documents do not allow it or no order that has it was found."
+                f"{_ASKED.get(method, '')}, as the documents do not allow it."
             )
 
 

@@ -53,17 +53,10 @@ def arab_like(n: int, loss: float, rng: np.random.Generator) -> Pair:
     return new + loss, old
 
 
-def clear_arab_like(n: int, loss: float, rng: np.random.Generator) -> Pair:
-    """The same with a lean that is far from 0."""
-    new, old = arab_like(n, loss, rng)
-    return new + 0.45, old + 0.45
-
-
 SHAPES: dict[str, tuple[Shape, str]] = {
     "nDCG": (ndcg_like, "nDCG@10"),
     "RR": (rr_like, "RR@10"),
     "ARaB": (arab_like, "ARaB@10"),
-    "clear ARaB": (clear_arab_like, "ARaB@10"),
 }
 
 
@@ -256,8 +249,6 @@ def rows(folder: Path) -> list[Row]:
             ("RR", 6, 0.1),
             ("ARaB", 1, 0.05),
             ("ARaB", 3, 0.1),
-            ("clear ARaB", 1, 0.05),
-            ("clear ARaB", 3, 0.1),
         ):
             table.append(_caught_row(name, rules, loss, n))
     chance = real()

@@ -15,7 +15,6 @@ NAMES = (
     "scoring",
     "audits",
     "labels",
-    "unknown",
     "kernel_rankers",
     "backends",
     "rankers",

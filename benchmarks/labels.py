@@ -20,16 +20,15 @@ def make(folder: Path) -> None:
     groups = rng.choice(["m", "f", "n"], audits.DOCUMENTS, p=[0.15, 0.10, 0.75])
     table = pl.DataFrame({"doc_id": np.arange(audits.DOCUMENTS).astype(str), "group": groups})
     table.write_parquet(folder / "labels.parquet")
-    table.filter(pl.Series(rng.random(audits.DOCUMENTS) < 0.1)).write_parquet(folder / "tenth.parquet")
 
 
-def audit(folder: str, described: str, unknown: str) -> None:
-    """One audit; ``described``: ``scores``, or a file of labels; ``unknown``: what to do about unknown ones."""
+def audit(folder: str, described: str) -> None:
+    """One audit; ``described``: ``scores`` or ``labels``."""
     import evenrank
 
     home = Path(folder)
     path = home / f"{described}.parquet"
-    of_labels = {"labels": path, "neutral": ["n"], "unknown": unknown}
+    of_labels = {"labels": path, "neutral": ["n"]}
     result = evenrank.audit(
         {"run": home / "run.trec"},
         qrels=home / "qrels.txt",
@@ -41,18 +40,8 @@ def audit(folder: str, described: str, unknown: str) -> None:
 
 
 def rows(folder: Path) -> list[Row]:
-    """All labels known against scores; a tenth known, estimated against counted as neutral."""
+    """All labels known, against scores of words."""
     once(folder, make)
-    pairs = {
-        "all labels known, against scores of words": (("labels", "estimate"), ("scores", "skip"), 1.0),
-        "a tenth known, estimates against counting the unknown as neutral": (
-            ("tenth", "estimate"),
-            ("tenth", "neutral"),
-            1.5,
-        ),
-    }
-    found = []
-    for what, (one, other, most) in pairs.items():
-        ours, peer = (run("labels.audit", str(folder), *side).seconds for side in (one, other))
-        found.append(Row(f"audit of 6,980 x 1,000 with labels: {what}", ours, "s", peer, "share", most=most))
-    return found
+    ours, peer = (run("labels.audit", str(folder), described).seconds for described in ("labels", "scores"))
+    what = "audit of 6,980 x 1,000 with labels: all labels known, against scores of words"
+    return [Row(what, ours, "s", peer, "share", most=1.0)]

@@ -113,22 +113,6 @@ def _shift(docs: List) -> List:
     return sorted(docs, key=lambda doc: -(doc[0] + STRENGTH * (0.0, 1.0, -1.0)[doc[3]]))
 
 
-def _balance(docs: List) -> List:
-    """The best document that keeps the sum within its bound, else the one that brings it nearest to 0."""
-    total, most = 0.0, 0.0
-    for doc in docs:
-        total += doc[1]
-        most = max(most, abs(total))
-    left, made, total = list(docs), [], 0.0
-    while left:
-        chosen = next((doc for doc in left if abs(total + doc[1]) <= (1 - STRENGTH) * most), None)
-        chosen = chosen or min(left, key=lambda doc: abs(total + doc[1]))
-        left.remove(chosen)
-        made.append(chosen)
-        total += chosen[1]
-    return made
-
-
 def _constrained(docs: List) -> List:
     """At every rank the best document of a group that is short of its minimum, else of one below its maximum."""
     queues = {group: [doc for doc in docs if doc[3] == group] for group in (-1, 0, 1)}
@@ -163,10 +147,8 @@ def _fair(docs: List) -> List:
 
 PLAIN: dict[str, Callable[[List], List]] = {
     "neutral": _neutral,
-    "balance": _balance,
     "fair": _fair,
     "detconstsort": _constrained,
-    "detgreedy": _constrained,
     "shift": _shift,
 }
-"""Loops that do about what the methods do; ``balance`` searches less than ours, which weighs what comes later."""
+"""Loops that do about what the methods do."""

@@ -119,13 +119,6 @@ MITIGATIONS = (
         "`evenrank rebalance RUN --method neutral`.",
     ),
     Subject(
-        "balance",
-        "Balance",
-        "mitigation/reorder_balance.py",
-        ("", "Balance"),
-        "`evenrank rebalance RUN --method balance`.",
-    ),
-    Subject(
         "fair",
         "FA*IR",
         "mitigation/reorder_fair.py",
@@ -138,13 +131,6 @@ MITIGATIONS = (
         "mitigation/reorder_constrained.py",
         ("DetConstSort",),
         "`evenrank rebalance RUN --method detconstsort`.",
-    ),
-    Subject(
-        "detgreedy",
-        "DetGreedy",
-        "mitigation/reorder_constrained.py",
-        ("DetGreedy",),
-        "`evenrank rebalance RUN --method detgreedy`.",
     ),
     Subject(
         "shift",

@@ -88,7 +88,6 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("audit", audit, "", 640),
     ("audit-plane", audit, "#plane", 850),
     ("audit-origins", audit, "#origins", 850),
-    ("audit-stages", audit, "#stages", 640),
     ("audit-queries", audit, "#queries", 640),
     ("answers", answers, "#charts", 590),
     ("sensitivity", sensitivity, "", 640),

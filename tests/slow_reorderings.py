@@ -79,33 +79,13 @@ def counts(group: Sequence[int], order: Order, groups: int) -> Iterator[tuple[in
         yield length, list(found)
 
 
-def within(
-    group: Sequence[int], order: Order, least: Sequence[Fraction], most: Sequence[Fraction], *, there: bool = False
-) -> list[bool]:
-    """Whether each prefix keeps the bounds; ``there``: a minimum asks for no more documents than the list has."""
+def within(group: Sequence[int], order: Order, least: Sequence[Fraction], *, there: bool = False) -> list[bool]:
+    """Whether each prefix keeps the minimums; ``there``: they ask for no more documents than the list has."""
     has = [group.count(number) if there else len(group) for number in range(len(least))]
     return [
-        all(
-            min(math.floor(low * k), total) <= one <= math.ceil(high * k)
-            for one, low, high, total in zip(found, least, most, has, strict=True)
-        )
+        all(min(math.floor(low * k), total) <= one for one, low, total in zip(found, least, has, strict=True))
         for k, found in counts(group, order, len(least))
     ]
-
-
-def det_greedy(group: Sequence[int], least: Sequence[Fraction], most: Sequence[Fraction]) -> list[int]:
-    """Algorithm 1 of Geyik et al. 2019; a document's place in the run stands for its score."""
-    queues = [[place for place, one in enumerate(group) if one == number] for number in range(len(least))]
-    order: list[int] = []
-    taken = [0] * len(least)
-    for k in range(1, len(group) + 1):
-        left = [number for number, queue in enumerate(queues) if queue]
-        below_min = [a for a in left if taken[a] < math.floor(least[a] * k)]
-        below_max = [a for a in left if taken[a] < math.ceil(most[a] * k)]
-        chosen = min(below_min or below_max or left, key=lambda a: queues[a][0])
-        order.append(queues[chosen].pop(0))
-        taken[chosen] += 1
-    return order
 
 
 def det_const_sort(group: Sequence[int], least: Sequence[Fraction], *, slip: int = 0) -> list[int]:

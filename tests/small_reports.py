@@ -25,7 +25,7 @@ def run(order: list[str], score: float = 2.0) -> pl.DataFrame:
 GROUPS = ("<b>", "b", "c")
 
 
-def labelled_audit(unknown: str = "estimate", known: int = 3, **options: Any) -> AuditResult:
+def labelled_audit(unknown: str = "bounds", known: int = 3, **options: Any) -> AuditResult:
     """Six queries with documents 0 to 3, of the groups <b>, b and (even queries) c or none, and without a label.
 
     ``known``: how many of each query's documents have a label. The run ``new`` has them in reverse.

@@ -128,7 +128,6 @@ def test_no_label_leads_out_of_the_bounds(seed: int, data: st.DataObject) -> Non
     full = audited(lists, {**labels, **soft}, groups, [*MEASURES, ABSOLUTE])["r"]
     for name, one in full.figures.items():
         ends = bounds[name].bounds
-        assert not one.estimated
         assert one.bounds in (None, (pytest.approx(one.mean), pytest.approx(one.mean)))
         if one.mean is not None and ends is not None:
             assert ends[0] - 1e-9 <= one.mean <= ends[1] + 1e-9
@@ -158,22 +157,6 @@ def test_bounds_by_hand() -> None:
     assert figure("ARaB@3", lists, {**labels, "u": (0.25, 0.75)}) == 0
 
 
-def test_bounds_stand_beside_an_estimate() -> None:
-    lists = [["a", "u", "b"], ["v", "c", "a"], ["b", "d", "u"]]
-    labels: Labels = {"a": (1, 0, 0), "b": (0, 0.5, 0.5), "c": (0, 0, 0), "d": (0.1, 0.6, 0)}
-    names = [name for name in MEASURES if "poles" not in name]
-    bounds = audited(lists, labels, "mfx", names, unknown="bounds")["r"]
-    estimated = audited(lists, labels, "mfx", names)["r"]
-    for name in names:
-        one = estimated[name]
-        assert one.bounds == bounds[name].bounds
-        assert one.known == bounds[name].known
-        assert one.estimated
-        assert one.bounds is not None
-        assert one.mean is not None
-        assert one.bounds[0] - 1e-9 <= one.mean <= one.bounds[1] + 1e-9
-
-
 def test_what_has_no_bounds() -> None:
     labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
     found = audited([["a", "u"], ["b", "c"]], labels, "mf", ["NFaiRR@2", "AbsARaB@2", "EED@2"], unknown="bounds")
@@ -186,14 +169,13 @@ def test_what_has_no_bounds() -> None:
 
 
 def test_where_all_is_known_figures_are_themselves_and_bounds_too() -> None:
-    lists = [["a", "b"], ["b", "c"]]
     labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
     names = ["NFaiRR@2", "ARaB@2", "AbsARaB@2", "EED@2", "|ARaB|@2"]
-    plain = audited(lists, labels, "mf", names)
-    alone = audited(lists, labels, "mf", names, unknown="bounds")
-    for name in plain:
-        assert plain[name].to_dict() == alone[name].to_dict()
-    one = alone["r", "ARaB@2"]
-    assert one.mean is not None
+    found = audited([["a", "b"], ["b", "c"]], labels, "mf", names)
+    assert all(figure.mean is not None for figure in found["r"].figures.values())
+    one = found["r", "ARaB@2"]
     assert one.bounds == (one.mean, one.mean)
-    assert not any(warning.startswith("Documents without") for warning in alone.warnings)
+    assert not any(warning.startswith("Documents without") for warning in found.warnings)
+    # So the page says as much as of scores.
+    assert '<section id="depth">' in found.html()
+    assert '<section id="depth">' not in audited([["a", "b", "u"]], labels, "mf", names).html()

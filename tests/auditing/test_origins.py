@@ -151,7 +151,7 @@ def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
 # --- labels of which some are unknown ---------------------------------------------------------------------------------
 
 
-def labelled(unknown: str = "estimate", missing: tuple[str, ...] = ()) -> AuditResult:
+def labelled(unknown: str = "bounds", missing: tuple[str, ...] = ()) -> AuditResult:
     rng = np.random.default_rng(2)
     names = [f"d{number}" for number in range(400)]
     lists = {str(q): [str(doc) for doc in rng.permutation(names)[:10]] for q in range(60)}
@@ -160,44 +160,6 @@ def labelled(unknown: str = "estimate", missing: tuple[str, ...] = ()) -> AuditR
     return evenrank.audit(
         {"a": run(lists)}, labels=labels, qrels=qrels, measures="ARaB(magnitude='count')@5", unknown=unknown
     )
-
-
-def test_an_estimate_has_the_uncertainty_of_its_labels() -> None:
-    key, missing = "ARaB(magnitude='count')@5", tuple(f"d{number}" for number in range(0, 400, 4))
-    known, partly = (excesses(labelled(missing=lost), "a", key) for lost in ((), missing))
-    for whole, estimate in zip(known, partly, strict=True):
-        assert estimate.n == whole.n == 60
-        assert estimate.mean == pytest.approx(whole.mean, abs=0.15)
-        assert estimate.ci95 is not None
-        assert whole.ci95 is not None
-        assert estimate.ci95[0] < estimate.mean < estimate.ci95[1]
-        assert estimate.ci95 != whole.ci95
-        assert estimate.t_p is not None
-        assert estimate.wilcoxon_p is None
-        assert estimate.tie_mean == pytest.approx(estimate.mean)
-    skipped = excesses(labelled("skip", missing), "a", key)
-    assert all(of.wilcoxon_p is not None for of in skipped)
-
-
-def test_ties_move_an_estimate_as_they_move_its_figure() -> None:
-    key, names = "ARaB(magnitude='count')@5", [f"d{number}" for number in range(300)]
-    rng = np.random.default_rng(3)
-    lists = {str(q): {str(doc): 1.0 for doc in rng.permutation(names)[:10]} for q in range(60)}
-    # Ties are broken by descending id: those of one group come first.
-    labels = {name: "m" if name[1] > "1" else "f" for name in names if name[-1] != "5"}
-    qrels = {q: {min(docs): 1} for q, docs in lists.items()}
-    result = evenrank.audit({"a": lists}, labels=labels, qrels=qrels, measures=key, unknown="estimate")
-    figure = result["a", key]
-    assert figure.estimated
-    assert figure.mean is not None
-    assert figure.tie_mean is not None
-    shift = figure.tie_mean - figure.mean
-    assert shift < -0.3
-    for of in excesses(result, "a", key):
-        assert of.tie_mean == pytest.approx(of.mean + shift)
-        assert of.tie_p is None
-    # Ties of all documents are a random order of them.
-    assert excesses(result, "a", key)[0].tie_mean == pytest.approx(0, abs=0.1)
 
 
 def test_bounds_alone_have_no_difference() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenrank.auditing import AuditResult
-from small_origins import LEAN, NEUTRAL, excess, with_differences, with_stages
+from small_origins import excess, with_differences, with_stages
 from small_reports import small_audit
 
 EVIL = ("<img src=x onerror='window.evil=1'>", "datum.evil ? toString.constructor('window.evil=1')() : 1")
@@ -46,8 +46,7 @@ class Opened:
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.goto(path.as_uri())
-        for chart in ("origins", "waterfall"):
-            self.page.locator(f"#{chart}-chart svg.marks").wait_for(state="attached", timeout=30_000)
+        self.page.locator("#origins-chart svg.marks").wait_for(state="attached", timeout=30_000)
 
     def scale(self, chart: str) -> tuple[float, float]:
         """Pixel = slope × value + offset, from the ticks of the axis across."""
@@ -67,41 +66,6 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
     opened = Opened(browser, tmp_path_factory.mktemp("page") / "p.html", audited())
     yield opened
     opened.page.close()
-
-
-def test_bars_of_the_waterfall_stand_at_their_figures(opened: Opened) -> None:
-    slope, offset = opened.scale("waterfall-chart")
-    wanted = [(0, 0.02), (0.02, 0.05), (-0.1, 0.05), (-0.1, 0.3), (0, 0.3)]
-    bars = opened.boxes("#waterfall-chart .bar_marks path")
-    assert len(bars) == len(wanted)
-    for (left, right, *_), (low, high) in zip(bars, wanted, strict=True):
-        # The outline is 1.5 pixels wide.
-        assert (left, right) == pytest.approx((slope * low + offset, slope * high + offset), abs=2)
-    assert [bar[2] for bar in bars] == sorted(bar[2] for bar in bars)
-    lines = opened.boxes("#waterfall-chart .interval_marks line")
-    ends = [(0.03, 0.08), (-0.2, 0.0), (0.2, 0.4)]
-    for (left, right, top, _), (low, high), row in zip(lines, ends, (1, 2, 3), strict=True):
-        assert (left, right) == pytest.approx((slope * low + offset, slope * high + offset), abs=2)
-        assert bars[row][2] < top < bars[row][3]
-    # From the end of each bar down to the next.
-    for (left, right, top, bottom), (_, high), (row, bar) in zip(
-        opened.boxes("#waterfall-chart .sum_marks line"),
-        [(0, 0.02), (0, 0.05), (0, -0.1), (0, 0.3)],
-        enumerate(bars[:-1]),
-        strict=True,
-    ):
-        assert (left + right) / 2 == pytest.approx(slope * high + offset, abs=2)
-        assert (top, bottom) == pytest.approx(((bar[2] + bar[3]) / 2, sum(bars[row + 1][2:]) / 2), abs=2)
-    labels = opened.page.locator("#waterfall-chart .role-axis-label text").all_text_contents()
-    assert [label for label in labels if label[0].isalpha()] == [
-        "collection",
-        "candidates of old",
-        "old",
-        "new",
-        "total",
-    ]
-    said = opened.page.locator("#waterfall-chart").get_attribute("aria-label")
-    assert "candidates of old adds +0.0300 (+0.0100 to +0.0600), which makes 0.0500; old adds −0.1500" in said
 
 
 def test_marks_of_differences_stand_at_their_figures(opened: Opened) -> None:
@@ -125,22 +89,7 @@ def test_marks_of_differences_stand_at_their_figures(opened: Opened) -> None:
     assert "Right of 0: leans more towards male-worded passages" in opened.page.inner_text("#origins-signs")
     said = opened.page.locator("#origins-chart").get_attribute("aria-label")
     assert "old: order adds +0.3000 (+0.1000 to +0.6000); old: perfect ranking adds +0.1000;" in said
-
-
-def test_another_measure_of_the_waterfall(opened: Opened) -> None:
-    opened.page.select_option("#waterfall-measure", label=NEUTRAL)
-    opened.page.wait_for_function(
-        "document.querySelector('#waterfall-chart').getAttribute('aria-label').startsWith('NFaiRR')"
-    )
-    slope, offset = opened.scale("waterfall-chart")
-    bars = opened.boxes("#waterfall-chart .bar_marks path")
-    wanted = [(0.9, 0.9), (0.9, 0.92), (0.91, 0.92), (0.91, 0.91)]
-    for (left, right, *_), (low, high) in zip(bars, wanted, strict=True):
-        assert (left, right) == pytest.approx((slope * low + offset, slope * high + offset), abs=2)
-    # A sum has no bar where 0 has no meaning, but a line of its own.
-    assert len(opened.boxes("#waterfall-chart .level_marks path")) == 4
     assert opened.said == []
-    opened.page.select_option("#waterfall-measure", label=LEAN)
 
 
 @pytest.mark.parametrize("names", [EVIL, (LONG, f"{LONG}-2")])
@@ -150,8 +99,7 @@ def test_names_are_only_names_and_fit_a_phone(browser: Any, tmp_path: Path, name
     assert opened.page.evaluate("typeof window.evil") == "undefined"
     assert opened.said == []
     for name in names:
-        for chart in ("origins", "waterfall"):
-            assert name in opened.page.locator(f"#{chart}-chart").get_attribute("aria-label")
+        assert name in opened.page.locator("#origins-chart").get_attribute("aria-label")
         assert name in opened.page.text_content("#stages table")
         assert name in opened.page.text_content("#origins table")
     assert opened.page.locator("img").count() == 0

@@ -1,4 +1,4 @@
-"""The report on labels: what is known, what is estimated and between which bounds; several groups; nothing silent."""
+"""The report on labels: what is known, and between which bounds a figure is; several groups; nothing silent."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def estimate() -> AuditResult:
-    return labelled_audit()
+def skipped() -> AuditResult:
+    return labelled_audit("skip")
 
 
 @pytest.fixture(scope="module")
 def bounds() -> AuditResult:
-    return labelled_audit("bounds")
+    return labelled_audit()
 
 
 WRITTEN: dict[int, tuple[AuditResult, str]] = {}
@@ -59,30 +59,11 @@ def cells(table: str) -> list[list[str]]:
     return [[" ".join(html.unescape(re.sub("<[^>]*>", "", part)).split()) for _, part in row] for row in parts]
 
 
-def test_columns_of_an_estimate(estimate: AuditResult) -> None:
-    rows = cells(section(page_of(estimate), "figures"))
-    assert rows[0] == [
-        "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range",
-        "Difference", "Its interval", "Holm p", "Queries",
-    ]  # fmt: skip
-    row = next(dict(zip(rows[0], row, strict=True)) for row in rows if row[:2] == [SHARES[0], "new"])
-    figure = estimate["new", SHARES[0]]
-    compared = figure.vs_baseline
-    assert compared is not None
-    assert compared.ci95 is not None
-    # One of four documents is of the group; the fourth, without a label, may be too.
-    assert (row["Bounds"], row["Known"]) == ("[0.2500, 0.5000]", "75%")
-    assert row["Mean"] == f"{figure.mean:.4f}"
-    assert row["Its interval"] == f"[{compared.ci95[0]:.4f}, {compared.ci95[1]:.4f}]".replace("-", "−")
-    utility = next(dict(zip(rows[0], row, strict=True)) for row in rows if row[:2] == ["nDCG@10", "new"])
-    assert (utility["Bounds"], utility["Known"]) == ("–", "–")
-
-
 def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> None:
     assert cells(section(page_of(bounds), "figures"))[0] == [
         "Measure", "Run", "Mean", "95% interval", "Bounds", "Known", "Tie range", "Difference", "Holm p", "Queries",
     ]  # fmt: skip
-    alone = labelled_audit("bounds", qrels=None, measures=" ".join(SHARES))
+    alone = labelled_audit(qrels=None, measures=" ".join(SHARES))
     assert cells(section(alone.html(), "figures"))[0] == ["Measure", "Run", "Mean", "Bounds", "Known", "Queries"]
     known = cells(section(labelled_audit("skip", known=2).html(), "figures"))[0]
     assert known == [
@@ -91,21 +72,18 @@ def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> No
     ]  # fmt: skip
 
 
-def test_figures_as_a_table(estimate: AuditResult) -> None:
-    rows = estimate.to_polars().filter(measure=SHARES[0])
+def test_figures_as_a_table(bounds: AuditResult) -> None:
+    rows = bounds.to_polars().filter(measure=SHARES[0])
     assert rows["known"].to_list() == [18] * 5
     assert rows["known_of"].to_list() == [24] * 5
     assert rows["bound_low"].to_list() == [0.25] * 5
     assert rows["bound_high"].to_list() == [0.5] * 5
-    new = rows.row(1, named=True)
-    compared = estimate["new", SHARES[0]].vs_baseline
-    assert compared is not None
-    assert (new["difference_low"], new["difference_high"]) == compared.ci95
-    assert (new["better"], new["wilcoxon_p"]) == (None, None)
+    assert rows["mean"].to_list() == [None] * 5
+    assert rows["wilcoxon_p"].to_list() == [None] * 5
 
 
-def test_labels_of_the_first_ranks(estimate: AuditResult) -> None:
-    part = section(page_of(estimate), "labels")
+def test_labels_of_the_first_ranks(skipped: AuditResult) -> None:
+    part = section(page_of(skipped), "labels")
     assert cells(part)[:2] == [
         ["Run", *GROUPS, "No group", "Unknown", "Documents"],
         ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
@@ -132,8 +110,8 @@ def test_soft_weights_fill_the_bar() -> None:
     ]  # fmt: skip
 
 
-def test_shares_by_rank(estimate: AuditResult) -> None:
-    page = page_of(estimate)
+def test_shares_by_rank(skipped: AuditResult) -> None:
+    page = page_of(skipped)
     part = section(page, "depth")
     assert block(page, "figures")["shares"] == [{"label": group, "field": f"weight_{group}"} for group in GROUPS]
     assert "Share of <b> down to rank" in text_of(part)
@@ -141,60 +119,43 @@ def test_shares_by_rank(estimate: AuditResult) -> None:
     of_b = tables.index(["Share of b down to rank", "1", "2", "3"])
     # Its document is always the second: 0, 1/2, 1/3.
     assert tables[of_b + 1] == ["old", "0.000", "0.500", "0.333"]
-    assert "Curves are of the estimate where labels are unknown." in part
+    assert "Documents without a label are left out, and lists close up over them." in part
     assert "Known in the first 10 ranks: 75% of old, 75% of new." in part
-    skipped = section(labelled_audit("skip").html(), "depth")
-    assert "Documents without a label are left out, and lists close up over them." in skipped
 
 
 def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> None:
     page = page_of(bounds)
     assert section(page, "depth") == ""
     assert '<a href="#depth">' not in page
-    assert "only their bounds were asked for" in text_of(section(page, "ties"))
-    assert "only bounds were asked for" in text_of(section(page, "differences"))
+    assert "only their bounds are known" in text_of(section(page, "ties"))
+    assert "only bounds are known" in text_of(section(page, "differences"))
     measures = block(page, "figures")["measures"]
     assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
     assert block(page, "values")["values"][1] == [None] * 5
     # The plane starts with a measure that has bounds.
     assert measures[block(page, "charts")["lean"]]["name"] == SHARES[0]
-    alone = labelled_audit("bounds", qrels=None, measures=SHARES[0]).html()
+    alone = labelled_audit(qrels=None, measures=SHARES[0]).html()
     assert "no figure has a value that ties could change" in text_of(section(alone, "ties"))
     assert 'id="queries-measure"' not in alone
 
 
-def test_queries_whose_labels_are_mostly_drawn_have_no_values() -> None:
-    page = labelled_audit(known=1, measures=f"nDCG@10 {SHARES[0]}").html()
-    assert f"Left out: {SHARES[0]}. Most of the labels behind it are drawn" in text_of(page)
-    assert block(page, "values")["values"][1] == [None] * 5
-    assert block(page, "charts")["chosenBy"] == "difference from old in nDCG@10"
-    shown = labelled_audit(known=2, measures=f"nDCG@10 {SHARES[0]}").html()
-    assert "a query's value is its mean over the draws" in text_of(section(shown, "differences"))
-    assert all(values is not None for values in block(shown, "values")["values"][1])
-
-
-def test_terms_are_explained(estimate: AuditResult, bounds: AuditResult) -> None:
-    reading = text_of(section(page_of(estimate), "reading"))
-    for text in (
-        "drawn 50 times",
-        "Rubin's rules",
-        "1 for a document whose label is of no group",
-        "equal shares for all",
-    ):
+def test_terms_are_explained(skipped: AuditResult, bounds: AuditResult) -> None:
+    reading = text_of(section(page_of(skipped), "reading"))
+    for text in ("1 for a document whose label is of no group", "equal shares for all"):
         assert text in reading
-    terms = [re.findall(r"<dt>([A-Z]\w+)</dt>", section(page_of(one), "reading")) for one in (estimate, bounds)]
-    assert terms[0] == ["Neutrality", "Known", "Bounds", "Estimate", "Target", "Ties"]
+    terms = [re.findall(r"<dt>([A-Z]\w+)</dt>", section(page_of(one), "reading")) for one in (skipped, bounds)]
+    assert terms[0] == ["Neutrality", "Known", "Target", "Ties"]
     assert terms[1] == ["Neutrality", "Known", "Bounds", "Target", "Ties"]
     # The groups are labels, so nothing is said of words.
-    assert not re.search(r"\bwords?\b|lexicon", text_of(page_of(estimate)), re.IGNORECASE)
-    assert "<b>in memory</b> labels" in page_of(estimate)
-    signs = [measure["signs"] for measure in block(page_of(estimate), "figures")["measures"]]
+    assert not re.search(r"\bwords?\b|lexicon", text_of(page_of(skipped)), re.IGNORECASE)
+    assert "<b>in memory</b> labels" in page_of(skipped)
+    signs = [measure["signs"] for measure in block(page_of(skipped), "figures")["measures"]]
     assert signs[1] == ["has more of group <b>", "has less of group <b>"]
-    assert "no value is better by itself" in section(page_of(estimate), "reading")
+    assert "no value is better by itself" in section(page_of(skipped), "reading")
 
 
-def test_documents_show_their_labels(estimate: AuditResult) -> None:
-    shown = block(page_of(estimate), "queries")
+def test_documents_show_their_labels(skipped: AuditResult) -> None:
+    shown = block(page_of(skipped), "queries")
     assert (shown["labelled"], shown["marked"]) == (True, False)
     documents = {document["id"]: document for document in shown["documents"]}
     assert documents["q0-2"]["counts"] == [0, 0, 1]
@@ -203,7 +164,7 @@ def test_documents_show_their_labels(estimate: AuditResult) -> None:
     assert documents["q0-0"]["text"] == ["He said q0-0."]
 
 
-def test_plane_for_notebooks(estimate: AuditResult, bounds: AuditResult) -> None:
+def test_plane_for_notebooks(skipped: AuditResult, bounds: AuditResult) -> None:
     drawing = ET.fromstring(plane_svg(bounds))
     runs = drawing.findall(f"{SVG}g")
     assert [run.findtext(f"{SVG}text") for run in runs] == [
@@ -219,22 +180,16 @@ def test_plane_for_notebooks(estimate: AuditResult, bounds: AuditResult) -> None
         assert line.attrib["class"] == "bounds"
         assert run.find(f"{SVG}circle") is None
         assert f"{SHARES[0]} bounds [0.2500, 0.5000]" in (run.findtext(f"{SVG}title") or "")
-    first = ET.fromstring(plane_svg(labelled_audit(measures=f"nDCG@10 {SHARES[0]}"))).findall(f"{SVG}g")[0]
-    lines = first.findall(f"{SVG}path")
-    # Behind the intervals, thin and light.
-    assert [line.get("class") for line in lines] == ["bounds", None, None]
-    assert (lines[0].attrib["stroke-width"], lines[0].attrib["stroke-opacity"]) == ("1", "0.6")
-    assert first.find(f"{SVG}circle") is not None
     shown = bounds._repr_html_()
     assert "bounds [0.2500, 0.5000]<br>known 75%" in shown
     assert "Without a value: bounds" in shown
-    assert "Without a value" not in estimate._repr_html_()
+    assert "Without a value" not in skipped._repr_html_()
 
 
 @pytest.fixture(scope="module")
-def address(estimate: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(skipped: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    estimate.report(path)
+    skipped.report(path)
     return path.as_uri()
 
 
@@ -263,27 +218,7 @@ def test_groups_are_chosen_by_rank_and_in_the_plane(page: Any) -> None:
     assert page.inner_text("#depth-name") == "group c"
     page.select_option("#plane-y", label=SHARES[1])
     page.wait_for_function("() => document.getElementById('plane-chart').ariaLabel.includes(\"group='b'\")")
-    assert "bounds 0.250 to 0.500" in label_of(page, "plane-chart")
-
-
-def test_bounds_lie_behind_the_intervals(page: Any) -> None:
-    def rules() -> list[int]:
-        found: list[int] = page.locator("#plane-chart .mark-rule.role-mark").evaluate_all(
-            "all => all.map(one => one.querySelectorAll('line').length)"
-        )
-        return found
-
-    page.select_option("#plane-y", label=SHARES[0])
-    page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 3")
-    # Bounds, intervals across, intervals up.
-    assert rules() == [5, 5, 5]
-    widths = page.locator("#plane-chart .mark-rule.role-mark").evaluate_all(
-        "all => all.map(one => Number(one.querySelector('line').getAttribute('stroke-width')))"
-    )
-    assert widths == [1.25, 2, 2]
-    page.uncheck("#plane-bounds")
-    page.wait_for_function("() => document.querySelectorAll('#plane-chart .mark-rule.role-mark').length === 2")
-    assert rules() == [5, 5]
+    assert "Share(group='b')@10 0.333 (0.333 to 0.333)" in label_of(page, "plane-chart")
 
 
 def test_cards_say_what_is_unknown(page: Any) -> None:
@@ -311,7 +246,7 @@ def test_bounds_alone_are_lines_without_points(browser: Any, bounds: AuditResult
     page.select_option("#plane-y", label="AWRF@10")
     page.wait_for_selector("#plane-chart .hint")
     # Without judgements either, nothing is left to draw; the rankings are there.
-    labelled_audit("bounds", qrels=None, measures=SHARES[0]).report(tmp_path / "alone.html")
+    labelled_audit(qrels=None, measures=SHARES[0]).report(tmp_path / "alone.html")
     page.goto((tmp_path / "alone.html").as_uri())
     assert page.locator(".rankings li").count() == 3 * 4
     assert page.locator("#order").is_visible()
@@ -327,5 +262,5 @@ def test_readable_without_scripts(browser: Any, address: str) -> None:
     assert page.locator("#labels .stack").first.bounding_box()["width"] > 300
     assert page.locator("#labels .stack").first.locator("rect").count() == 5
     assert "6 (25.0%)" in page.inner_text("#labels table")
-    assert "[0.2500, 0.5000]" in page.inner_text("#table")
+    assert "[0.3333, 0.3333]" in page.inner_text("#table")
     page.close()

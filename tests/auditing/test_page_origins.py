@@ -13,7 +13,7 @@ import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.origin_words import perfect
-from evenrank.auditing.waterfall import falls
+from evenrank.auditing.stages_section import stage_rows
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, with_differences, with_stages
 from small_reports import labelled_audit, small_audit
@@ -118,11 +118,10 @@ def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
         "what a perfect ranking would show",
     ):
         assert shown in text_of(page)
-    bars = charts(page)["waterfalls"]["1"]
-    assert bars[0]["label"] == "collection"
-    assert [bar["end"] for bar in bars[-3:]] == pytest.approx(
-        [result["first", "ARaB@3"].mean, *[result["second", "ARaB@3"].mean] * 2], abs=1e-5
-    )
+    steps = [row for row in rows(page, "stages")[1:] if row[0] == "ARaB@3"]
+    assert steps[0][1] == "collection"
+    sums = [float(row[5].replace("−", "-")) for row in steps[-2:]]
+    assert sums == pytest.approx([result[run, "ARaB@3"].mean for run in ("first", "second")], abs=1e-4)
 
 
 def test_a_single_query_has_no_intervals() -> None:
@@ -184,8 +183,8 @@ def test_no_measure_that_is_a_sum(base: AuditResult) -> None:
 
 
 def test_bounds_alone() -> None:
-    page = render_page(labelled_audit("bounds"))
-    assert "Only bounds were asked for: where in them a figure lies" in section(page, "origins")
+    page = render_page(labelled_audit())
+    assert "Only bounds are known: where in them a figure lies" in section(page, "origins")
     assert charts(page)["origins"] == {}
 
 
@@ -196,7 +195,7 @@ def test_without_bias_there_is_no_section() -> None:
     assert "#stages" not in page
 
 
-def test_the_table_and_the_bars_of_stages(base: AuditResult) -> None:
+def test_the_table_of_stages(base: AuditResult) -> None:
     page = render_page(with_stages(base))
     lines = rows(page, "stages")
     assert lines[0] == ["Measure", "Step", "Adds", "95% interval", "p", "Sum", "Tie mean", "Queries"]
@@ -209,36 +208,13 @@ def test_the_table_and_the_bars_of_stages(base: AuditResult) -> None:
     assert lines[5][:6] == [NEUTRAL, "candidates of first", "", "–", "", "0.9000"]
     assert len(lines) == 8
     assert "1,000 documents" in section(page, "stages")
-    place = str([str(measure) for measure in base.measures].index(LEAN))
-    bars = charts(page)["waterfalls"][place]
-    assert [bar["label"] for bar in bars] == ["collection", "candidates of first", "first", "second", "total"]
-    ends = [(bar["start"], bar["end"], bar["low"], bar["high"], bar["kind"]) for bar in bars]
-    assert ends == [
-        (0, 0.02, None, None, "level"),
-        (0.02, 0.05, 0.03, 0.08, "up"),
-        (0.05, -0.1, -0.2, 0, "down"),
-        (-0.1, 0.3, 0.2, 0.4, "up"),
-        (0, 0.3, None, None, "level"),
-    ]
-    # Neutrality has no 0 to start from.
-    other = charts(page)["waterfalls"][str([str(measure) for measure in base.measures].index(NEUTRAL))]
-    assert [(bar["start"], bar["end"]) for bar in other] == [(0.9, 0.9), (0.9, 0.92), (0.92, 0.91), (0.91, 0.91)]
 
 
 def test_stages_with_the_names_of_steps(base: AuditResult) -> None:
     audit = with_stages(base, ("collection", "total"))
-    place = str([str(measure) for measure in base.measures].index(LEAN))
-    bars = charts(render_page(audit))["waterfalls"][place]
-    labels = [bar["label"] for bar in bars]
-    assert labels == ["collection", "candidates of collection", "collection′", "total", "total′"]
-    assert [bar["next"] for bar in bars] == [*labels[1:], None]
     assert audit.stages is not None
-    assert [fall.name for fall in falls(audit.stages.measures[LEAN])] == [
-        "collection",
-        *labels[1:2],
-        "collection",
-        "total",
-    ]
+    names = [row.name for row in stage_rows(audit.stages.measures[LEAN])]
+    assert names == ["collection", "candidates of collection", "collection", "total"]
 
 
 def test_names_are_escaped(base: AuditResult) -> None:

@@ -227,7 +227,7 @@ CASES = {
         audit(missing="skip"), "--missing is about documents without text: of labels, --unknown says what to do"
     ),
     "a wrong word for unknown": case(
-        audit(unknown="drop"), "--unknown: expected estimate, bounds, skip or neutral, found 'drop'"
+        audit(unknown="drop"), "--unknown: expected bounds, skip or neutral, found 'drop'"
     ),
     "poles of no group": case(
         audit(poles="m,x"), "--poles: expected two of f, m, rest (rest second), found 'm,x'"
@@ -294,7 +294,7 @@ def test_bad_labels(folder: Path, evenrank: Command, name: str) -> None:
 def test_good_labels(folder: Path, evenrank: Command) -> None:
     ended = evenrank(*audit("run", "other", baseline="run"))
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out.startswith("Documents without a label: 25% of run, 50% of other in the first 10 ranks; figures")
+    assert ended.out.startswith("Documents without a label: 25% of run, 50% of other in the first 10 ranks; only")
     assert (folder / "audit.json").exists()
     # Two of the files that are named twice are read once for each use, and are no output.
     again = evenrank(*audit("run", "other", json="labels"))

@@ -113,7 +113,6 @@ def test_debias(folder: Path, evenrank: Command, model: Path) -> None:
         "which groups are the documents of? give --scores, --labels or --collection"
     )
     assert refused("index", "debias", "i", *new, "--components", "2") == "--components needs --method hard"
-    assert refused("index", "debias", "i", *new, "--blind", "gender-en") == "--blind needs --queries"
     assert refused("index", "debias", "i", "--out", "i", "--collection", "c.tsv").startswith("i: ")
     assert refused("index", "debias", "i", "--out", "j", "--collection", "c.tsv").startswith("j: is an index already")
     assert refused("index", "debias", "c.tsv", *new).startswith("c.tsv: expected an index")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_points_are_those_of_an_audit(found: Frontier) -> None:
 def test_method_by_name_and_without_poles() -> None:
     assert {method for method, _ in sweep(RUN, GROUPS, ["fair"], [0.3])} == {"fair"}
     labels = evenrank.as_labels({f"d{i}": "abc"[i % 3] for i in range(60)})
-    assert {method for method, _ in sweep(RUN, labels, strengths=[1])} == METHODS.keys() - {"balance"}
+    assert {method for method, _ in sweep(RUN, labels, strengths=[1])} == METHODS.keys()
     # Without a neutral document there is no NFaiRR; with some there is.
     with pytest.raises(
         EvenrankError, match=r"^`bias`: no list of the \d+ queries .* of NFaiRR@10: give another measure"
@@ -158,7 +159,7 @@ def test_holm_is_over_all_pairs() -> None:
 
 
 def test_levels_are_those_of_all_methods() -> None:
-    # Where one pole stands before neutral documents, balance gets as far as neutral does; where both do, not at all.
+    # Where one pole stands before neutral documents, shift gets as far as neutral does; where both do, less far.
     lists: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, str] = {}
     qrels: dict[str, dict[str, int]] = {}
@@ -168,16 +169,16 @@ def test_levels_are_those_of_all_methods() -> None:
         lists[f"q{query}"] = [(doc, 20 - place - 0.3 * query * (place > 5)) for place, doc in enumerate(documents)]
         groups |= documents
         qrels[f"q{query}"] = {f"{query}.01": 1, f"{query}.08": 1}
-    given = {"scores": small_table(groups), "strengths": [0.5, 1], "methods": ["neutral", "balance"]}
+    given = {"scores": small_table(groups), "strengths": [0.5, 1], "methods": ["neutral", "shift"]}
     found = evenrank.frontier(small_run(lists), qrels=qrels, bias="NFaiRR@10", **given)  # type: ignore[arg-type]
     run, best = found["run"].bias[0], found["neutral 1"].bias[0]
-    reached = found["balance 1"].bias[0]
+    reached = found["shift 1"].bias[0]
     assert run is not None
     assert best is not None
     assert reached is not None
     assert run + 0.5 * (best - run) < reached < best - 0.1
     halves = [one for one in found.equal if one.share == 0.5]
-    assert {one.method for one in halves} == {"neutral", "balance"}
+    assert {one.method for one in halves} == {"neutral", "shift"}
     for one in halves:
         assert one.bias == pytest.approx((best + run) / 2)
         near = sorted(p.strength for p in found.points if p.method == one.method and p.strength is not None)
@@ -232,13 +233,18 @@ def test_page_text_and_json(found: Frontier) -> None:
     assert found.table().startswith("Frontier of drawn: nDCG@10 against ARaB@10")
     assert "costs least: nDCG@10" in found.table()
     assert "Beyond the straight line from the run to blind" in found.table()
-    # The chart near the run shows what its text says.
-    assert "Rankings whose ARaB@10 is at most 1.2 times the run's." in text
+    # Each method is named once.
+    plane = ET.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    titles = [one.text or "" for one in plane.iter("{http://www.w3.org/2000/svg}title")]
+    shown = {title.split(":")[0].removesuffix(" (reference ranking)") for title in titles}
+    assert {point.name for point in found.points if point.method is None} <= shown <= {p.name for p in found.points}
+    names = [one.text for one in plane.iterfind("{http://www.w3.org/2000/svg}g/{http://www.w3.org/2000/svg}text")]
+    assert [names.count(method) for method in METHODS] == [1] * len(METHODS)
     values = json.loads(found.to_json())
     assert [point["name"] for point in values["points"]] == [point.name for point in found.points]
     assert len(values["equal_bias"]) == len(found.equal)
-    assert "http://" not in page.split("<script", maxsplit=1)[0]
-    assert page.count("<h3>") == 4
+    assert page.split("<script", maxsplit=1)[0].count("http://") == page.count('xmlns="http://www.w3.org/2000/svg"')
+    assert page.count("<h3>") == 2
 
 
 BAD = [

@@ -96,8 +96,8 @@ def test_no_document_is_neutral() -> None:
     assert not any("none of the documents" in note for note in made.notes)
 
 
-def test_the_chart_is_before_the_long_table() -> None:
+def test_the_plane_is_before_the_long_table() -> None:
     page = found(RUN, ("a 1", [0.4, 0.5, 0.6], [0.0] * 3, 1.0)).html()
-    places = [page.index(text) for text in ("<h3>At equal bias", 'id="chart-0"', "<h3>All points")]
+    places = [page.index(text) for text in ("<h3>At equal bias", '<section id="plane"', "<h3>All points")]
     assert places == sorted(places)
     assert page.startswith("<!doctype html>")

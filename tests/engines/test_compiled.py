@@ -21,8 +21,6 @@ from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
 from evenrank.groups.matcher import matcher_of
 from evenrank.groups.tokens import Alphabet, alphabet
-from evenrank.mitigation import _balancing as balancing_kernel
-from evenrank.mitigation import _balancing_beam as beam_kernel
 from evenrank.mitigation import _constraining as constraining_kernel
 from evenrank.mitigation import _drawing as negatives_kernel
 from evenrank.mitigation import _fair_tables as fair_tables_kernel
@@ -34,7 +32,7 @@ from evenrank.retrieval import _searching as retrieval_kernel
 
 KERNELS = [
     groups_kernel, code_points_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
-    indexing_kernel, scanning_kernel, embeddings_kernel, balancing_kernel, beam_kernel, constraining_kernel,
+    indexing_kernel, scanning_kernel, embeddings_kernel, constraining_kernel,
     fair_tables_kernel, sorting_kernel,
 ]  # fmt: skip
 SOURCE = """

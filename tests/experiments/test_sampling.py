@@ -195,7 +195,7 @@ def test_reorderings_stand_beside_the_trained_rows(sampling_run: tuple[Experimen
     assert "blind" not in claim.detail
 
 
-@pytest.mark.parametrize("method", ["shift", "detgreedy"])
+@pytest.mark.parametrize("method", ["shift", "detconstsort"])
 def test_a_reordered_row_by_plain_loops(sampling_run: tuple[ExperimentPage, Path], method: str) -> None:
     """From the kept runs of the ranker with random negatives: those of another one have other figures."""
     page, folder = sampling_run

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
-from evenrank.groups import GroupTable, as_labels
+from evenrank.groups import GroupTable
 from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.by_relevance import relevance_first
@@ -169,22 +169,3 @@ def test_grades_that_are_all_the_same_are_a_random_order(relevance: int) -> None
     for name in ("ARaB@3", "FaiRR@5", "RaB@1"):
         measure = parse_measure(name)
         assert run.relevance_values(measure).tolist() == pytest.approx(run.random_values(measure).tolist())
-
-
-def test_a_drawn_label_counts_where_its_document_ranks() -> None:
-    """In each draw a relevant document without a label has its drawn value, and the others the mean of theirs."""
-    documents = [f"d{i}" for i in range(12)]
-    table = pl.DataFrame({"query_id": ["q"] * 12, "doc_id": documents, "score": [float(-place) for place in range(12)]})
-    labels = {f"d{i}": "m" if i % 3 else "f" for i in range(1, 12)}
-    qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["d0"], "relevance": [1]})
-    run = Evaluation(Run.from_table(table), as_labels(labels, [table["doc_id"]]), qrels, missing="estimate")
-    measure = parse_measure("RaB(magnitude='count')@1")
-    # d0, whose label is unknown, is the first: the value is what is drawn for it.
-    drawn = [float(run.completed(draw).relevance_values(measure)[0]) for draw in range(20)]
-    assert set(drawn) == {-1.0, 1.0}
-    second = parse_measure("RaB(magnitude='count')@2")
-    known = np.mean([1.0 if label == "m" else -1.0 for label in labels.values()])
-    for draw, first in enumerate(drawn):
-        assert run.completed(draw).relevance_values(second)[0] == pytest.approx((first + known) / 2)
-        # The general way looks at the same draw.
-        assert resolve(measure).expected(relevance_first(run.completed(draw)))[0] == first

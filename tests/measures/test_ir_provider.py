@@ -136,6 +136,6 @@ def test_labels_without_a_limit():
 def test_labels_that_know_nothing_of_a_run():
     with pytest.raises(EvenrankError, match="label"):
         provider(as_labels({"a": "m", "b": "f"})).calc_aggregate([RaB @ 2], {}, {"1": {"x": 1.0}})
-    for missing in ("estimate", "bounds", "drop"):
+    for missing in ("bounds", "drop"):
         with pytest.raises(EvenrankError, match=f"^`missing`: expected error, skip or neutral, found '{missing}'"):
             provider(TABLE, missing=missing)

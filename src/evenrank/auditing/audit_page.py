@@ -18,9 +18,9 @@ from .findings import RELEVANCE_FIRST, Findings
 from .origins import origins_chart, origins_section
 from .phrases import group_label, groups, has_scores, labelled, poles, positive, signed_measures
 from .reading import explanations, glossary, literature
+from .stages_section import stages_section
 from .summary import summarise
-from .unknown_labels import about_depth, about_queries, estimated, has_bounds, labels_section, only_bounds, plane_bias
-from .waterfall import stages_section, waterfalls
+from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
 
 _SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js", "origins.js")
 _SECTIONS = (
@@ -80,9 +80,7 @@ def _charts(result: Findings) -> dict[str, object]:
         "compared": data.compared(result),
         "onlyBounds": only_bounds(result),
         "origins": origins_chart(result),
-        "waterfalls": waterfalls(result),
         "chosenBy": f"{kind} in {focus}" if focus is not None else None,
-        "estimated": estimated(result),
     }
 
 
@@ -121,9 +119,7 @@ def _contents(result: Findings) -> dict[str, object]:
         "stages": stages,
         "relevance_first": any(run.name == RELEVANCE_FIRST for run in result.runs),
         "unknown": {
-            "estimated": estimated(result),
             "only_bounds": only_bounds(result),
-            "bounds": has_bounds(result),
             "queries": about_queries(result),
             "depth": about_depth(result),
         },

@@ -21,7 +21,6 @@ def specifications() -> dict[str, dict[str, object]]:
     * ``ties``: one row per run for one measure: tie range as a band, interval as a line, mean and tie mean as points.
     * ``origins``: up to three rows per run for one measure: what its order adds, what a perfect one would, and the
       difference.
-    * ``waterfall``: one row per step for one measure: a bar from the sum before to the sum after it, and its interval.
 
     A string that starts with ``@`` is a placeholder for the script; ``["@runs"]`` becomes a list. Runs are
     distinguished by shape and colour, as in the page's legend, and so have none in the charts. The script removes the

@@ -14,7 +14,6 @@ from evenrank.measures import Lacking, RunMeasure, is_bias, resolve
 from evenrank.measures import statistics as st
 from evenrank.reports.format import Interval
 
-from .estimates import as_estimate, compare_estimates
 from .figures import Measured
 from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Figure, KnownLabels, RunAudit
 
@@ -26,9 +25,7 @@ def with_statistics(
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
     keys = [str(measure) for measure in measures]
-    # What is estimated in every ranking has its intervals from its draws.
-    drawn = {key for key in keys if all(key in run.draws for run in measured)}
-    plain = [key for key in keys if len(measured[0].parts[key]) == 1 and key not in drawn]
+    plain = [key for key in keys if len(measured[0].parts[key]) == 1]
     # One set of bootstrap draws for all runs and measures, so that differences are paired.
     stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
     draws = st.bootstrap_means(stacked, seed)
@@ -38,8 +35,6 @@ def with_statistics(
         if key in plain:
             columns = (draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured)))
             run_draws = [how.combine([column]) for column in columns]
-        elif key in drawn:
-            run_draws = [np.array([np.nan])] * len(measured)
         else:
             run_draws = _draws_of_parts(how, parts, seed)
         means: list[float | None] = [how.figure(part) for part in parts]
@@ -54,7 +49,7 @@ def with_statistics(
             tie_mean, tie_range = run.ties[key]
             if run.name in (RANDOM, RELEVANCE_FIRST) and mean is not None:
                 tie_mean, tie_range = mean, (mean, mean)
-            figure = Figure(
+            figures[r][key] = Figure(
                 measure,
                 mean,
                 counts[r],
@@ -68,7 +63,6 @@ def with_statistics(
                 run.bounds.get(key),
                 parts=run.parts[key],
             )
-            figures[r][key] = as_estimate(figure, run) if key in run.draws else figure
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
         for r, run in enumerate(measured)
@@ -126,8 +120,6 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None, seed:
 def compare_runs(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
     """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
     key = str(measure)
-    if key in run.draws or key in base.draws:
-        return compare_estimates(run, base, measure)
     if key in run.means:
         return _compare_drawn(run, base, measure)
     return (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure, seed)
@@ -246,27 +238,20 @@ def on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
     restricted = []
     for run in rankings:
         parts = tuple(np.where(gone, np.nan, part) for gone, part in zip(missing, run.parts[key], strict=True))
-        draws = {}
-        if key in run.draws:
-            pairs = zip(missing, run.draws[key], strict=True)
-            draws = {key: tuple(np.where(gone, np.nan, part) for gone, part in pairs)}
         values = np.where(np.logical_and.reduce(missing), np.nan, run.values[key])
         # The figure of a random order is its expectation already.
         expected = {key: np.where(np.isnan(values), np.nan, run.expected.get(key, run.values[key]))}
         whole = all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(parts, run.parts[key], strict=True))
         means = run.means if whole else {}
-        restricted.append(
-            replace(run, parts={key: parts}, values={key: values}, expected=expected, draws=draws, means=means)
-        )
+        restricted.append(replace(run, parts={key: parts}, values={key: values}, expected=expected, means=means))
     return restricted
 
 
 def differences(run: Measured, base: Measured, measure: Measure) -> Array | None:
-    """Run minus base for each query [Q]; None of a figure that is no mean over queries or whose labels are drawn."""
-    key = str(measure)
-    if resolve(measure).whole_run or key in run.draws or key in base.draws:
+    """Run minus base for each query [Q]; None of a figure that is no mean over queries."""
+    if resolve(measure).whole_run:
         return None
-    return run.values[key] - base.values[key]
+    return run.values[str(measure)] - base.values[str(measure)]
 
 
 def paired_intervals(paired: Sequence[Array | None], seed: int) -> list[Interval | None]:

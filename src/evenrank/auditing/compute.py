@@ -14,7 +14,6 @@ from evenrank.io import Order, Provenance, Run
 from evenrank.io.convert import ArrowStream, PathLike, is_path
 from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
 from evenrank.measures import statistics as st
-from evenrank.measures.imputation import IMPUTATIONS
 
 from .audit_result import AuditResult
 from .card_notes import add_cards, card_notes
@@ -103,9 +102,9 @@ def audit(
             without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
         neutral: Values of the labels that mean "no group".
         group_column: The labels' column of groups, if there are several.
-        unknown: What to do about documents without a label: "estimate" (default: an estimate with an interval, labels
-            taken to be missing at random given query and rank, and exact bounds beside it), "bounds" (these alone),
-            "skip" (leave them out) or "neutral" (count them as of no group).
+        unknown: What to do about documents without a label: "bounds" (default: of a figure that looks at one, the
+            smallest and largest value over every way to label them), "skip" (leave them out) or "neutral" (count them
+            as of no group).
         qrels: Relevance judgements: a path, ``{query: {document: grade}}``, a frame or records such as
             ``ir_measures.Qrel``. Without them, effectiveness is unknown, and the result says so first.
         queries: The queries' texts, for the report, in the same forms as ``collection``.
@@ -279,7 +278,7 @@ def _result(
         *poles_notes(documents.groups),
         *neutral_notes(documents.groups),
     ]
-    notes += label_notes(results, options.missing)
+    notes += label_notes(results)
     notes += exposure_notes(evaluated.runs, inputs.measures)
     notes += card_notes(inputs.runs)
     notes += [note for run in inputs.runs for note in run.notes]
@@ -305,10 +304,19 @@ def _result(
         query_texts=queries,
         warnings=tuple(warnings),
         unequal_depth=unequal,
+        partly_labelled=_partly_labelled(documents, evaluated),
         all_neutral=evaluated.normaliser is not None and evaluated.normaliser.all_neutral,
         provenance=provenance,
         words=_driving_words(inputs, documents, evaluated, measured),
     )
+
+
+def _partly_labelled(documents: Documents, evaluated: _Evaluated) -> bool:
+    """Whether some ranked document has no label although others have one."""
+    if documents.groups is None or not documents.groups.labelled:
+        return False
+    rankings = [*evaluated.runs, evaluated.background, *(more for run in evaluated.runs for more in run.rankings)]
+    return any(bool((ranking.document < 0).any()) for ranking in rankings)
 
 
 def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated: _Evaluated) -> dict[str, object]:
@@ -329,7 +337,7 @@ def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated:
 
 def _of_missing(options: Options, documents: Documents) -> dict[str, object]:
     if documents.groups is not None and documents.groups.labelled:
-        return {"unknown": options.missing, "imputations": IMPUTATIONS}
+        return {"unknown": options.missing}
     return {"missing": options.missing, "missing_limit": options.missing_limit}
 
 

@@ -16,9 +16,8 @@ class Excess:
 
     Attributes:
         mean: Mean over queries of run minus reference; ``n``: number of queries.
-        ci95: 95% bootstrap interval of the mean (of an estimate over unknown labels: by Rubin's rules); None with fewer
-            than two queries.
-        t_p, wilcoxon_p: Two-sided paired p-values, uncorrected; of an estimate, ``t_p`` alone.
+        ci95: 95% bootstrap interval of the mean; None with fewer than two queries.
+        t_p, wilcoxon_p: Two-sided paired p-values, uncorrected.
         reference: The reference's figure over the same queries.
         tie_mean, tie_p: Mean and t-test with the run's expectation over the orders of its tied documents; None where
             that is not known.

@@ -79,21 +79,17 @@ def _excess(pair: _Pair, ends: Interval | None, seed: int) -> Excess | None:
     compared = compare_runs(pair.run, pair.reference, pair.measure, seed)
     if compared.difference is None or compared.baseline_mean is None:
         return None
-    tie_mean = compared.tie_difference
-    if key in pair.run.tie_shifts and not np.isnan(pair.run.tie_shifts[key][0]):
-        # Of an estimate, what ties add to it; how certain that is has no test.
-        tie_mean = compared.difference + pair.run.tie_shifts[key][0]
     return Excess(
         compared.difference,
         compared.n,
-        compared.ci95 if ends is None else ends,
+        ends,
         compared.t_p,
         compared.wilcoxon_p,
         compared.baseline_mean,
-        tie_mean,
+        compared.tie_difference,
         compared.tie_p,
         pair.run.values[key] - pair.reference.values[key],
-        None if key in pair.reference.draws else _leans(pair.reference.values[key]),
+        _leans(pair.reference.values[key]),
     )
 
 

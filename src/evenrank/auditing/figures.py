@@ -13,7 +13,6 @@ from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, is_bias, resolve
 from evenrank.measures.base import mean_of
 from evenrank.measures.by_relevance import means_by_relevance
-from evenrank.measures.imputation import FEW_IMPUTATIONS, IMPUTATIONS
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.reports.format import Interval
@@ -50,14 +49,6 @@ class Measured:
     """Per measure each query's expectation over the orders of tied documents, on the axis."""
     means: dict[str, float] = field(default_factory=dict)
     """Figures that are no mean of the values: the expectation of an absolute value over random orders."""
-    draws: dict[str, tuple[Array, ...]] = field(default_factory=dict)
-    """Per measure its parts [M, Q] in each draw of unknown labels; none where all labels are known."""
-    limits: dict[str, Interval] = field(default_factory=dict)
-    """Per measure of labels what no figure is beyond."""
-    sources: float = np.inf
-    """How many documents the draws take labels from."""
-    tie_shifts: dict[str, tuple[float, float, float]] = field(default_factory=dict)
-    """Per measure with draws, what ties add to its figure: in expectation, at least, at most."""
     known: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Per measure of labels, how many of the rows that it looks at are known, and how many it looks at."""
     bounds: dict[str, Interval] = field(default_factory=dict)
@@ -81,16 +72,11 @@ def _places(queries: pl.Series, axis: pl.Series) -> Array:
     return places.cast(pl.Int64).to_numpy()
 
 
-def _laid(values: Array, places: Array, size: int) -> Array:
-    """The values [Q] at their places on an axis of ``size`` queries; NaN elsewhere."""
-    laid = np.full(size, np.nan)
-    laid[places] = values
-    return laid
-
-
 def place_values(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
     """The values [Q] of ``queries`` on the axis; NaN for its other queries."""
-    return _laid(values, _places(queries, axis), len(axis))
+    laid = np.full(len(axis), np.nan)
+    laid[_places(queries, axis)] = values
+    return laid
 
 
 def measure_run(
@@ -114,26 +100,20 @@ def measure_run(
         name,
         len(evaluation.queries),
         0.0 if over else evaluation.scored_lists.tie_share(SHOWN_DEPTH),
-        _profile(evaluation.completed(None), over) if profiled else pl.DataFrame(),
+        _profile(evaluation, over) if profiled else pl.DataFrame(),
         lengths=place_values(evaluation.lists.lengths, evaluation.queries, axis),
         absent=absent,
         lacking=lacking,
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
-        sources=min((imputation.sources for imputation in evaluation.imputations), default=np.inf),
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
-    unknown = [
-        measure for measure in measures if labelled and is_bias(measure) and _is_unknown(evaluation, measure, over)
-    ]
     for measure in measures:
         if is_bias(measure) and labelled:
             _note_labels(measured, evaluation, measure, over)
-        if measure not in unknown:
-            _measure(measured, evaluation, measure, axis, over)
-        elif evaluation.missing == "bounds":
-            _undefined(measured, measure, len(axis))
-    if unknown and evaluation.missing == "estimate":
-        _estimate(measured, evaluation, unknown, axis, over)
+            if _is_unknown(evaluation, measure, over):
+                _undefined(measured, evaluation, measure, len(axis))
+                continue
+        _measure(measured, evaluation, measure, axis, over)
     return measured
 
 
@@ -172,7 +152,7 @@ def _whole_figure(how: RunMeasure, run: Evaluation, over: Over) -> float | None:
 
 def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> bool:
     """Whether a measure depends on documents without a label, which are neither left out nor counted as neutral."""
-    if evaluation.missing not in ("estimate", "bounds"):
+    if evaluation.missing != "bounds":
         return False
     how, background = resolve(measure), evaluation.background
     if not _known_rows(how, evaluation, over, ties=True).all():
@@ -191,9 +171,8 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
     of_rankings = evaluation.rankings if how.of_rankings else ()
     known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
     run.known[key] = int(known.sum()), len(known)
-    run.limits[key] = how.limits(evaluation.required_table)
     # Of whole lists, they take a while: not where they would be the figure itself.
-    if evaluation.missing in ("estimate", "bounds") and not (over and known.all()):
+    if evaluation.missing == "bounds" and not (over and known.all()):
         if over == "relevance":
             bounds = how.label_bounds_by_relevance(evaluation)
         else:
@@ -213,78 +192,13 @@ def _known_rows(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: boo
     return known
 
 
-def _undefined(run: Measured, measure: Measure, queries: int) -> None:
-    """A measure of which only bounds are asked for."""
-    key = str(measure)
-    run.parts[key] = (np.full(queries, np.nan),) * resolve(measure).part_count
+def _undefined(run: Measured, evaluation: Evaluation, measure: Measure, queries: int) -> None:
+    """A measure of which only bounds are known. Raises EvenrankError for one that the labels have no values for."""
+    how, key = resolve(measure), str(measure)
+    if isinstance(how, LinearMeasure):
+        how.documents(evaluation.required_table, np.zeros(0, dtype=np.int64))
+    run.parts[key] = (np.full(queries, np.nan),) * how.part_count
     run.values[key], run.undefined[key], run.ties[key] = run.parts[key][0], 0, (None, None)
-
-
-def _estimate(
-    run: Measured, evaluation: Evaluation, measures: list[Measure], axis: pl.Series, over: Over | None
-) -> None:
-    """Adds the measures' values in each draw of the labels that are unknown, and their means over the draws.
-
-    A measure of how a query's labels fall together has no value unless all that it looks at are known: labels from
-    other queries would mix evenly what one query keeps apart.
-    """
-    for measure in measures:
-        if resolve(measure).joint and run.known[str(measure)][0] < run.known[str(measure)][1]:
-            _undefined(run, measure, len(axis))
-    measures = [measure for measure in measures if str(measure) not in run.values]
-    drawn: dict[str, list[tuple[Array, ...]]] = {str(measure): [] for measure in measures}
-    places = {str(measure): _places(resolve(measure).queries(evaluation), axis) for measure in measures}
-    ties: dict[str, list[tuple[float, float, float]]] = {str(measure): [] for measure in measures}
-    figures: dict[str, list[float]] = {str(measure): [] for measure in measures}
-    for draw in range(IMPUTATIONS):
-        completed = evaluation.completed(draw)
-        for measure in measures:
-            how, key = resolve(measure), str(measure)
-            few = draw < (1 if how.drawn and not over else FEW_IMPUTATIONS)
-            linear = isinstance(how, LinearMeasure) and not how.drawn
-            if over and not few and not isinstance(how, LinearMeasure):
-                continue
-            parts = _parts(how, completed, over)
-            drawn[key].append(tuple(_laid(part, places[key], len(axis)) for part in parts))
-            if few and not over and not linear:
-                ties[key].append(_tie_shifts(how, completed, parts))
-            elif few and over:
-                figure = _whole_figure(how, completed, over)
-                figures[key] += [] if figure is None else [figure]
-    for measure in measures:
-        how, key = resolve(measure), str(measure)
-        if not over and isinstance(how, LinearMeasure) and not how.drawn:
-            # Of what is linear in the labels, their expectation says the same as many draws.
-            expected = evaluation.completed(None)
-            ties[key].append(_tie_shifts(how, expected, how.parts(expected)))
-        run.draws[key] = tuple(np.stack(part) for part in zip(*drawn[key], strict=True))
-        run.parts[key] = tuple(_mean_over_draws(part) for part in run.draws[key])
-        run.values[key] = how.per_query(run.parts[key])
-        run.undefined[key] = len(evaluation.queries) - int((~np.isnan(run.parts[key])).any(axis=0).sum())
-        run.ties[key] = None, None
-        if figures[key]:
-            run.means[key] = float(np.mean(figures[key]))
-        if ties[key]:
-            # What ties do to the figure, added to its estimate: the draws are too few for the figure itself.
-            middle, low, high = _mean_over_draws(np.array(ties[key])).tolist()
-            run.tie_shifts[key] = middle, low, high
-
-
-def _tie_shifts(how: RunMeasure, run: Evaluation, parts: tuple[Array, ...]) -> tuple[float, float, float]:
-    """By how much the expectation, the smallest and the largest value over the orders of ties exceed a run's figure."""
-    figure = how.figure(parts)
-    ties = how.ties(run)
-    low, high = ties.range or (np.nan, np.nan)
-    return (np.nan if ties.mean is None else ties.mean) - figure, low - figure, high - figure
-
-
-def _mean_over_draws(values: Array) -> Array:
-    """The mean [Q] over draws [M, Q] in which a query has a value; NaN where it has none."""
-    defined = ~np.isnan(values)
-    number = defined.sum(axis=0)
-    total = np.where(defined, values, 0.0).sum(axis=0)
-    mean: Array = np.divide(total, number, out=np.full(len(number), np.nan), where=number > 0)
-    return mean
 
 
 def known_labels(evaluation: Evaluation, depth: int) -> KnownLabels | None:

@@ -8,14 +8,13 @@ from evenrank.reports.format import NONE, interval, number, p_value, true_minus
 from .findings import Figure, Findings, RunAudit
 from .phrases import labelled, on_common, signed_measures
 from .text import known_share
-from .unknown_labels import estimated, only_bounds
+from .unknown_labels import only_bounds
 
 _DIGITS = 4
 _NAMES = ("Measure", "Run")
 _ALWAYS = (*_NAMES, "Mean", "Queries")
 _OF_LABELS = {"Bounds", "Known", "Its interval"}
-# An estimate has no counts of queries and no signed-rank test; what ties add to it is small beside its interval.
-_NOT_OF_ESTIMATES = {"Tie mean", "b/e/w", "t p", "Wilcoxon p", "Relative"}
+_NOT_OF_BOUNDS = {"Tie mean", "b/e/w", "t p", "Wilcoxon p", "Relative"}
 
 Cell = dict[str, object]
 
@@ -40,8 +39,8 @@ def _shown(result: Findings, rows: list[dict[str, Cell]]) -> set[str]:
     names = set(rows[0])
     if not labelled(result):
         return names - _OF_LABELS
-    if estimated(result) or only_bounds(result):
-        names -= _NOT_OF_ESTIMATES
+    if only_bounds(result):
+        names -= _NOT_OF_BOUNDS
     else:
         names -= _OF_LABELS - {"Known"}
     return {name for name in names if name in _ALWAYS or any(cells[name]["sort"] != "" for cells in rows)}
@@ -52,24 +51,20 @@ def _titles(result: Findings) -> dict[str, str]:
     baseline, signed = result.baseline, signed_measures(result)
     nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
     of = " of the signed difference" if signed else ""
-    drawn = "; of an estimate over unknown labels, by Rubin's rules" if estimated(result) else ""
-    added = ", for an estimate plus what ties add to it" if estimated(result) else ""
     titles = {
         "Measure": "Effectiveness first, then bias",
         "Run": "The run or reference ranking",
-        "Mean": "Mean over queries, or the value of the whole run"
-        + ("; an estimate where labels are unknown" if estimated(result) else ""),
-        "95% interval": f"Bootstrap interval over queries{drawn}; sorts by its lower end",
+        "Mean": "Mean over queries, or the value of the whole run",
+        "95% interval": "Bootstrap interval over queries; sorts by its lower end",
         "Bounds": "Smallest and largest value over every way to label the unknown documents; sorts by their width",
         "Known": "Share of the documents that the figure looks at which have a label",
         "Tie mean": "Mean over all orders of tied documents",
-        "Tie range": f"Smallest and largest value over all orders of tied documents{added}; sorts by its width",
+        "Tie range": "Smallest and largest value over all orders of tied documents; sorts by its width",
     }
     if baseline is not None:
-        same = ", on the same draws of unknown labels" if estimated(result) else ""
         titles |= {
-            "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value{same}",
-            "Its interval": "95% interval of an estimated difference, by Rubin's rules; sorts by its lower end",
+            "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value",
+            "Its interval": "95% interval of the difference of a measure of the whole run; sorts by its lower end",
             "Holm p": "The t-test's p, corrected over the runs compared",
             "b/e/w": f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
             "t p": f"Paired t-test{of} (permutation test for a measure of the whole run), uncorrected",

@@ -39,8 +39,7 @@ class Comparison:
         t_p, wilcoxon_p: Two-sided p-values, uncorrected; None for a measure of the whole run.
         holm_p: The p of the t-test (of the permutation test for a measure of the whole run) after Holm's correction
             over the runs compared.
-        ci95: Interval of the difference, for a measure of the whole run and for an estimate over unknown labels;
-            ``p``: of the permutation test (of an estimate: of the same t-test), for a measure of the whole run.
+        ci95: Interval of the difference, and ``p`` of the permutation test, for a measure of the whole run.
         non_inferior: Whether utility is shown to be no more than 5% below the baseline's; None for bias.
         tie_difference, tie_p: Difference and t-test between the queries' expectations over the orders of tied
             documents, which do not depend on how ties are broken.
@@ -85,7 +84,7 @@ class Comparison:
     def to_dict(self, whole_run: bool) -> dict[str, object]:
         """The comparison as JSON values."""
         names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
-        names += ["ci95", "p"] if whole_run else ["ci95"] if self.ci95 is not None else []
+        names += ["ci95", "p"] if whole_run else []
         names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
         return {name: getattr(self, name) for name in names}
 
@@ -104,7 +103,6 @@ class Figure:
         known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
         bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
             known exactly.
-        estimated: Whether unknown labels were drawn, so that ``mean`` is an estimate and ``ci95`` its interval.
         order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
             ``order_range``: the smallest and largest value. None for any other run.
         added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
@@ -124,7 +122,6 @@ class Figure:
     vs_baseline: Comparison | None = None
     known: tuple[int, int] | None = None
     bounds: Interval | None = None
-    estimated: bool = False
     order_mean: float | None = None
     order_range: Interval | None = None
     added: Excess | None = None
@@ -166,7 +163,6 @@ class Figure:
         result: dict[str, object] = {name: getattr(self, name) for name in names}
         if self.known is not None:
             result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
-            result["estimated"] = self.estimated
         result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
         for name, excess in (("added", self.added), ("beyond_relevance", self.beyond_relevance)):
             result[name] = None if excess is None else excess.to_dict(values=values)
@@ -288,6 +284,8 @@ class Findings:
     """The notes that come first in every view, since the figures mislead without them."""
     unequal_depth: tuple[str, ...] = ()
     """The measures that are decided by the unequal depths of the runs."""
+    partly_labelled: bool = False
+    """Whether documents of the runs or of the background have no label while others have one."""
     all_neutral: bool = False
     """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
     provenance: Provenance | None = field(default=None, repr=False, compare=False)

@@ -37,7 +37,7 @@ BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
 OF_LABELS = "NFaiRR@10 ARaB@10"
 _MOST_SHARES = 6
 PAIRWISE = "DeltaAPRF"
-Unknown = Literal["estimate", "bounds", "skip", "neutral"]
+Unknown = Literal["bounds", "skip", "neutral"]
 UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 _BATCH = 1 << 15
 
@@ -66,7 +66,7 @@ class Options:
             return self
         if self.missing != "error":
             raise EvenrankError("`missing` is about documents without text: of labels, `unknown` says what to do")
-        return replace(self, missing=self.unknown or "estimate")
+        return replace(self, missing=self.unknown or "bounds")
 
     def check(self, names: list[str]) -> None:
         """Raises EvenrankError, naming the option, for a value that is not allowed with runs of these ``names``."""

@@ -14,10 +14,10 @@ from .origin_words import with_origins
 from .phrases import labelled
 from .plane import plane_svg
 from .stage_steps import signed, signed_interval
+from .stages_section import StageRow, stage_rows
 from .summary import UNKNOWN
 from .text import known_share
 from .unknown_labels import only_bounds
-from .waterfall import Fall, falls
 
 _DIGITS = 4
 _REFERENCE = "†"
@@ -93,23 +93,23 @@ def _stages(result: Findings) -> str:
     """What each step of a pipeline adds, and the sum after it, as a table; "" without stages."""
     if result.stages is None or not result.stages.measures:
         return ""
-    steps = {key: falls(of) for key, of in result.stages.measures.items()}
+    steps = {key: stage_rows(of) for key, of in result.stages.measures.items()}
     longest = max(steps.values(), key=len)
     rows = []
     for place, step in enumerate(longest):
         found = [of[place - len(longest)] if place >= len(longest) - len(of) else None for of in steps.values()]
-        rows.append([text_html(step.name), *(NONE if one is None else _fall(one) for one in found)])
+        rows.append([text_html(step.name), *(NONE if one is None else _stage(one) for one in found)])
     table = table_html("What each stage adds", ["", *map(text_html, steps)], rows, numeric=True)
-    tied = any(fall.tie_sensitive for of in steps.values() for fall in of)
+    tied = any(row.tie_sensitive for of in steps.values() for row in of)
     return f"{table}<p><small>Added, with 95% interval, and the sum so far.{_of_ties(tied)}</small></p>"
 
 
-def _fall(fall: Fall) -> str:
-    if fall.added is None:
-        return true_minus(f"{number(fall.total, _DIGITS)}<br><small>{interval(fall.ci95, _DIGITS)}</small>")
-    below = f"{signed_interval(fall.ci95)}<br>sum {number(fall.total, _DIGITS)}"
-    mark = _TIES if fall.tie_sensitive else ""
-    return true_minus(f"{signed(fall.added)}{mark}<br><small>{below}</small>")
+def _stage(row: StageRow) -> str:
+    if row.added is None:
+        return true_minus(f"{number(row.total, _DIGITS)}<br><small>{interval(row.ci95, _DIGITS)}</small>")
+    below = f"{signed_interval(row.ci95)}<br>sum {number(row.total, _DIGITS)}"
+    mark = _TIES if row.tie_sensitive else ""
+    return true_minus(f"{signed(row.added)}{mark}<br><small>{below}</small>")
 
 
 def _title(result: Findings, heading: str) -> str:

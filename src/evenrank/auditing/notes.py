@@ -11,7 +11,7 @@ from ir_measures import Measure
 from evenrank.groups import GroupTable
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias, resolve
+from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias
 from evenrank.measures.wins import tied_pair_share
 
 from .comparison import common, depth_decides
@@ -50,8 +50,6 @@ def _unknown(missing: str, results: list[RunAudit]) -> list[str]:
     if not above and not any(_looks_at_unknown(figure) for run in runs for figure in run.figures.values()):
         return []
     done = {
-        "estimate": "figures over labels are estimates, with the unknown ones taken to be missing at random given query"
-        " and rank; bounds say what is certain",
         "bounds": "only bounds over every way to label them are certain",
         "skip": "they are left out, and lists close up over them",
         "neutral": "they count as of no group",
@@ -64,11 +62,11 @@ def _unknown(missing: str, results: list[RunAudit]) -> list[str]:
 
 
 def _looks_at_unknown(figure: Figure) -> bool:
-    return figure.estimated or (figure.known is not None and figure.known[0] < figure.known[1])
+    return figure.known is not None and figure.known[0] < figure.known[1]
 
 
-def label_notes(results: list[RunAudit], missing: str) -> list[str]:
-    """How many documents of each group stand in the first ranks of each run, and what cannot be estimated."""
+def label_notes(results: list[RunAudit]) -> list[str]:
+    """How many documents of each group stand in the first ranks of each run."""
     notes = []
     for run in results:
         if run.labels is None or run.reference:
@@ -77,16 +75,6 @@ def label_notes(results: list[RunAudit], missing: str) -> list[str]:
         notes.append(
             f"{run.name}: {run.labels.known:,} of {counted(run.labels.rows, 'document')} in the first"
             f" {run.labels.depth} ranks are labelled ({groups}, {run.labels.neutral:,.6g} of no group)."
-        )
-    figures = [
-        figure for run in results if run.labels is not None and not run.reference for figure in run.figures.values()
-    ]
-    lacking = [f for f in figures if f.known is not None and f.known[0] < f.known[1]]
-    joint = list(dict.fromkeys(str(figure.measure) for figure in lacking if resolve(figure.measure).joint))
-    if joint and missing == "estimate":
-        notes.append(
-            f"{', '.join(joint)}: no estimate, since a query's value depends on how its own labels fall together"
-            " (`unknown='skip'` leaves documents without a label out)."
         )
     return notes
 

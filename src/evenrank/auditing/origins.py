@@ -17,7 +17,7 @@ from .findings import Figure, Findings
 from .origin_words import perfect, with_origins
 from .page_data import rounded
 from .stage_steps import signed, signed_interval
-from .unknown_labels import estimated, only_bounds
+from .unknown_labels import only_bounds
 
 _DIGITS = 4
 _ORDER, _BEYOND = 2, 6
@@ -27,7 +27,7 @@ _NO_SUM = (
     " ARaB, FaiRR or NFaiRR."
 )
 _BOUNDS = (
-    "Only bounds were asked for: where in them a figure lies is not known, and so neither is what the order of the"
+    "Only bounds are known: where in them a figure lies is not known, and so neither is what the order of the"
     " documents adds."
 )
 _NO_QRELS = (
@@ -51,7 +51,6 @@ def origins_section(result: Findings) -> dict[str, object] | None:
         "columns": _headings(relevance),
         "missing": _missing(result, found, relevance),
         "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
-        "estimated": estimated(result),
         "ties": any(row["ties"] for row in rows),
     }
 

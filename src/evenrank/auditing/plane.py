@@ -1,4 +1,4 @@
-"""The plane of effectiveness against bias as one SVG, for views that can run no script, such as a notebook's.
+"""The plane of effectiveness against bias as one SVG, which needs no script.
 
 Text and axes take the colour of the text around them, so that it reads on light and on dark backgrounds.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -14,9 +15,9 @@ from ir_measures import Measure
 
 from evenrank.io.errors import plain
 from evenrank.measures import is_bias
-from evenrank.reports.format import interval, number
+from evenrank.reports.format import Interval, interval, number
 
-from .findings import Figure, Findings
+from .findings import Findings
 from .phrases import direction
 from .unknown_labels import plane_bias
 
@@ -61,6 +62,38 @@ class Axis:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a ranking stands on an axis: a mean with its 95% interval, or bounds alone."""
+
+    mean: float | None
+    ci95: Interval | None
+    bounds: Interval | None = None
+
+    @property
+    def middle(self) -> float | None:
+        """The mean, or what is shown at the middle of the bounds if these are all that is known."""
+        if self.mean is not None or self.bounds is None:
+            return self.mean
+        return (self.bounds[0] + self.bounds[1]) / 2
+
+    @property
+    def extent(self) -> tuple[float, ...]:
+        """All that has to be on the axis."""
+        return (self.middle or 0.0, *(self.ci95 or ()), *(self.bounds or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanePoint:
+    """A ranking in the plane; ``method``: whose path it is on, with rising strength."""
+
+    name: str
+    utility: Placed
+    bias: Placed
+    reference: bool = False
+    method: str | None = None
+
+
 def plane_measures(result: Findings) -> tuple[Measure, Measure] | None:
     """The measures of effectiveness and of bias that the plane sets against each other; None without both."""
     utility = next((measure for measure in result.measures if not is_bias(measure)), None)
@@ -76,26 +109,41 @@ def plane_svg(result: Findings) -> str:
     measures = plane_measures(result)
     if measures is None:
         return ""
+    points = []
+    for run in result.runs:
+        utility, bias = (run.figures[str(measure)] for measure in measures)
+        placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bias.bounds)
+        points.append(PlanePoint(run.name, *placed, run.reference))
+    return draw_plane(measures, points)
+
+
+def draw_plane(measures: tuple[Measure, Measure], points: Sequence[PlanePoint]) -> str:
+    """The points with their intervals; those of a method are joined from the first point on, and its last is named.
+
+    "" if none has a value of both measures.
+    """
     utility, bias = map(str, measures)
-    points = [
-        (run.name, run.reference, run.figures[utility], run.figures[bias])
-        for run in result.runs
-        if run.figures[utility].mean is not None and _middle(run.figures[bias]) is not None
-    ]
+    points = [point for point in points if point.utility.mean is not None and point.bias.middle is not None]
     if not points:
         return ""
     zero = [0.0] if getattr(measures[1], "better", "higher") == "nearer zero" else []
-    x = Axis.over([value for point in points for value in _extent(point[2])], _LEFT, WIDTH - _RIGHT)
-    y = Axis.over([value for point in points for value in _extent(point[3])] + zero, HEIGHT - _BOTTOM, _TOP)
-    places = [(x.place(point[2].mean or 0.0), y.place(_middle(point[3]) or 0.0)) for point in points]
-    bars = [bar for point, place in zip(points, places, strict=True) for bar in _bars(point[2:], place, x, y)]
+    x = Axis.over([value for point in points for value in point.utility.extent], _LEFT, WIDTH - _RIGHT)
+    y = Axis.over([value for point in points for value in point.bias.extent] + zero, HEIGHT - _BOTTOM, _TOP)
+    places = [(x.place(point.utility.mean or 0.0), y.place(point.bias.middle or 0.0)) for point in points]
+    bars = [bar for point, place in zip(points, places, strict=True) for bar in _bars(point, place, x, y)]
     if zero:
         bars.append((_LEFT, y.place(0.0) - 1, WIDTH - _RIGHT, y.place(0.0) + 1))
-    labels = _labels([_short(name, reference) for name, reference, _, _ in points], places, bars)
-    colours = iter(range(len(points)))
-    marks = [
-        _mark(point, x, y, _GREY if point[1] else _COLOURS[next(colours) % len(_COLOURS)], label)
-        for point, label in zip(points, labels, strict=True)
+    last = {point.method: number_ for number_, point in enumerate(points) if point.method is not None}
+    named = [n for n, point in enumerate(points) if point.method is None or n == last[point.method]]
+    bars += [_around(*places[n]) for n in range(len(points)) if n not in named]
+    names = [_short(points[n].method or points[n].name, points[n].reference) for n in named]
+    labels = dict(zip(named, _labels(names, [places[n] for n in named], bars), strict=True))
+    series = list(dict.fromkeys(point.method or point.name for point in points if not point.reference))
+    colours = {name: _COLOURS[number_ % len(_COLOURS)] for number_, name in enumerate(series)}
+    marks = [_path(points, places, method, colours[method]) for method in last if method is not None]
+    marks += [
+        _mark(point, (utility, bias), x, y, colours.get(point.method or point.name, _GREY), labels.get(n))
+        for n, point in enumerate(points)
     ]
     title = f"Effectiveness ({utility}) against bias ({bias})"
     return (
@@ -104,17 +152,6 @@ def plane_svg(result: Findings) -> str:
         f' font-family="sans-serif" font-size="12" fill="currentColor">{_axes(measures, x, y, bool(zero))}'
         f"{''.join(marks)}</svg>"
     )
-
-
-def _middle(figure: Figure) -> float | None:
-    """The mean, or what is shown at the middle of the bounds if these are all that is known."""
-    if figure.mean is not None or figure.bounds is None:
-        return figure.mean
-    return (figure.bounds[0] + figure.bounds[1]) / 2
-
-
-def _extent(figure: Figure) -> tuple[float, ...]:
-    return (_middle(figure) or 0.0, *(figure.ci95 or ()), *(figure.bounds or ()))
 
 
 def _text(text: str) -> str:
@@ -156,21 +193,31 @@ class _Label:
     anchor: str
 
 
-def _mark(point: tuple[str, bool, Figure, Figure], x: Axis, y: Axis, colour: str, label: _Label) -> str:
-    """A point with its intervals, its name, and its figures as a tooltip; a reference is a hollow diamond.
+def _path(points: Sequence[PlanePoint], places: Sequence[tuple[float, float]], method: str, colour: str) -> str:
+    """A line from the first point through those of a method."""
+    through = [
+        place for n, (point, place) in enumerate(zip(points, places, strict=True)) if not n or point.method == method
+    ]
+    line = "L".join(f"{x:.1f},{y:.1f}" for x, y in through)
+    return f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+
+
+def _mark(point: PlanePoint, measures: tuple[str, str], x: Axis, y: Axis, colour: str, label: _Label | None) -> str:
+    """A point with its intervals, its name if it has a label, and its figures as a tooltip; a reference is a hollow
+    diamond.
 
     Bounds are a thin, light line behind; without a mean they are all there is.
     """
-    name, reference, utility, bias = point
-    at_x, at_y = x.place(utility.mean or 0.0), y.place(_middle(bias) or 0.0)
+    utility, bias, reference = point.utility, point.bias, point.reference
+    at_x, at_y = x.place(utility.mean or 0.0), y.place(bias.middle or 0.0)
     parts = []
-    for figure in (utility, bias):
-        values = [number(figure.mean, 4)] if figure.mean is not None else []
-        values += [interval(figure.ci95, 4)] if figure.ci95 else []
-        values += [f"bounds {interval(figure.bounds, 4)}"] if figure.bounds is not None else []
-        parts.append(f"{figure.measure} {' '.join(values)}")
+    for measure, placed in zip(measures, (utility, bias), strict=True):
+        values = [number(placed.mean, 4)] if placed.mean is not None else []
+        values += [interval(placed.ci95, 4)] if placed.ci95 else []
+        values += [f"bounds {interval(placed.bounds, 4)}"] if placed.bounds is not None else []
+        parts.append(f"{measure} {' '.join(values)}")
     kind = " (reference ranking)" if reference else ""
-    marks = [f"<title>{_text(f'{name}{kind}: {parts[0]}, {parts[1]}')}</title>"]
+    marks = [f"<title>{_text(f'{point.name}{kind}: {parts[0]}, {parts[1]}')}</title>"]
     if bias.bounds is not None:
         low, high = map(y.place, bias.bounds)
         marks.append(
@@ -186,11 +233,13 @@ def _mark(point: tuple[str, bool, Figure, Figure], x: Axis, y: Axis, colour: str
         marks.append(f'<path d="M{at_x:.1f},{at_y - 6:.1f}l6,6l-6,6l-6,-6Z" fill="none"/>')
     elif bias.mean is not None:
         marks.append(f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="5" fill="{colour}"/>')
-    text = (
-        f'<text x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}" stroke="none" fill="currentColor">'
-        f"{_text(label.text)}</text>"
-    )
-    return f'<g stroke="{colour}" stroke-width="1.75" fill="{colour}">{"".join(marks)}{text}</g>'
+    if label is not None:
+        marks.append(
+            f'<text x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}" stroke="none" fill="currentColor">'
+            f"{_text(label.text)}</text>"
+        )
+    faint = ' stroke-opacity="0.35"' if point.method is not None else ""
+    return f'<g stroke="{colour}" stroke-width="1.75" fill="{colour}"{faint}>{"".join(marks)}</g>'
 
 
 def _short(name: str, reference: bool) -> str:
@@ -198,9 +247,9 @@ def _short(name: str, reference: bool) -> str:
     return f"{short} †" if reference else short
 
 
-def _bars(figures: tuple[Figure, Figure], place: tuple[float, float], x: Axis, y: Axis) -> list[_Box]:
+def _bars(point: PlanePoint, place: tuple[float, float], x: Axis, y: Axis) -> list[_Box]:
     """The boxes of a point's intervals."""
-    (at_x, at_y), (utility, bias) = place, figures
+    (at_x, at_y), utility, bias = place, point.utility, point.bias
     boxes = []
     if utility.ci95 is not None and bias.mean is not None:
         low, high = map(x.place, utility.ci95)
@@ -213,9 +262,13 @@ def _bars(figures: tuple[Figure, Figure], place: tuple[float, float], x: Axis, y
     return boxes
 
 
+def _around(x: float, y: float) -> _Box:
+    return x - 7, y - 7, x + 7, y + 7
+
+
 def _labels(names: list[str], places: list[tuple[float, float]], bars: list[_Box]) -> list[_Label]:
     """Each name near its point, where it overlaps the fewest points, lines, names and edges; above right if it can."""
-    taken = [*bars, *((x - 7, y - 7, x + 7, y + 7) for x, y in places)]
+    taken = [*bars, *(_around(x, y) for x, y in places)]
     labels = []
     for name, (x, y) in zip(names, places, strict=True):
         width = len(name) * _LETTER

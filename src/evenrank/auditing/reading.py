@@ -6,13 +6,12 @@ import re
 from typing import TypedDict
 
 from evenrank.measures import describe, is_bias, resolve
-from evenrank.measures.imputation import IMPUTATIONS
 from evenrank.reports.citations import CITATIONS
 from evenrank.reports.format import NONE
 
 from .findings import RELEVANCE_FIRST, Findings
 from .phrases import direction, labelled, poles, positive, signed_measures
-from .unknown_labels import estimated, only_bounds
+from .unknown_labels import only_bounds
 
 
 class MeasureExplanation(TypedDict):
@@ -46,7 +45,7 @@ def literature(result: Findings) -> list[tuple[str, str]]:
 
 def glossary(result: Findings) -> list[tuple[str, str]]:
     """The terms of the page that are not measures."""
-    sign, drawn = positive(poles(result)), estimated(result)
+    sign = positive(poles(result))
     entries = [
         _references(result),
         ("Neutrality", _NEUTRALITY_OF_LABELS if labelled(result) else _NEUTRALITY),
@@ -58,8 +57,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
     entries.append(
         (
             "95% interval",
-            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries."
-            + (" That of an estimate is wider by what the unknown labels add (see Estimate)." if drawn else ""),
+            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries.",
         )
     )
     if result.baseline is not None:
@@ -71,7 +69,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
             )
         )
         signed = signed_measures(result)
-        if signed and not drawn and not only_bounds(result):
+        if signed and not only_bounds(result):
             entries.append(
                 (
                     "b/e/w and p of signed measures",
@@ -84,12 +82,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
         (
             "Ties",
             "Documents with the same score have no natural order. The tie mean is the mean over all their orders, the"
-            " tie range the smallest and largest value."
-            + (
-                " Those of an estimate are the estimate plus what ties add to it in a few of the draws."
-                if drawn
-                else ""
-            ),
+            " tie range the smallest and largest value.",
         )
     )
     return entries
@@ -156,24 +149,13 @@ def _of_labels(result: Findings) -> list[tuple[str, str]]:
                 " unknown: neither of a group nor of none.",
             )
         )
-    if estimated(result) or only_bounds(result):
+    if only_bounds(result):
         entries.append(
             (
                 "Bounds",
                 "The smallest and largest value that the figure could have, over every way to label the unknown"
                 f" documents. They hold for whatever reason labels are missing. “{NONE}” where they are not known"
                 " exactly.",
-            )
-        )
-    if estimated(result):
-        entries.append(
-            (
-                "Estimate",
-                "Labels are taken to be missing at random given the query and the rank (1–5, 6–10, 11–20, 21–50, 51"
-                f" and below). Each unknown one is drawn {IMPUTATIONS} times from known documents at like ranks, of"
-                " the same query where it has enough of them. The figure is the mean over the draws; its interval"
-                " joins the variance between queries and that between draws (Rubin's rules). If labels are missing for"
-                " another reason, such as the group itself, the estimate is wrong and only the bounds hold.",
             )
         )
     if "target" in result.settings:

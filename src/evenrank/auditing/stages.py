@@ -92,7 +92,7 @@ def _of_collection(
     ``held``: the run's own candidates in random order, on the ``axis``.
     """
     how, key = resolve(measure), str(measure)
-    if not isinstance(how, LinearMeasure) or how.drawn or key in held.draws:
+    if not isinstance(how, LinearMeasure) or how.drawn:
         return None
     mean = float(how.documents(collection, np.arange(collection.table.height)).mean())
     values = place_values(how.of_mean(run, mean), run.queries, axis)

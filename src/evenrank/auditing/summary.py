@@ -226,12 +226,7 @@ def _more_or_less_neutral(measure: Measure, difference: float) -> str:
 
 
 def _unsigned(result: Findings, run: RunAudit, lean: Measure) -> list[str]:
-    """The mean size of the lean, since a mean near 0 can hide queries that lean in opposite directions.
-
-    Not of an estimate: how far single queries lean is not known where many of their labels are drawn.
-    """
-    if run.figures[str(lean)].estimated:
-        return []
+    """The mean size of the lean, since a mean near 0 can hide queries that lean in opposite directions."""
     known = [name for name in (run.name, result.baseline) if name and result[name].figures[str(lean)].mean is not None]
     names = list(dict.fromkeys(known))
     sizes = np.abs(np.stack([result[name].figures[str(lean)].values for name in names]))
@@ -269,9 +264,6 @@ def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
 def _ideal_order(result: Findings, run: RunAudit) -> str:
     background = result.settings["background"]
     candidates = "its candidates" if run.name == background else f"{background}'s candidates"
-    estimated = any(figure.estimated for figure in result[NEUTRAL_FIRST].figures.values())
-    if estimated:
-        return f"order of {candidates} by the neutrality of those with a known label, most neutral first"
     return f"most neutral order of {candidates}"
 
 

@@ -69,8 +69,7 @@ class _Columns:
 
 _FIGURES = ("mean", "95% interval", "tie mean", "tie range ")
 _AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
-# With labels: what is certain whatever the unknown ones are, and the share of the rows that is known. What an estimate
-# has no value for is left out: counts of queries, and the means over ties, which are near the estimate.
+# With labels: what is certain whatever the unknown ones are, and the share of the rows that is known.
 _OF_LABELS = ("mean", "95% interval", "bounds", "known", "tie range ")
 _AGAINST_OF_LABELS = ("differ.", "95% interval", "Holm p ")
 
@@ -202,7 +201,7 @@ def known_share(known: int, rows: int) -> str:
 
 
 def _unknown(result: Findings) -> bool:
-    """Whether some label is unknown, so that figures are estimates or bounds alone."""
+    """Whether some figure looks at a document without a label."""
     return labelled(result) and any(
         figure.known is not None and figure.known[0] < figure.known[1]
         for run in result.runs
@@ -255,9 +254,8 @@ def _legend(result: Findings) -> str:
         of = " of the signed difference" if signed else ""
         if _unknown(result):
             return (
-                f"{text} differ.: run minus baseline, on the same draws of unknown labels, with its interval if it is"
-                " an estimate. Holm p: corrected over the runs compared, references excluded."
-                f" {_KEY_OF_LABELS}{_sign(result)}"
+                f"{text} differ.: run minus baseline, with its interval for a measure of the whole run. Holm p:"
+                f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
             )
         text += (
             f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. t p: paired"

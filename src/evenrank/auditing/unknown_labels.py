@@ -7,31 +7,17 @@ from ir_measures import Measure
 from evenrank.measures import is_bias
 
 from .findings import Figure, Findings, KnownLabels
-from .phrases import group_label, labelled, lean_measure
+from .phrases import group_label, lean_measure
 from .phrases import groups as group_names
 from .text import known_share
 
-_LEAST_KNOWN = 0.5
-"""The share of labels that must be known for single queries' values: below it, most of a value is drawn."""
 _COLOURS = 4
 _SHADES = (1.0, 0.6, 0.3)
 
 
-def estimated(result: Findings) -> bool:
-    """Whether some figure is an estimate over drawn labels."""
-    return any(figure.estimated for run in result.runs for figure in run.figures.values())
-
-
 def only_bounds(result: Findings) -> bool:
-    """Whether measures of bias have bounds alone."""
-    return labelled(result) and result.settings.get("unknown") == "bounds"
-
-
-def has_bounds(result: Findings) -> bool:
-    """Whether some figure has both a value and bounds."""
-    return any(
-        figure.bounds is not None and figure.mean is not None for run in result.runs for figure in run.figures.values()
-    )
+    """Whether measures of bias that look at an unknown document have bounds alone."""
+    return result.partly_labelled and result.settings.get("unknown") == "bounds"
 
 
 def plane_bias(result: Findings) -> Measure | None:
@@ -44,50 +30,24 @@ def plane_bias(result: Findings) -> Measure | None:
 
 
 def shows_queries(result: Findings, figure: Figure) -> bool:
-    """Whether a figure has values of single queries that say something of these queries.
-
-    Where most labels are drawn, a query's mean over the draws says what documents at such ranks usually are.
-    """
-    if figure.whole_run or (only_bounds(result) and is_bias(figure.measure)):
-        return False
-    if not figure.estimated or figure.known is None:
-        return True
-    return figure.known[0] >= _LEAST_KNOWN * figure.known[1]
+    """Whether a figure has values of single queries."""
+    return not (figure.whole_run or (only_bounds(result) and is_bias(figure.measure)))
 
 
 def about_queries(result: Findings) -> str:
     """What the page says of single queries' values over unknown labels."""
     if only_bounds(result):
-        return "Measures of bias have no values for single queries: only bounds were asked for."
-    lacking = [
-        key
-        for key, figure in result.given[0].figures.items()
-        if not figure.whole_run and not any(shows_queries(result, run.figures[key]) for run in result.given)
-    ]
-    parts = []
-    if lacking:
-        parts.append(
-            f"Left out: {', '.join(lacking)}. Most of the labels behind {'it' if len(lacking) == 1 else 'them'} are"
-            " drawn, and the mean over draws says what documents at such ranks usually are, not what this query's are."
-        )
-    if any(
-        shows_queries(result, figure) and figure.estimated for run in result.given for figure in run.figures.values()
-    ):
-        parts.append(
-            "Where labels are unknown, a query's value is its mean over the draws; a run has none if most of its labels"
-            " are drawn."
-        )
-    return " ".join(parts)
+        return "Measures of bias have no values for single queries: only bounds are known."
+    return ""
 
 
 def about_depth(result: Findings) -> str:
     """What the curves by rank are of where labels are unknown."""
     found = [(run.name, run.labels) for run in result.given if run.labels is not None]
     unknown = result.settings.get("unknown")
-    if not any(labels.unknown for _, labels in found) and not estimated(result):
+    if not any(labels.unknown for _, labels in found):
         return ""
     done = {
-        "estimate": "Curves are of the estimate where labels are unknown.",
         "skip": "Documents without a label are left out, and lists close up over them.",
         "neutral": "Documents without a label count as of no group.",
     }.get(str(unknown), "")

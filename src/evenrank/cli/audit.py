@@ -44,11 +44,11 @@ MissingLimit = Annotated[
     float, typer.Option("--missing-limit", help="Stop if a larger share of documents has no text (0 to 1).")
 ]
 Unknown = Annotated[
-    Literal["estimate", "bounds", "skip", "neutral"] | None,
+    Literal["bounds", "skip", "neutral"] | None,
     typer.Option(
         "--unknown",
         parser=_options.text,
-        help="What to do about documents without a label (default: estimate, with bounds beside it).",
+        help="What to do about documents without a label (default: bounds).",
     ),
 ]
 Target = Annotated[

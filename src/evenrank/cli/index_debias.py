@@ -35,10 +35,6 @@ def command(  # parameters: the options
     qrels: Annotated[
         str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, effectiveness is unknown.")
     ] = None,
-    blind: Annotated[
-        str | None,
-        typer.Option("--blind", metavar="LEXICON", help="Also rank texts in which this lexicon's words are masked."),
-    ] = None,
     depth: Annotated[int, typer.Option(help="Documents per query.")] = 200,
     sample: Annotated[int, typer.Option(help="The most passages of each group that the probes see.")] = 1000,
     model: Annotated[
@@ -76,7 +72,6 @@ def command(  # parameters: the options
         threshold=threshold,
         queries=queries,
         qrels=qrels,
-        blind=blind,
         depth=depth,
         sample=sample,
         model=model,

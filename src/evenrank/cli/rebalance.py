@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 Out = Annotated[str | None, typer.Option("--out", help="The run to write (-: standard output).")]
 Method = Annotated[
-    Literal["neutral", "balance", "fair", "detconstsort", "detgreedy", "shift"],
+    Literal["neutral", "fair", "detconstsort", "shift"],
     typer.Option(
         "--method",
         parser=_options.text,
-        help="neutral, balance, fair (FA*IR), detconstsort, detgreedy or shift.",
+        help="neutral, fair (FA*IR), detconstsort or shift.",
     ),
 ]
 Depth = Annotated[int, typer.Option("--depth", help="How many documents of each query are put into a new order.")]

@@ -47,12 +47,9 @@ class PassageGroups:
         """The lexicon's pairs of counterparts; none where groups are known otherwise and no lexicon is given."""
         return self._words.pairs if self._counts or self.source.lexicon is not None else ()
 
-    def numbers(self, index: VectorIndex, *, texts: bool = False) -> PassageNumbers:
-        """The group of each of the index's passages. Raises EvenrankError where nothing is known of any, and with
-        ``texts`` for a collection that cannot be read, where the groups are known otherwise, too."""
+    def numbers(self, index: VectorIndex) -> PassageNumbers:
+        """The group of each of the index's passages. Raises EvenrankError where nothing is known of any."""
         if not self._counts:
-            for _ in as_batches(self.source.collection) if texts else ():
-                pass
             table = self.table([index.ids])
             return PassageNumbers.of(index, table.groups, _numbered(table), table.settings)
         source = self.source

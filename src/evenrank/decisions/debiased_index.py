@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from evenrank.embeddings.group_probes import require_probes
-from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon
+from evenrank.groups import Lexicon, Tokens
 from evenrank.io import EvenrankError, Provenance, as_qrels, as_queries, check_apart
-from evenrank.io.convert import PathLike, is_path
+from evenrank.io.convert import PathLike
 from evenrank.io.folders import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.wording import are, counted
@@ -47,7 +47,6 @@ def debias_index(
     threshold: float | None = None,
     queries: object = None,
     qrels: object = None,
-    blind: str | None = None,
     depth: int = 200,
     sample: int = 1000,
     model: object = None,
@@ -74,13 +73,12 @@ def debias_index(
             ``tokens`` and ``threshold`` as in :func:`audit`. Passages of no group are a group of their own; those that
             nothing is known of are not fitted on, and erased like the others.
         queries: Queries to rank before and after; with ``qrels`` also for effectiveness (those of other queries are
-            left out). Beside them a ``shift`` of scores that gets as near to no bias, and ``blind``: the lexicon whose
-            words are masked in all texts.
+            left out).
         depth: How many documents of each query are ranked.
         sample: The most passages of each group that the probes see.
         model: The index's model, if it is not where it was, or was loaded.
         encoding: How texts are encoded: ``batch_size``, ``device``.
-        seed: Seed of the probes' folds, the intervals, and the halves of the queries.
+        seed: Seed of the probes' folds and the intervals.
         quiet: Show no progress.
 
     Raises:
@@ -91,7 +89,8 @@ def debias_index(
     given = GroupSource(collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold)
     source = PassageGroups(given)
     source.check(method)
-    _check(collection, queries, qrels, blind)
+    if queries is None and qrels is not None:
+        raise EvenrankError("`qrels` needs `queries`")
     check_method(method, components, source.pairs if method == "hard" else ())
     check_apart([out], [index, collection, scores, labels, queries, qrels])
     made = Provenance("evenrank.debias_index").add("index", os.path.join(os.fspath(index), INDEX))
@@ -102,12 +101,11 @@ def debias_index(
     # All that can be wrong with the inputs is found before anything is written.
     search = None
     if queries is not None:
-        masked = None if blind is None else Scoring(load_lexicon(blind))
         asked = as_queries(queries)
         judged = None if qrels is None else _of_queries(as_qrels(qrels), asked)
-        search = Search(asked, judged, depth, model, encoding, masked, seed, quiet)
+        search = Search(asked, judged, depth, model, encoding, seed, quiet)
     encoder = before.encoder(model, encoding) if method == "hard" or search is not None else None
-    groups = source.numbers(before, texts=blind is not None)
+    groups = source.numbers(before)
     new = not os.path.lexists(out)
     manifest = write_debiased(
         before,
@@ -127,18 +125,17 @@ def debias_index(
         # The same command can then be run again.
         remove_index(manifest, folder=new)
         raise
-    notes = (*_notes(before, groups, after.erasure), *(rankings.notes if rankings is not None else ()))
+    notes = _notes(before, groups, after.erasure)
     settings = {
         "index": os.fspath(index),
         "out": os.fspath(out),
         "method": method,
         "components": components if method == "hard" else None,
-        "blind": blind,
         "depth": depth,
         "sample": sample,
         "seed": seed,
     }
-    return DebiasedIndex(manifest, probes, rankings, settings, notes, made)
+    return DebiasedIndex(manifest, probes, rankings, settings, tuple(notes), made)
 
 
 def _of_queries(qrels: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
@@ -147,15 +144,6 @@ def _of_queries(qrels: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
     if judged.is_empty():
         raise EvenrankError("the qrels judge none of the queries")
     return judged
-
-
-def _check(collection: object, queries: object, qrels: object, blind: str | None) -> None:
-    if queries is None and (qrels is not None or blind is not None):
-        raise EvenrankError(f"`{'qrels' if qrels is not None else 'blind'}` needs `queries`")
-    if blind is not None and collection is None:
-        raise EvenrankError("`blind` needs `collection`: the texts to mask")
-    if blind is not None and not is_path(blind):
-        raise EvenrankError("`blind`: expected the name or the file of a lexicon")
 
 
 def _notes(index: VectorIndex, groups: PassageNumbers, erasure: Erasure | None) -> list[str]:

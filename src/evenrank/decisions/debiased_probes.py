@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenrank.embeddings.group_probes import FOLDS, GroupProbe, deal_folds, draw_rows, neighbourhoods, probe_groups
+from evenrank.io.types import Array
 from evenrank.retrieval.erased_index import PassageNumbers
 from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
 from evenrank.retrieval.vector_index import VectorIndex
@@ -21,20 +22,15 @@ class Probes:
 
     Attributes:
         groups: How many passages of each group were probed; empty where there was nothing to probe.
-        before: From the index that was debiased; ``after``: from the debiased one, as stored. None without groups.
-        unseen: After an erasure like it that was fitted on all passages but those held out, which are what it is for
-            passages that come later; None for a method that is not fitted on passages.
+        before: From the index that was debiased; ``after``: from the debiased one. None without groups.
+        unseen: Whether ``after`` is of an erasure that was fitted on all passages but those held out, which are what it
+            is for passages that come later; of a method that is not fitted on passages it is as stored.
     """
 
     groups: dict[str, int]
     before: GroupProbe | None = None
     after: GroupProbe | None = None
-    unseen: GroupProbe | None = None
-
-    @property
-    def honest(self) -> GroupProbe | None:
-        """What says most of what can be recovered: of passages that the erasure was not fitted on, if it was fitted."""
-        return self.after if self.unseen is None else self.unseen
+    unseen: bool = False
 
     @property
     def chance(self) -> float:
@@ -43,7 +39,7 @@ class Probes:
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
-        named = {"before": self.before, "after": self.after, "unseen": self.unseen}
+        named = {"before": self.before, "after": self.after}
         found = {name: None if one is None else one.to_dict() for name, one in named.items()}
         return {"groups": self.groups, "chance": self.chance, **found}
 
@@ -66,18 +62,18 @@ def probe_indexes(
     if any(len(np.unique(own[folds != fold])) < len(enough) for fold in range(FOLDS)):
         # Hardly different passages: they are all in one fold.
         return Probes({})
-    unseen = None
+    erased: Array | list[Array] = stored
     erasure = after.erasure
-    if erasure is not None and erasure.method == "leace":
-        held_out = [
+    unseen = erasure is not None and erasure.method == "leace"
+    if erasure is not None and unseen:
+        erased = [
             _without(before, groups, erasure, rows[folds == fold])(before.vectors[rows])
             for fold in np.unique(folds).tolist()
         ]
-        unseen = probe_groups(held_out, own, folds, seed=seed)
     counts = {groups.names[number]: int((own == number).sum()) for number in enough}
     given = before.vectors[rows].astype(np.float64)
     return Probes(
-        counts, probe_groups(given, own, folds, seed=seed), probe_groups(stored, own, folds, seed=seed), unseen
+        counts, probe_groups(given, own, folds, seed=seed), probe_groups(erased, own, folds, seed=seed), unseen
     )
 
 

@@ -14,7 +14,7 @@ from evenrank.reports.result import Result
 from evenrank.retrieval.index_folder import Manifest
 
 from .debiased_probes import Probes
-from .debiased_runs import BLIND, DEBIASED, SHIFT, UNTOUCHED, UTILITY, Measured, Rankings, distance
+from .debiased_runs import DEBIASED, UNTOUCHED, UTILITY, Measured, Rankings, distance
 
 _SOURCE = (
     "LEACE: Belrose et al., NeurIPS 2023. Hard debiasing: Bolukbasi et al., NeurIPS 2016. What remains: Gonen &"
@@ -101,23 +101,14 @@ def _what(result: DebiasedIndex) -> str:
 
 def _ranked(rankings: Rankings) -> list[str]:
     own = rankings.figures[DEBIASED]
-    lines = [f"{measure}: {_change(rankings, DEBIASED, measure)}." for measure in own]
-    beside = [name for name in (SHIFT, BLIND) if name in rankings.figures]
-    if rankings.strengths is None:
-        lines.append(f"Beside it, {SHIFT}: undefined, as {rankings.bias} is for a half of the queries.")
-    for name in beside:
-        if name == SHIFT and rankings.strengths == (0.0, 0.0):
-            lines.append(f"Beside it, {name}: none is needed to have {rankings.bias} as near to no bias.")
-            continue
-        changes = "; ".join(f"{measure} {_difference(rankings.figures[name][measure])}" for measure in own)
-        lines.append(f"Beside it, {name}: {changes} against the untouched index.")
+    lines = [f"{measure}: {_change(rankings, measure)}." for measure in own]
     if UTILITY not in own:
         lines.insert(0, "Effectiveness is unknown: there are no qrels.")
     return lines
 
 
-def _change(rankings: Rankings, name: str, measure: str) -> str:
-    before, after = rankings.figures[UNTOUCHED][measure], rankings.figures[name][measure]
+def _change(rankings: Rankings, measure: str) -> str:
+    before, after = rankings.figures[UNTOUCHED][measure], rankings.figures[DEBIASED][measure]
     text = (
         f"{number(after.mean)}, it was {number(before.mean)} ({_difference(after)}){_farther(before, after, measure)}"
     )
@@ -144,11 +135,11 @@ def _difference(figure: Measured) -> str:
 
 
 def _remains(probes: Probes) -> str:
-    found, before = probes.honest, probes.before
+    found, before = probes.after, probes.before
     if found is None or before is None:
         return "What can still be recovered is not known: too few different passages of two groups to probe."
     chance = number(probes.chance, 2)
-    held = "passages that the erasure was not fitted on" if probes.unseen is not None else "held-out passages"
+    held = "passages that the erasure was not fitted on" if probes.unseen else "held-out passages"
     known = f"(before: {number(before.rbf.accuracy, 2)})"
     rbf = f"an RBF probe is right about the group of {_share(found.rbf)} of {held} {known}"
     linear = f"a linear one of {_share(found.linear)} (before: {number(before.linear.accuracy, 2)})"
@@ -177,11 +168,8 @@ def _share(found: Recovered) -> str:
 
 
 def _probe_table(probes: Probes) -> Table:
-    named = (
-        ("before", probes.before),
-        ("after, as stored", probes.after),
-        ("after, of passages not fitted on", probes.unseen),
-    )
+    after = "after, of passages not fitted on" if probes.unseen else "after, as stored"
+    named = (("before", probes.before), (after, probes.after))
     rows = tuple(
         (
             name,
@@ -192,17 +180,12 @@ def _probe_table(probes: Probes) -> Table:
         if found is not None
     )
     counts = ", ".join(f"{count:,} of {name}" for name, count in probes.groups.items())
-    notes = [
+    note = (
         f"Balanced accuracy of support vector machines over {FOLDS} folds, each passage held out once; passages:"
         f" {counts}. Groups weigh alike; intervals over passages. A passage and the one nearest to it in the debiased"
-        " index are in the same fold: copies of a text with the words of another group do not decide.",
-    ]
-    if probes.unseen is not None:
-        notes.append(
-            "As stored, the erasure was fitted on the passages held out too, which pushes a linear probe below chance;"
-            " the last row is fitted without them: what is done to passages that come later."
-        )
-    return Table("What a probe recovers", ("index", "linear", "95%", "RBF", "95%", "chance"), rows, tuple(notes))
+        " index are in the same fold: copies of a text with the words of another group do not decide."
+    )
+    return Table("What a probe recovers", ("index", "linear", "95%", "RBF", "95%", "chance"), rows, (note,))
 
 
 def _ranking_table(rankings: Rankings) -> Table:
@@ -231,33 +214,16 @@ def _has_added(rankings: Rankings, measure: str) -> bool:
 
 def _difference_table(rankings: Rankings) -> Table:
     rows = []
-    for name, figures in rankings.figures.items():
-        for measure, one in figures.items():
-            if one.against is not None and one.against.mean is not None:
-                against = one.against
-                rows.append(
-                    (
-                        name,
-                        measure,
-                        number(against.mean),
-                        interval(against.ci95),
-                        p_value(against.t_p),
-                        f"{against.n:,}",
-                    )
-                )
-    notes = ["Paired, over the queries where both are defined; intervals by bootstrap; p of the t-test, uncorrected."]
-    if rankings.strengths is not None:
-        low, high = sorted(rankings.strengths)
-        strength = f"{low:g}" if low == high else f"{low:g} and {high:g}"
-        none = "; at 0 it leaves the run as it is" if low == 0 else ""
-        notes.append(
-            f"shift: one offset per group, at the least strength ({strength}{none}) with which {rankings.bias} is as"
-            " near to no bias as the debiased index's, chosen on the other half of the queries."
-        )
+    for measure, one in rankings.figures[DEBIASED].items():
+        against = one.against
+        if against is not None and against.mean is not None:
+            figures = number(against.mean), interval(against.ci95), p_value(against.t_p)
+            rows.append((DEBIASED, measure, *figures, f"{against.n:,}"))
+    note = "Paired, over the queries where both are defined; intervals by bootstrap; p of the t-test, uncorrected."
     return Table(
         "Against the untouched index",
         ("ranking", "measure", "difference", "95%", "p", "queries"),
         tuple(rows),
-        tuple(notes),
+        (note,),
         left=2,
     )

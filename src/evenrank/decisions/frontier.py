@@ -73,14 +73,8 @@ def _swept(
 def _methods(
     names: Sequence[str] | None, table: GroupTable, given: Mapping[str, Mapping[str, object]]
 ) -> list[MethodOptions]:
-    """The methods of these names with what they are ``given``; for None, all that do not need poles there are not."""
-    if names is None:
-        names = [
-            name
-            for name, method in METHODS.items()
-            if table.poles is not None or not method.needs_poles  # type: ignore[attr-defined]
-        ]
-    asked = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    """The methods of these names, for None all, with what they are ``given``."""
+    asked = list(dict.fromkeys(METHODS if names is None else [names] if isinstance(names, str) else names))
     for owner in given:
         if owner not in asked:
             options = " and ".join(f"`{option}`" for option in given[owner])

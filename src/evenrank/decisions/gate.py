@@ -12,15 +12,13 @@ from typing import Protocol, get_args
 
 from evenrank.io import Provenance
 from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.tolerances import EQUAL, holm
+from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
 from evenrank.io.wording import counted
 
 from .budget import Budget, Rule, as_budget
 from .gate_result import Correction, GateResult, Outcome, Ruling
-from .gate_rules import Test, Tested, tested
+from .gate_rules import MeanTest, Test, Tested, tested
 from .gate_tests import factor_to_decide
-from .gate_ties import value_of
-from .gate_ties import warning as tie_warning
 from .gate_values import Audited, against, as_audited, unequal_depth
 
 _MOST_QUERIES = 1e9
@@ -112,7 +110,7 @@ def _ruling(
     """``p_broken``: before and after correction; ``levels``: of what holds, and of what is broken."""
     test, (p, corrected), (alpha, level) = found.test, p_broken, levels
     if test is None:
-        value = value_of(rule, found.mean, found.other)
+        value = _value_of(rule, found.mean, found.other)
         counts = found.n, found.left_out, found.mean, found.other
         return Ruling(rule, other, "not shown", value, None, *counts, None, None, None, None, None, alpha, level)
     p_holds = test.p_holds()
@@ -135,16 +133,31 @@ def _ruling(
         p,
         corrected,
         _queries_to_decide(test, found.n, alpha, level) if outcome == "not shown" else None,
-        _catches(rule, test.caught(level), found.other),
+        _catches(rule, test, level, found.other),
         alpha,
         level,
         test,
     )
 
 
-def _catches(rule: Rule, caught: float, other: float | None) -> float | None:
-    """What is caught, if the measure can have such a value."""
+def _value_of(rule: Rule, own: float | None, other: float | None) -> float | None:
+    """What a rule bounds, from the means of the run and of the one that it is against; None if it is undefined."""
+    if own is None or (rule.against is not None and other is None):
+        return None
+    size = abs(own) if rule.absolute else own
+    if other is None:
+        return size
+    if rule.relative:
+        return None if other <= NEAR_ZERO else size / other - 1
+    return size - (abs(other) if rule.absolute else other)
+
+
+def _catches(rule: Rule, test: Test, level: float, other: float | None) -> float | None:
+    """What is caught, if the measure can have such a value; None of an absolute value."""
+    if not isinstance(test, MeanTest):
+        return None
     low, high = rule.scale(other)
+    caught = test.caught(level)
     return caught if low - EQUAL <= caught <= high + EQUAL else None
 
 
@@ -180,7 +193,4 @@ def _warnings(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> list[s
         if ruling.left_out:
             left_out = counted(ruling.left_out, "query")
             warnings.append(f"{ruling.name}: {left_out} left out, with a value in only one of the runs.")
-        ties = tie_warning(audited, run, ruling)
-        if ties is not None:
-            warnings.append(ties)
     return warnings

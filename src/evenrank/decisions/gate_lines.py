@@ -29,7 +29,7 @@ def limits(ruling: Ruling) -> str:
 
 
 def remark(ruling: Ruling) -> str:
-    """What the outcome rests on: the queries, how clear it is, what it would take, what would be caught."""
+    """What the outcome rests on: the queries, how clear it is, what it would take; of a mean, what would be caught."""
     parts = [counted(ruling.n, "query")]
     if ruling.test is None:
         parts.append("one query decides nothing" if ruling.n == 1 else "too few to show anything")
@@ -43,13 +43,12 @@ def remark(ruling: Ruling) -> str:
         needed = ruling.queries_to_decide
         about = "no number" if needed is None else f"about {needed:,}"
         parts.append(f"{about} of queries would decide it" if needed is None else f"{about} would decide it")
-    if ruling.outcome == "broken" or ruling.test is None:
+    if ruling.outcome == "broken" or ruling.test is None or ruling.rule.absolute:
         return "; ".join(parts)
     if ruling.catches is None:
         parts.append("would catch nothing on this measure's scale in 8 of 10 such samples")
     else:
-        or_more = " or more" * (ruling.rule.absolute and ruling.against is not None)
-        parts.append(f"would catch {amount(ruling.rule, ruling.catches)} or worse in 8 of 10 such samples{or_more}")
+        parts.append(f"would catch {amount(ruling.rule, ruling.catches)} or worse in 8 of 10 such samples")
     return "; ".join(parts)
 
 

@@ -11,10 +11,9 @@ from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
 from evenrank.io.atomic import json_text
 from evenrank.io.errors import EvenrankError
-from evenrank.io.wording import counted
 
 from .budget import Rule
-from .gate_rules import Test
+from .gate_rules import MeanTest, Test
 
 Outcome = Literal["holds", "broken", "not shown"]
 Correction = Literal["holm", "none"]
@@ -35,9 +34,8 @@ class Ruling:
         p_holds, p_broken: One-sided p-values of the two claims; ``corrected_p``: the second after the correction.
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
             samples, if the truth is what was observed; None if no number would, or with one query.
-        catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples; of an
-            absolute value against another run in 8 or more, whatever that run's mean within its 95% interval. None if
-            the measure cannot have such a value.
+        catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
+            an absolute value, and if the measure cannot have such a value.
         towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
     """
 
@@ -80,18 +78,14 @@ class Ruling:
     def power(self, at: float) -> float:
         """The probability that a sample like this one shows the rule to be broken if the true value is ``at``.
 
-        In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and where so few
-        queries do not tell: of an absolute value against another run whose mean is not clear of 0.
+        In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and of an absolute
+        value.
         """
         if self.test is None:
             raise EvenrankError(f"{self.name}: fewer than two queries show nothing")
-        found = self.test.power(at, self.level)
-        if found is None:
-            raise EvenrankError(
-                f"{self.name}: no power is stated at {at:g}: it depends on how near to 0 the mean of"
-                f" {self.against or self.rule.measure} is, which {counted(self.n, 'query')} do not tell"
-            )
-        return found
+        if not isinstance(self.test, MeanTest):
+            raise EvenrankError(f"{self.name}: no power is stated of an absolute value")
+        return self.test.power(at, self.level)
 
     def to_dict(self) -> dict[str, object]:
         """The ruling as JSON values."""

@@ -19,8 +19,6 @@ from .gate_tests import Estimate
 
 _ONE_SIDED = 1.6449
 """The normal quantile of ALPHA."""
-_FEW = 300
-"""Up to so many queries, power is found by resampling."""
 
 
 class Test(Protocol):
@@ -47,29 +45,18 @@ class Test(Protocol):
     def p_broken(self) -> float:
         """One-sided p of the claim that it is broken."""
 
-    def power(self, at: float, alpha: float) -> float | None:
-        """The probability that the rule is shown to be broken if the true value is ``at``, in the units of the rule.
-
-        None if the sample does not tell.
-        """
-
-    def caught(self, alpha: float) -> float:
-        """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-
 
 @dataclass(frozen=True, slots=True)
 class MeanTest:
     """A mean that has to be on one side of a bound.
 
-    ``found``: the mean's distance from the bound, of ``samples`` [n] with ``factors``; ``sign``: 1 for a least value,
-    −1 for a most; ``unit``: the other run's mean where the bound is a share of it.
+    ``found``: the mean's distance from the bound; ``sign``: 1 for a least value, −1 for a most; ``unit``: the other
+    run's mean where the bound is a share of it.
     """
 
     found: Estimate
     bound: float
     sign: int
-    samples: Sequence[Array]
-    factors: Sequence[float]
     unit: float = 1.0
 
     @property
@@ -101,28 +88,12 @@ class MeanTest:
         return gate_tests.above(-self._within, 0.0)
 
     def power(self, at: float, alpha: float) -> float:
-        """The probability of "broken" where the true value is ``at``."""
-        distance = self.sign * (self.bound - at) * self.unit
-        if self._few:
-            return float((self._shown(alpha) <= distance).mean())
-        return gate_tests.power(self.found, distance, alpha)
+        """The probability of "broken" where the true value is ``at``, in the units of the rule."""
+        return gate_tests.power(self.found, self.sign * (self.bound - at) * self.unit, alpha)
 
     def caught(self, alpha: float) -> float:
         """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-        distance = (
-            max(float(np.quantile(self._shown(alpha), gate_tests.POWER)), 0.0)
-            if self._few
-            else gate_tests.least_shown(self.found, alpha)
-        )
-        return self.bound - self.sign * distance / self.unit
-
-    def _shown(self, alpha: float) -> Array:
-        return gate_tests.distances_shown(self.samples, [-self.sign * factor for factor in self.factors], alpha)
-
-    @property
-    def _few(self) -> bool:
-        """Whether there are so few queries that their distribution matters, and not only its spread."""
-        return self.found.error > 0 and max(map(len, self.samples)) <= _FEW
+        return self.bound - self.sign * gate_tests.least_shown(self.found, alpha) / self.unit
 
     @property
     def _within(self) -> Estimate:
@@ -166,14 +137,6 @@ class SizeTest:
     def p_broken(self) -> float:
         """One-sided p of the claim that it is broken."""
         return gate_sizes.larger(self.found, self.bound)
-
-    def power(self, at: float, alpha: float) -> float | None:
-        """The probability of "broken" where the true value is ``at``; None if it depends on the other run's mean."""
-        return gate_sizes.power(self.found, self.bound, at - self.bound, alpha)
-
-    def caught(self, alpha: float) -> float:
-        """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-        return self.bound + gate_sizes.least_shown(self.found, self.bound, alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +186,11 @@ def _mean_test(
         apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
         found = gate_tests.estimate(apart, factors)
         found = Estimate(found.mean - rule.bound, found.error, found.freedom, found.skew)
-        return MeanTest(found, rule.bound, sign, apart, factors)
+        return MeanTest(found, rule.bound, sign)
     if other is None or of_other is None or of_other <= NEAR_ZERO:
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
     kept = [a - (1 + rule.bound) * b for a, b in zip(own, other, strict=True)]
-    return MeanTest(gate_tests.estimate(kept, factors), rule.bound, sign, kept, factors, of_other)
+    return MeanTest(gate_tests.estimate(kept, factors), rule.bound, sign, of_other)
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:

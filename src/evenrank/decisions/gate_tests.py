@@ -12,7 +12,6 @@ from evenrank.io.types import Array
 
 POWER = 0.8
 _HALVINGS = 30
-_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +65,24 @@ def above(found: Estimate, bound: float, *, reached: bool = False) -> float:
     """
     if found.error == 0:
         return float(not (found.mean > bound + EQUAL or (reached and found.mean >= bound - EQUAL)))
-    return float(tail((found.mean - bound) / found.error, found.freedom, found.skew))
+    return tail((found.mean - bound) / found.error, found.freedom, found.skew)
 
 
-def tail(ratio: Array | float, freedom: Array | float, skew: float | Array = 0.0) -> Array:
-    """The p [...] of ratios T [...] of an estimate to its error."""
+def tail(ratio: float, freedom: float, skew: float = 0.0) -> float:
+    """The p of the ratio T of an estimate to its error."""
     from scipy.special import stdtr
 
-    moved = ratio + skew / 6 + skew * np.square(ratio) / 3 + np.square(skew) * np.power(ratio, 3) / 27
-    found: Array = stdtr(freedom, -np.minimum(ratio, moved))
-    return found
+    moved = ratio + skew / 6 + skew * ratio**2 / 3 + skew**2 * ratio**3 / 27
+    return float(stdtr(freedom, -min(ratio, moved)))
 
 
 def lower(found: Estimate, alpha: float) -> float:
     """The lower limit of the mean at the one-sided level ``alpha``: the bound for which :func:`above` is ``alpha``."""
-    return float(found.mean - _limit_ratio(found.freedom, found.skew, alpha) * found.error)
-
-
-def _limit_ratio(freedom: Array | float, skew: Array | float, alpha: float) -> Array:
-    """How many errors the lower limit is below the mean: the inverse of :func:`tail`."""
-    critical = _critical(freedom, alpha)
-    skewed = np.abs(skew) > EQUAL
-    known = np.where(skewed, skew, 1.0)
-    # The inverse of Hall's transformation.
-    moved = 3 * (np.cbrt(1 + known * (critical - known / 6)) - 1) / known
-    return np.where(skewed, np.maximum(critical, moved), critical)
+    ratio, skew = _critical(found.freedom, alpha), found.skew
+    if abs(skew) > EQUAL:
+        # The inverse of Hall's transformation.
+        ratio = max(ratio, 3 * (float(np.cbrt(1 + skew * (ratio - skew / 6))) - 1) / skew)
+    return found.mean - ratio * found.error
 
 
 def upper(found: Estimate, alpha: float) -> float:
@@ -115,33 +107,8 @@ def least_shown(found: Estimate, alpha: float) -> float:
     if found.error == 0:
         return 0.0
     # Twice what the normal approximation says, and more than enough for small samples.
-    most = 2 * found.error * (float(_critical(found.freedom, alpha)) + 3)
+    most = 2 * found.error * (_critical(found.freedom, alpha) + 3)
     return crossing(lambda distance: power(found, distance, alpha) - POWER, 0.0, most)
-
-
-def distances_shown(samples: Sequence[Array], factors: Sequence[float], alpha: float) -> Array:
-    """For each of 1,000 resamples of the ``samples`` [n], the least true distance above a bound that it shows, sorted.
-
-    The share of these up to a distance is its power, with the skewness and the long tails of the values: the
-    non-central t knows neither, which matters up to some hundred queries.
-    """
-    rng = np.random.default_rng(0)
-    mean, variance, third, pooled = (np.zeros(_RESAMPLES) for _ in range(4))
-    for factor, sample in zip(factors, samples, strict=True):
-        n = len(sample)
-        drawn = sample[rng.integers(0, n, (_RESAMPLES, n))]
-        centres = drawn.mean(axis=1)
-        apart = drawn - centres[:, None]
-        own = factor**2 * (apart**2).sum(axis=1) / (n - 1) / n
-        mean += factor * (centres - sample.mean())
-        variance += own
-        third += factor**3 * (apart**3).mean(axis=1) / n**2
-        pooled += own**2 / (n - 1)
-    usable = variance > EQUAL**2
-    safe = np.where(usable, variance, 1.0)
-    freedom = np.where(usable, safe**2 / np.where(usable, pooled, 1.0), 1.0)
-    critical = _limit_ratio(freedom, np.where(usable, third / safe**1.5, 0.0), alpha)
-    return np.sort(np.where(usable, critical * np.sqrt(safe), 0.0) - mean)
 
 
 def crossing(function: Callable[[float], float], low: float, high: float) -> float:
@@ -164,8 +131,7 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
     return float(((ndtri(1 - alpha) + ndtri(POWER)) * error / distance) ** 2)
 
 
-def _critical(freedom: Array | float, alpha: float) -> Array:
+def _critical(freedom: float, alpha: float) -> float:
     from scipy.special import stdtrit
 
-    found: Array = stdtrit(freedom, 1 - alpha)
-    return found
+    return float(stdtrit(freedom, 1 - alpha))

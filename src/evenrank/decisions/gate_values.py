@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TypeGuard
 
 import numpy as np
 
@@ -24,16 +23,6 @@ REFERENCES = ("random", "neutral-first", "relevance-first")
 _LARGEST = 1e50
 """The sums of powers of larger values overflow."""
 _WITHOUT = "`evenrank audit … --json F --values` writes them"
-
-
-@dataclass(frozen=True, slots=True)
-class Ties:
-    """A figure with its ties as they are, its expectation over their orders, its smallest and its largest value."""
-
-    mean: float
-    expected: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +98,6 @@ class Audited:
     def parts(self, run: str, rule: Rule) -> list[Array]:
         """The values [Q] that a rule's quantity of a run is made of; NaN is undefined."""
         figure = self.figure(run, rule)
-        if figure.get("estimated"):
-            raise EvenrankError(
-                f"{rule.measure} of {run} is an estimate over unknown labels, which a gate does not decide on"
-                " (`unknown='skip'` leaves documents without a label out)"
-            )
         if rule.quantity != "figure":
             figure = self._excess(figure, run, rule)
         found = figure.get("parts")
@@ -125,30 +109,6 @@ class Audited:
         if any(values is None for values in found):
             raise self.fail(f"no values of the queries: {_WITHOUT}")
         return [self._array(values) for values in found]
-
-    def ties(self, run: str, rule: Rule) -> Ties | None:
-        """What the order of tied documents does to a rule's quantity of a run; None if that has no mean."""
-        figure = self.figure(run, rule)
-        if rule.quantity != "figure":
-            figure = self._excess(figure, run, rule)
-        [mean], [expected] = self._numbers(figure, "mean"), self._numbers(figure, "tie_mean")
-        if mean is None:
-            return None
-        expected = mean if expected is None else expected
-        ends = figure.get("tie_range")
-        if ends is not None and (not isinstance(ends, list | tuple) or len(ends) != 2 or None in ends):
-            raise self.fail("no audit's JSON: tie_range: expected two numbers or null")
-        known = [one for one in (mean, expected, *self._numbers(figure, "tie_range")) if one is not None]
-        return Ties(mean, expected, min(known), max(known))
-
-    def _numbers(self, figure: Mapping[str, object], key: str) -> list[float | None]:
-        value = figure.get(key)
-        found = value if isinstance(value, list | tuple) else [value]
-        numbers: list[float | None] = [one for one in found if one is None or _is_number(one)]
-        listed = isinstance(value, list | tuple) and key != "tie_range"
-        if listed or len(numbers) < len(found) or any(one is not None and abs(one) > _LARGEST for one in numbers):
-            raise self.fail(f"no audit's JSON: {key}: expected finite numbers or null")
-        return numbers
 
     @property
     def poles(self) -> tuple[str, str] | None:
@@ -241,10 +201,6 @@ def unequal_depth(audited: Audited, run: str, rule: Rule, other: str) -> bool | 
     if other == audited.data.get("baseline") and "unequal_depth" in compared:
         return bool(compared["unequal_depth"])
     return None
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 def _table(value: object) -> Mapping[str, object]:

@@ -70,7 +70,7 @@ def rebalance(
 
     Args:
         run: The run, as :func:`evenrank.audit` takes one.
-        method: "neutral", "balance", "fair" (FA*IR), "detconstsort", "detgreedy" or "shift"; see the guide.
+        method: "neutral", "fair" (FA*IR), "detconstsort" or "shift"; see the guide.
         strength: From 0, the run as it is, to 1, as far as the method goes.
         meet: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that meets
             it is chosen. Of signed measures the size of the mean is compared; ``"… <= 50%"`` is of the run's own.

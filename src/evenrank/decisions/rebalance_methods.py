@@ -10,8 +10,7 @@ from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.mitigation.reorder_balance import Balance
-from evenrank.mitigation.reorder_constrained import DetConstSort, DetGreedy
+from evenrank.mitigation.reorder_constrained import DetConstSort
 from evenrank.mitigation.reorder_fair import Fair
 from evenrank.mitigation.reorder_shift import Shift
 from evenrank.mitigation.reordering import GroupedLists, Reordering
@@ -20,10 +19,8 @@ from evenrank.mitigation.reorderings import METHODS, make_method
 _OWNERS = {"protected": "fair", "alpha": "fair", "per": "shift"}
 """Which method each option is of."""
 _ASKED = {
-    "balance": " (signed magnitudes whose sum is as near 0 as the strength says)",
     "fair": " (the minimum of protected documents)",
     "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
-    "detgreedy": " (the minimum and maximum of each group)",
 }
 """What the methods ask of every prefix."""
 
@@ -70,8 +67,7 @@ class MethodOptions:
 
         Raises EvenrankError for a method that works on the difference of two groups if it is not known of which.
         """
-        signed = METHODS[self.name].needs_poles or self.per == "magnitude"  # type: ignore[attr-defined]
-        if signed and table.poles is None:
+        if self.per == "magnitude" and table.poles is None:
             raise EvenrankError(
                 f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
                 f" groups are {', '.join(table.groups)})"
@@ -89,42 +85,31 @@ class MethodOptions:
 class Kept:
     """Whether the orders of lists are what the method promises: sums over lists.
 
-    ``lists``: their number; ``searched``: those whose order was searched for and may not be the best (balance);
-    ``unmet``: lists with prefixes that miss what the method asks for, where no order could have it or none was found;
-    ``prefixes``: these prefixes.
+    ``lists``: their number; ``unmet``: lists with prefixes that miss what the method asks for, where no order could
+    have it; ``prefixes``: these prefixes.
     """
 
     lists: int
-    searched: int = 0
     unmet: int = 0
     prefixes: int = 0
 
     def notes(self, method: str) -> Iterator[str]:
         """What is to be said of them."""
         of = counted(self.lists, "list")
-        if self.searched:
-            yield (
-                f"{method}: the order is exact in {self.lists - self.searched:,} of {of}; in the others, which are"
-                " longer, it was searched for and may not be the one with the least loss."
-            )
         if self.unmet:
             yield (
                 f"{method}: {self.prefixes:,} prefixes in {self.unmet:,} of {of} miss what is asked of every prefix"
-                f"{_ASKED.get(method, '')}, as the documents do not allow it or no order that has it was found."
+                f"{_ASKED.get(method, '')}, as the documents do not allow it."
             )
 
 
 def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
     """The new order [N] of lists, and what is to be said of it."""
     number = len(lists.lengths)
-    if isinstance(method, Balance):
-        found = method.details(lists, strength)
-        exceeding = found.exceeding
-        return found.places, Kept(number, int((~found.exact).sum()), int((exceeding > 0).sum()), int(exceeding.sum()))
     order = method.order(lists, strength)
-    if isinstance(method, Fair | DetConstSort | DetGreedy):
+    if isinstance(method, Fair | DetConstSort):
         unmet = method.unmet(lists, order, strength)
-        return order, Kept(number, 0, int((unmet > 0).sum()), int(unmet.sum()))
+        return order, Kept(number, int((unmet > 0).sum()), int(unmet.sum()))
     return order, Kept(number)
 
 

@@ -148,7 +148,7 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
 def _nothing_moved(method: str, grouping: Grouping) -> str:
     """Why a method changed nothing."""
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
-        return "no document is neutral, so that neutral changes nothing: try fair, detgreedy or shift."
+        return "no document is neutral, so that neutral changes nothing: try fair, detconstsort or shift."
     if method in ("neutral", "shift"):
         return "no document moved: the strength is too small to put one before another."
     return "no document moved: the lists already have what is asked of them."

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class EvenrankRebalancer(pt.Estimator):
     """Puts each query's first ``depth`` documents into a fairer order; see :func:`evenrank.rebalance`.
 
-    ``method``: "neutral", "balance", "fair", "detconstsort", "detgreedy" or "shift"; ``strength``: from 0, the order as
-    it is, to 1. Groups come from ``labels`` or ``scores``, which are read once, or without either from the words of
-    ``lexicon`` in ``text_field``. These, ``neutral``, ``group_column``, ``poles``, ``threshold``, ``target``,
-    ``missing``, ``protected``, ``alpha`` and ``per`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep``
-    choose a strength.
+    ``method``: "neutral", "fair", "detconstsort" or "shift"; ``strength``: from 0, the order as it is, to 1. Groups
+    come from ``labels`` or ``scores``, which are read once, or without either from the words of ``lexicon`` in
+    ``text_field``. These, ``neutral``, ``group_column``, ``poles``, ``threshold``, ``target``, ``missing``,
+    ``protected``, ``alpha`` and ``per`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep`` choose a
+    strength.
 
     Every list is put into order by itself. What is the same for all queries is given, or learnt from the results of
     other queries by ``fit``, of the transformer or of a pipeline that ends with it: the group that ``fair`` protects

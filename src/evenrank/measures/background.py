@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,10 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 
-from .donors import Places
-from .imputation import Completion, Imputation
 from .lazy import parts
 
 BACKGROUND_DEPTH = 200
 _KEPT_DEPTH = 100
-
-KnownOrder = tuple[Array, tuple[Array, Array, Places] | None]
-"""The order of the known documents; the queries that unknown ones may change, which places are documents, and these."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +34,6 @@ class Background:
     lengths: Array
     run: Run
     depth: int
-    imputation: Imputation | None = None
-    completion: Completion | None = None
-    orders: dict[tuple[int | None, int], Array] = field(default_factory=dict, repr=False, compare=False)
-    known_orders: dict[int, KnownOrder] = field(default_factory=dict, repr=False, compare=False)
-
-    def completed(self, draw: int | None) -> Background:
-        """The background with labels for its unknown documents: of one draw, or, for None, their expectation."""
-        if self.imputation is None:
-            return self
-        return replace(self, completion=self.imputation.completion(draw))
 
     @property
     def lacks_labels(self) -> bool:
@@ -81,44 +66,7 @@ class Background:
 
     def most_neutral(self, depth: int) -> Array:
         """The ``depth`` largest neutralities of each query in falling order [Q, ≥ min(depth, D)]; −1 past the end."""
-        if self.completion is not None:
-            return self._drawn(self.completion, depth)
         return self._most_neutral if depth <= _KEPT_DEPTH else ideal_order(self.neutrality, self.lengths, depth)
-
-    def _drawn(self, completion: Completion, depth: int) -> Array:
-        """:meth:`most_neutral` with unknown documents filled in."""
-        key = completion.draw, depth
-        if key not in self.orders:
-            known, places = self._known(depth)
-            ordered = known.copy()
-            if places is not None:
-                of_table = completion.of.neutrality
-                open_, inside, looked = places
-                found = np.where(inside, completion.values_at(looked, lambda rows: of_table[rows]), -1.0)
-                ordered[open_] = ideal_order(found, self.lengths[open_], depth)
-            self.orders[key] = ordered
-        return self.orders[key]
-
-    def _known(self, depth: int) -> KnownOrder:
-        """The order of the known documents alone, and the queries that others may change, with their places.
-
-        Where as many documents as are looked at are known to be as neutral as any, the others change nothing.
-        """
-        imputation = self.imputation
-        assert imputation is not None
-        neutrality = imputation.neutrality
-        if depth not in self.known_orders:
-            width = self.neutrality.shape[1]
-            inside = np.arange(width) < self.lengths[:, None]
-            places = np.minimum(imputation.lists.offsets[:-1, None] + np.arange(width), len(imputation.document) - 1)
-            document = imputation.document[places]
-            known = np.where(inside & (document >= 0), neutrality[np.maximum(document, 0)], -1.0)
-            ordered = ideal_order(known, self.lengths, depth)
-            best = float(neutrality.max(initial=0.0))
-            open_ = np.flatnonzero((ordered[:, -1] < best) & (inside & (document < 0)).any(axis=1))
-            looked = imputation.at(places[open_], inside[open_]) if len(open_) else None
-            self.known_orders[depth] = ordered, None if looked is None else (open_, inside[open_], looked)
-        return self.known_orders[depth]
 
     @functools.cached_property
     def _most_neutral(self) -> Array:

@@ -13,7 +13,6 @@ from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import Agg
 
 from evenrank.groups.formulas import MAGNITUDES
-from evenrank.groups.table import GroupTable
 from evenrank.io.types import Array
 
 from .by_relevance import relevance_first
@@ -51,10 +50,8 @@ class RunMeasure:
 
     ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
     queries; ``signed``: the sign of a value says towards which pole; ``drawn``: what ties do to it is drawn rather than
-    computed; ``joint``: a query's value depends on how its own labels fall together, so that labels drawn from other
-    queries would move it; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and
-    ``most``: no value is beyond; ``of_rankings``: it looks at all rankings of a system; ``meaning``: one sentence for
-    readers of a report.
+    computed; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and ``most``: no value
+    is beyond; ``of_rankings``: it looks at all rankings of a system; ``meaning``: one sentence for readers of a report.
     """
 
     better: Better = "higher"
@@ -65,7 +62,6 @@ class RunMeasure:
     needs_background = False
     part_count = 1
     drawn = False
-    joint = False
     undirected = False
     of_rankings = False
     least, most = -np.inf, np.inf
@@ -97,10 +93,6 @@ class RunMeasure:
     def bounds_of_figure(self, ends: tuple[float, float]) -> tuple[float, float]:
         """The figure's bounds from those of the mean of the values."""
         return ends
-
-    def limits(self, table: GroupTable) -> tuple[float, float]:
-        """What no value over the table's labels is beyond."""
-        return self.least, self.most
 
     def looked_at(self, run: JoinedRun) -> Array | None:
         """The places of the documents that the values depend on; None: all of them."""

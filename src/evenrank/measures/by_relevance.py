@@ -6,8 +6,6 @@ the mean of the block. The sorted lists themselves are made for measures that ar
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import polars as pl
 
@@ -27,9 +25,8 @@ def means_by_relevance(run: JoinedRun, column: Column, depth: int) -> Array:
     place, query, grade = _graded(run)
     order = np.lexsort((-grade, query))
     place, query, grade = place[order], query[order], grade[order]
-    expected = column.expected_at(place)
     left = lists.lengths - np.bincount(query, minlength=len(lists.lengths))
-    others = column.means(lists) * lists.lengths - np.bincount(query, expected, minlength=len(lists.lengths))
+    others = column.means(lists) * lists.lengths - np.bincount(query, column[place], minlength=len(lists.lengths))
     rest = np.divide(others, left, out=np.zeros(len(left)), where=left > 0)
     top = np.where(np.arange(depth) < lists.lengths[:, None], rest[:, None], 0.0)
     if not len(place):
@@ -59,8 +56,4 @@ def relevance_first(run: JoinedRun) -> JoinedRun:
         of_place[run.graded_rows["row"].to_numpy()] = run.graded_rows["relevance"].to_numpy()
         order = run.lists.falling(np.unique(of_place, return_inverse=True)[1].astype(np.int32))
         run.by_relevance = run.in_order(order, of_place[order])
-    if run.completion is None:
-        return run.by_relevance
-    completed = copy.copy(run.by_relevance)
-    completed.take_labels(run)
-    return completed
+    return run.by_relevance

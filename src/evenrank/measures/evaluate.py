@@ -56,11 +56,11 @@ class Evaluation(JoinedRun):
     def neutral_first(self) -> Self:
         """The same candidates by descending neutrality, then in the run's own order: a reference ranking."""
         lists = self.lists
-        # As ranks among all: once per document rather than per row. An unknown one is neutral, skipped, or as expected.
+        # As ranks among all: once per document rather than per row. An unknown one is neutral, or skipped.
         known = np.round(self.required_table.table["neutrality"].to_numpy(), 12)
         values = np.append(known, -1.0 if self.kept is not None else 1.0)
         code = np.searchsorted(np.unique(values), values).astype(np.int32)
-        order = lists.falling(self.imputation.neutral_codes() if self.imputation else gathered(code, self.document))
+        order = lists.falling(gathered(code, self.document))
         places = lists.places()
         other = self.in_order(order, np.negative(places, out=places))
         other.undecided = self.scored_lists.lengths == 0

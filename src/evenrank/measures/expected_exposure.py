@@ -130,7 +130,6 @@ class _EED(ExpectedExposureMeasure):
     """
 
     __name__ = NAME = "EED"
-    joint = True
     PRETTY_NAME = "Expected Exposure Disparity"
     meaning = "How unequal the groups' exposure is, over all rankings of a query."
 
@@ -191,7 +190,6 @@ class _EEL(ExpectedExposureMeasure):
     """
 
     __name__ = NAME = "EEL"
-    joint = True
     PRETTY_NAME = "Expected Exposure Loss"
     meaning = "How far the groups' exposure is from what they should have, over all rankings of a query."
 

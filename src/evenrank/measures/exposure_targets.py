@@ -102,7 +102,6 @@ class _AWRF(ExposureMeasure):
     """
 
     __name__ = NAME = "AWRF"
-    joint = True
     PRETTY_NAME = "Attention-Weighted Rank Fairness"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
         "cutoff": CUTOFF,
@@ -150,7 +149,6 @@ class _NDKL(ExposureMeasure):
     """
 
     __name__ = NAME = "NDKL"
-    joint = True
     PRETTY_NAME = "Normalised Discounted KL Divergence"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
         "cutoff": CUTOFF,

@@ -46,8 +46,8 @@ def provider(
     ``candidates`` (the background's), ``relevant``, a file, ``{group: share}``, ``{query: {group: share}}`` or a frame.
 
     Labels (``table=as_labels("labels.csv")``) are seldom complete: documents without one are skipped by default,
-    however many they are, and ``missing_limit`` does not apply; one document of a run at least must have a label. An
-    estimate of what they would change, and its bounds, are what :func:`evenrank.audit` adds.
+    however many they are, and ``missing_limit`` does not apply; one document of a run at least must have a label.
+    Bounds of what they would change are what :func:`evenrank.audit` adds.
 
     ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
     :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.

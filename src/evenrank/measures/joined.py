@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +20,6 @@ from evenrank.io.types import Array
 from .background import BACKGROUND_DEPTH, Background
 from .graded import find_rows, hits_of, lists_of, moved_rows
 from .hits import Hits
-from .imputation import Completion, Imputation
 from .lazy import Column, Picked, TableRows
 from .missing import Missing, refuse_all
 from .ranked_lists import RankedLists, expand, gathered
@@ -59,13 +57,11 @@ class JoinedRun:
         self.target = target
         self.rankings: Sequence[JoinedRun] = ()
         self.seed = seed
-        self.completion: Completion | None = None
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
         self._wins: dict[int, tuple[Wins, Array]] = {}
         # The row of the run's table at each place of the lists; None if they are the same.
         self.rows: Array | None = None
-        self._imputation: Imputation | None = None
         # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
         self.undecided: Array | None = None
         # Whose candidates these are in another order.
@@ -91,42 +87,9 @@ class JoinedRun:
         other.lists, other.queries = RankedLists(self.lists.offsets, scores), self.queries
         if self.group_table is not None:
             other._of = self
-            other._imputation = self.imputation
         if self.qrels is not None:
             other.graded_rows = moved_rows(self.graded_rows, order)
         return other
-
-    @property
-    def imputation(self) -> Imputation | None:
-        """Where the labels of unknown documents are drawn from; None if they are not drawn, or none is unknown."""
-        wanted = self._imputation is None and self.missing == "estimate" and self.group_table is not None
-        if wanted and (self.document < 0).any():
-            ids = self.run.table["doc_id"]
-            self._imputation = Imputation(self.lists, self.document, ids, self.required_table, self.seed)
-        return self._imputation
-
-    @property
-    def imputations(self) -> list[Imputation]:
-        """Where labels are drawn from: those of the run, of its background and of further rankings."""
-        found = [self.imputation, None if self.background is None else self.background.imputation]
-        found += [ranking.imputation for ranking in self.rankings]
-        return [imputation for imputation in found if imputation is not None]
-
-    def completed(self, draw: int | None) -> Self:
-        """The run with labels for its unknown documents: of one draw, or, for None, their expectation."""
-        if not self.imputations:
-            return self
-        self.check_known()
-        other = copy.copy(self)
-        other._columns = {}
-        other.completion = None if self.imputation is None else self.imputation.completion(draw)
-        other.rankings = [ranking.completed(draw) for ranking in self.rankings]
-        other.background = self.background and self.background.completed(draw)
-        return other
-
-    def take_labels(self, of: JoinedRun) -> None:
-        """Sets the labels of unknown documents to those of a :meth:`completed` run of the same candidates."""
-        self._columns, self.completion, self.background = {}, of.completion, of.background
 
     def own_ranks(self, depth: int) -> Array:
         """The rank in the run of each of the first ``depth`` documents of each list."""
@@ -214,15 +177,8 @@ class JoinedRun:
         ``values``: from rows of the group table to their values; ``missing``: the value of an unknown document.
         """
         if key not in self._columns:
-            self._columns[key] = self._column(values, self.scored_rows, missing, key)
+            self._columns[key] = Column(values, self.scored_rows, missing)
         return self._columns[key]
-
-    def _column(
-        self, values: Callable[[Array], Array], documents: TableRows, missing: float, key: Hashable | None = None
-    ) -> Column:
-        if self.completion is not None:
-            return self.completion.column(values, self.rows, key)
-        return Column(values, documents, missing)
 
     @property
     def neutrality(self) -> Column:
@@ -244,7 +200,7 @@ class JoinedRun:
         """Sides (+1, −1, 0) of documents given by their places [H] in the lists; 0 for an unknown one."""
         table = self.required_table
         documents = TableRows(self.document, table.table.height)
-        column = self._column(lambda known: table.signed_magnitude(kind, poles, known), documents, 0.0)
+        column = Column(lambda known: table.signed_magnitude(kind, poles, known), documents, 0.0)
         return sides(column[rows])
 
     def as_background(self, name: str, depth: int = BACKGROUND_DEPTH) -> Background:
@@ -254,7 +210,7 @@ class JoinedRun:
         top = self.neutrality.first(lists, deepest)
         documents = self.scored_rows.first(lists, deepest)
         lengths = np.minimum(lists.lengths, deepest)
-        return Background(name, self.queries, top, documents, lengths, self.run, depth, self.imputation)
+        return Background(name, self.queries, top, documents, lengths, self.run, depth)
 
     def target_shares(self, kind: TargetKind | None = None) -> Array:
         """The share [Q, G] of exposure that each group should have in each query; NaN where it is undefined.

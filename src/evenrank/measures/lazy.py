@@ -86,10 +86,6 @@ class Column:
                 self._means = lists.means(Picked(of_table, self._documents.rows))
         return self._means
 
-    def expected_at(self, rows: Array) -> Array:
-        """The values of some rows as :meth:`means` counts them: of a drawn label its expectation."""
-        return self[rows]
-
     def __getitem__(self, rows: Array | slice) -> Array:
         return self._of(self._documents.rows[rows])
 

@@ -17,8 +17,8 @@ from evenrank.io.wording import are, counted
 
 from .ranked_lists import RankedLists, expand
 
-Missing = Literal["error", "skip", "neutral", "estimate", "bounds"]
-"""What to do about documents that the group table lacks. Of labels only: "estimate", "bounds" (see imputation.py)."""
+Missing = Literal["error", "skip", "neutral", "bounds"]
+"""What to do about documents that the group table lacks. Of labels only: "bounds"."""
 MISSING_LIMIT = 0.1
 """The largest share of documents without text that an audit tolerates by default."""
 

@@ -80,10 +80,6 @@ class RankBiasMeasure(LinearMeasure):
         """The signed magnitude [N] of each of the rows."""
         return table.signed_magnitude(self.kind(table), self.poles, rows)
 
-    def limits(self, table: GroupTable) -> tuple[float, float]:
-        """What no value over the table's labels is beyond: means of what a document can be."""
-        return RankBiasMeasure.label_range(self, table) or (-np.inf, np.inf)
-
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:
         """From −1, a document of the second pole alone, to 1, one of the first alone."""
         poles = self.poles or table.poles
@@ -172,7 +168,6 @@ class _AbsARaB(_ARaB):
     PRETTY_NAME = "Mean of Absolute Average Rank Bias"
     signed = False
     drawn = True
-    joint = True
     meaning = "How far the first ranks of a query lean, to either group."
 
     def values(self, run: JoinedRun) -> Array:

@@ -80,69 +80,6 @@ def interval(draws: Array) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
-    """A figure estimated from several imputations; ``error`` and ``freedom`` None with fewer than two queries."""
-
-    mean: float
-    error: float | None
-    freedom: float | None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The two-sided 95% interval."""
-        if self.error is None or self.freedom is None:
-            return None
-        from scipy.special import stdtrit
-
-        half = float(stdtrit(self.freedom, 0.975)) * self.error
-        return self.mean - half, self.mean + half
-
-    @property
-    def p(self) -> float | None:
-        """The two-sided p that the figure is 0."""
-        if self.error is None or self.freedom is None:
-            return None
-        if self.error <= EQUAL:
-            return 1.0 if abs(self.mean) <= EQUAL else None
-        from scipy.special import stdtr
-
-        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
-
-
-def pool(figures: Array, within: Array, queries: int, sources: float = np.inf) -> Pooled | None:
-    """Rubin's rules: one figure from ``figures`` [M] of M imputations, each with a variance over queries [M].
-
-    T = W + (1 + 1/M) B, with W the mean of ``within`` and B the variance of the figures; degrees of freedom by
-    Satterthwaite's approximation from ``queries`` − 1 and M − 1, which for many queries are Rubin's own; or, if these
-    are fewer, from the ``sources`` − 1 of the labels that were drawn from. NaN figures are left out; None where all
-    are.
-    """
-    defined = ~np.isnan(figures)
-    if not defined.any():
-        return None
-    figures, within = figures[defined], within[defined]
-    mean, count = float(figures.mean()), len(figures)
-    if queries < 2 or np.isnan(within).any():
-        return Pooled(mean, None, None)
-    between = (1 + 1 / count) * float(figures.var(ddof=1)) if count > 1 else 0.0
-    total = float(within.mean()) + between
-    squares = (total - between) ** 2 / (queries - 1) + between**2 / max(min(count, sources) - 1, 1)
-    return Pooled(mean, float(np.sqrt(total)), total**2 / squares if squares else queries - 1.0)
-
-
-def mean_and_variance(values: Array) -> tuple[Array, Array, int]:
-    """Of values [M, Q], the mean [M] over queries and the variance [M] of that mean; how many queries have a value."""
-    defined = ~np.isnan(values)
-    number = defined.sum(axis=1)
-    filled = np.where(defined, values, 0.0)
-    means = np.divide(filled.sum(axis=1), number, out=np.full(len(values), np.nan), where=number > 0)
-    squares = np.where(defined, (filled - means[:, None]) ** 2, 0.0).sum(axis=1)
-    spread = number * (number - 1.0)
-    variance = np.divide(squares, spread, out=np.full(len(values), np.nan), where=spread > 0)
-    return means, variance, int(defined.any(axis=0).sum())
-
-
-@dataclass(frozen=True, slots=True)
 class Paired:
     """A run against a baseline on the queries where both have a value, tests two-sided; None where there is none."""
 

@@ -23,12 +23,6 @@ def least_of(share, length):
 
 
 @compiled(inline="always")
-def most_of(share, length):
-    """⌈share · length⌉."""
-    return math.ceil(share * length - _ROUNDING)
-
-
-@compiled(inline="always")
 def _chained(start, end, group, first, following):
     """Chains the documents of a list by group in the run's order.
 
@@ -131,45 +125,9 @@ def sorted_order(offsets, group, shares, order):
 
 
 @compiled(nogil=True)
-def greedy_order(offsets, group, least, most, order):
-    """DetGreedy: fills ``order`` [N]; ``group`` [N] from 0 to G − 1, ``least`` and ``most`` [Q, G] as shares.
-
-    Next comes the best document of the groups below their minimum, else of those below their maximum, else of all.
-    """
-    longest = 0
-    for q in range(len(offsets) - 1):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    groups = least.shape[1]
-    following = np.empty(longest, np.int64)
-    first = np.empty(groups, np.int64)
-    count = np.empty(groups, np.int64)
-    for q in range(len(offsets) - 1):
-        start, end = offsets[q], offsets[q + 1]
-        _chained(start, end, group, first, following)
-        count[:] = 0
-        for place in range(start, end):
-            length = place - start + 1
-            best, best_claim = -1, 0
-            for g in range(groups):
-                if first[g] < 0:
-                    continue
-                claim = 0
-                if count[g] < least_of(least[q, g], length):
-                    claim = 2
-                elif count[g] < most_of(most[q, g], length):
-                    claim = 1
-                if best < 0 or claim > best_claim or (claim == best_claim and first[g] < first[best]):
-                    best, best_claim = g, claim
-            order[place] = first[best]
-            first[best] = following[first[best] - start]
-            count[best] += 1
-
-
-@compiled(nogil=True)
-def shares_unmet(offsets, group, least, most, order, unmet):
-    """Fills ``unmet`` [Q] with the prefixes of ``order`` that have fewer documents of a group than ⌊least · k⌋, or
-    more than ⌈most · k⌉ [Q, G]."""
-    groups = least.shape[1]
+def shares_unmet(offsets, group, shares, order, unmet):
+    """Fills ``unmet`` [Q] with the prefixes of ``order`` that have fewer documents of a group than ⌊shares · k⌋."""
+    groups = shares.shape[1]
     count = np.empty(groups, np.int64)
     for q in range(len(offsets) - 1):
         count[:] = 0
@@ -178,7 +136,7 @@ def shares_unmet(offsets, group, least, most, order, unmet):
             count[group[order[place]]] += 1
             length = place - offsets[q] + 1
             for g in range(groups):
-                if count[g] < least_of(least[q, g], length) or count[g] > most_of(most[q, g], length):
+                if count[g] < least_of(shares[q, g], length):
                     missed += 1
                     break
         unmet[q] = missed

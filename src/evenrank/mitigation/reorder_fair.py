@@ -89,7 +89,6 @@ class Fair:
 
     name: ClassVar[str] = "fair"
     source: ClassVar[str] = "Zehlike et al. 2017"
-    needs_poles: ClassVar[bool] = False
 
     def __init__(self, protected: int, alpha: float = 0.1) -> None:
         check_ranges(alpha=alpha)

@@ -40,7 +40,6 @@ class Neutral:
 
     name: ClassVar[str] = "neutral"
     source: ClassVar[str] = "our design"
-    needs_poles: ClassVar[bool] = False
 
     def order(self, lists: GroupedLists, strength: float) -> Array:
         """The places [N] of the documents in their new order, list by list."""

@@ -59,7 +59,6 @@ class Shift:
 
     name: ClassVar[str] = "shift"
     source: ClassVar[str] = "our design"
-    needs_poles: ClassVar[bool] = False
 
     def __init__(self, offsets: Array, per: Per = "group") -> None:
         _check_per(per)

@@ -44,13 +44,11 @@ class GroupedLists:
 class Reordering(Protocol):
     """A method that puts the documents of lists into another order.
 
-    ``name``: as users write it; ``source``: where it was published; ``needs_poles``: whether it works on the signed
-    magnitude, and not on groups.
+    ``name``: as users write it; ``source``: where it was published.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
-    needs_poles: ClassVar[bool]
 
     def order(self, lists: GroupedLists, strength: float) -> Array:
         """The places [N] (int64) in ``lists`` of the documents in their new order, list by list.

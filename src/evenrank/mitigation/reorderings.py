@@ -9,8 +9,7 @@ import numpy as np
 
 from evenrank.io.errors import EvenrankError, quoted
 
-from .reorder_balance import Balance
-from .reorder_constrained import DetConstSort, DetGreedy
+from .reorder_constrained import DetConstSort
 from .reorder_fair import Fair
 from .reorder_neutral import Neutral
 from .reorder_shift import Shift, lean_offsets
@@ -18,10 +17,8 @@ from .reordering import GroupedLists, Reordering
 
 METHODS: dict[str, Callable[..., Reordering]] = {
     "neutral": Neutral,
-    "balance": Balance,
     "fair": Fair,
     "detconstsort": DetConstSort,
-    "detgreedy": DetGreedy,
     "shift": Shift,
 }
 """The classes by name; :func:`make_method` finds what they are to be given."""

@@ -142,7 +142,7 @@ class Page:
     """The report of a command.
 
     ``kind`` names the command, ``facts`` are (what, how many) pairs, ``summary`` states the findings in sentences,
-    ``late`` are long tables, which come after the charts.
+    ``late`` are long tables, which come after the charts, ``plane`` is an SVG of effectiveness against bias.
     """
 
     kind: str
@@ -155,6 +155,7 @@ class Page:
     summary: tuple[str, ...] = ()
     provenance: Provenance | None = None
     late: tuple[Table, ...] = ()
+    plane: str = ""
 
     def text(self) -> str:
         """The page without its charts, for a terminal."""

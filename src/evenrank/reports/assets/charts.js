@@ -124,10 +124,9 @@ function drawPlane() {
   const holder = byId("plane-chart");
   const [xPlace, yPlace] = [Number(byId("plane-x").value), Number(byId("plane-y").value)];
   const [xMeasure, yMeasure] = [audit.measures[xPlace], audit.measures[yPlace]];
-  const withBounds = byId("plane-bounds")?.checked ?? true;
   const points = audit.runs.flatMap((run, place) => {
     const [x, y] = [audit.figures[place][xPlace], audit.figures[place][yPlace]];
-    const [known, bounded] = [y.mean !== null, withBounds && y.least !== null];
+    const [known, bounded] = [y.mean !== null, y.least !== null];
     if (x.mean === null || !(known || bounded)) return [];
     // The name of a run that has bounds alone stands at their middle, which is no figure and has no point.
     const middle = y.mean ?? (y.least + y.most) / 2;
@@ -291,7 +290,7 @@ function tieLegend() {
   const expected = svg("path", { d: "M17,2L23,8L17,14L11,8Z", "stroke-width": 1.5, style: "fill:var(--paper);stroke:var(--ink)" });
   const entries = [
     [sign(mean), "mean in the given order"],
-    [sign(line), charts.estimated ? "95% interval" : "95% interval over queries"],
+    [sign(line), "95% interval over queries"],
     [sign(expected), "mean over all orders of tied documents"],
     [sign(band), "range over all orders of tied documents"],
   ];
@@ -317,7 +316,6 @@ function startCharts() {
   if (byId("plane-chart")) {
     const utility = measureOptions((measure) => !measure.bias);
     control([["plane-x", utility, utility[0][0]], ["plane-y", measureOptions((measure) => measure.bias), charts.lean]], drawPlane);
-    byId("plane-bounds")?.addEventListener("change", drawPlane);
     // Labels are shortened to the room there is.
     onWidth(drawPlane);
   }

@@ -1,4 +1,4 @@
-// Where the bias comes from: what orders add to their candidates, and the steps of a pipeline.
+// Where the bias comes from: what orders add to their candidates.
 const signed = (value) => (value > 1e-9 ? `+${number(value, 4)}` : number(value, 4));
 const ends = (low, high) => (low === null ? "–" : `${signed(low)} to ${signed(high)}`);
 const pText = (p) => (p === null ? "–" : p < 0.0005 ? "<0.001" : number(p));
@@ -7,9 +7,6 @@ const KINDS = {
   perfect: { what: "perfect ranking adds", paint: "reference", shape: "star" },
   beyond: { what: "beyond relevance", paint: "link", shape: "square" },
 };
-
-/** The title of an axis of differences. */
-const differenceTitle = (holder, text) => lines(text, (holder.clientWidth - 150) / LETTER);
 
 function originsLegend(kinds) {
   const entries = kinds.map((kind) => {
@@ -45,7 +42,7 @@ function drawOrigins() {
       "@kinds": kinds,
       "@shapes": kinds.map((kind) => vegaShape(KINDS[kind].shape)),
       "@paints": kinds.map((kind) => colour(KINDS[kind].paint)),
-      "@x": differenceTitle(holder, `difference in ${measure.name}`),
+      "@x": lines(`difference in ${measure.name}`, (holder.clientWidth - 150) / LETTER),
       "@measure": measure.name,
     },
     height: (12 + 16 * kinds.length) * runs.length,
@@ -53,46 +50,10 @@ function drawOrigins() {
   });
 }
 
-function waterfallLegend(measure) {
-  const texts = { above: `to the right: ${measure.signs[0]}`, below: `to the left: ${measure.signs[1]}`, level: "a sum" };
-  const entries = Object.entries(texts).map(([name, text]) => el("span", {}, el("span", { class: "sign", "data-sign": name, "aria-hidden": "true" }), text));
-  byId("waterfall-legend").replaceChildren(...entries);
-}
-
-function drawWaterfall() {
-  const holder = byId("waterfall-chart");
-  const place = byId("waterfall-measure").value;
-  const measure = audit.measures[Number(place)];
-  const steps = charts.waterfalls[place].map((step) => ({
-    ...step,
-    addsText: step.added === null ? "–" : signed(step.added),
-    intervalText: step.added === null ? interval(step.low, step.high) : ends(...step.ends),
-    pText: pText(step.p),
-    sumText: number(step.end, 4),
-  }));
-  waterfallLegend(measure);
-  const sentences = steps.map((step) =>
-    step.added === null ? `${step.name} ${step.sumText}` : `${step.name} adds ${step.addsText} (${step.intervalText}), which makes ${step.sumText}`,
-  );
-  draw(holder, "waterfall", {
-    datasets: { steps },
-    without: [measure.nearerZero ? null : "zero", steps.some((step) => step.low !== null) ? null : "interval"],
-    places: {
-      ...Object.fromEntries(["above", "below", "reference", "ink"].map((name) => [`@${name}`, colour(name)])),
-      "@labels": steps.map((step) => step.label),
-      "@x": differenceTitle(holder, axisTitle(measure)),
-    },
-    height: 34 * steps.length,
-    description: `${measure.name} from step to step: ${sentences.join("; ")}.`,
-  });
-}
-
-const chosenOf = (data) => (charts.lean in data ? charts.lean : Object.keys(data)[0]);
-const optionsOf = (data) => Object.keys(data).map((place) => [place, measureNames[Number(place)]]);
-
-for (const [name, data, redraw] of [["origins", charts.origins, drawOrigins], ["waterfall", charts.waterfalls, drawWaterfall]]) {
-  if (!byId(`${name}-chart`)) continue;
-  control([[`${name}-measure`, optionsOf(data), chosenOf(data)]], redraw);
+if (byId("origins-chart")) {
+  const places = Object.keys(charts.origins);
+  const options = places.map((place) => [place, measureNames[Number(place)]]);
+  control([["origins-measure", options, charts.lean in charts.origins ? charts.lean : places[0]]], drawOrigins);
   // Titles are broken to the room there is.
-  onWidth(redraw);
+  onWidth(drawOrigins);
 }

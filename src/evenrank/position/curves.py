@@ -198,7 +198,7 @@ def position_curve(
         index = None
         if level is not None:
             index = SensitivityIndex(float(lowest_to_highest((means + level)[None])[0]), None, float("nan"), None)
-        return PositionCurve(places, len(at), means, (None,) * count, *alone, index)
+        return PositionCurve(places, len(at), means, (None,) * count, alone[0], alone[1], index)
     draws = bootstrap_means(at, seed, clusters=passages)
     rng = np.random.default_rng(seed)
     null = _null_ratios(versions, passages, weights, rng)
@@ -209,7 +209,7 @@ def position_curve(
     ]
     index = None if level is None else _index(at, passages, draws, level, rng)
     ends = tuple(interval(draws[:, place]) for place in range(count))
-    return PositionCurve(places, len(at), means, ends, *found, index)
+    return PositionCurve(places, len(at), means, ends, found[0], found[1], index)
 
 
 def _by_passage(rows: Floats, passages: Ints) -> Floats:

@@ -54,10 +54,10 @@ def position_sensitivity(
     sentence of the passage, the nearest in length; passages with fewer than two sentences besides the answer's are left
     out of this. ``squad``: a SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels``
     and ``run``: paths, dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with
-    ``query_id``, ``doc_id``,
-    ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not match; a query's first
-    answer in a relevant passage counts. ``run``: the candidates (default: BM25's first ``depth``); relevant passages
-    are added to them, but queries without any other candidate are left out (their passage would always be first).
+    ``query_id``, ``doc_id``, ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not
+    match; a query's first answer in a relevant passage counts. ``run``: the candidates (default: BM25's first
+    ``depth``); relevant passages are added to them, but queries without any other candidate are left out (their passage
+    would always be first).
     ``sample``: the number of queries, drawn with ``seed`` from those with an answer; up to 2 · ``places`` texts are
     scored per query.
 

@@ -66,8 +66,7 @@ def _preference(moved: MovedAnswers) -> str:
     )
     return (
         f"{verdict}: from the last place of its passage to the first, the answer's sentence changes the score by"
-        f" {_sd(score.first_last)} beyond what another sentence does."
-        f" {tried}."
+        f" {_sd(score.first_last)} beyond what another sentence does. {tried}."
     )
 
 

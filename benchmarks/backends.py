@@ -21,11 +21,8 @@ PEER = "CrossEncoder.predict"
 BACKENDS: dict[str, dict[str, Any]] = {
     "torch": {},
     "onnx": {"backend": "onnx"},
-    "onnx, int8": {"backend": "onnx", "int8": True},
     "openvino": {"backend": "openvino"},
     "openvino, bf16": {"backend": "openvino", "precision": "bfloat16"},
-    "openvino, int8": {"backend": "openvino", "int8": True},
-    "openvino, int8 and bf16": {"backend": "openvino", "int8": True, "precision": "bfloat16"},
 }
 
 

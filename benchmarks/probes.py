@@ -1,7 +1,7 @@
 """A probe against scoring its list once per version, and making a variant against rotating.
 
 Every passage of the list is rotated, so that both versions of each are scored, which alone costs 2 ×. The probe has its
-null rankers, its intervals and its mixed pool besides.
+intervals besides.
 """
 
 from __future__ import annotations

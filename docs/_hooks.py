@@ -51,13 +51,6 @@ POSITION = (
         ("PositionCurve", "position_curve"),
         "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
     ),
-    Subject(
-        "position-sensitivity",
-        "Position sensitivity",
-        "position/buckets.py",
-        ("Buckets", "by_bucket"),
-        "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
-    ),
 )
 PROBES = (
     Subject(
@@ -65,13 +58,6 @@ PROBES = (
         "Effect of a probe",
         "probes/effects.py",
         ("", "effect"),
-        "`evenrank probe MODEL --variants FILE …`, `evenrank.probe` in Python.",
-    ),
-    Subject(
-        "mixed-pool",
-        "Mixed pool",
-        "probes/mixed_pool.py",
-        ("", "mixed_pool"),
         "`evenrank probe MODEL --variants FILE …`, `evenrank.probe` in Python.",
     ),
 )

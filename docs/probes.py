@@ -1,4 +1,4 @@
-"""The page "Five rankers probed": what BM25, MiniLM, its first layers, random weights and a trained `cat` react to.
+"""The page "Four rankers probed": what BM25, MiniLM, its first layers and a trained `cat` react to.
 
 python docs/probes.py DATA MODEL measures on the public data in the folder DATA (``grepbiasir``, ``squad2``, ``nq_utd``)
 with all-MiniLM-L6-v2 in the folder MODEL, into ``docs/probes/measured.json``, in about 20 minutes on two cores; with or
@@ -29,7 +29,7 @@ TRAINING: dict[str, Any] = {
 QUESTIONS, FEW, DEPTH, CANDIDATES, NEGATIVES, LENGTH = 150, 30, 20, 50, 3, 230
 """Questions of each probe that moves the answer, and of each that adds text; passages of a list; in training, how much
 of BM25's list negatives are drawn from, how many, and tokens of a passage."""
-RANKERS = ("BM25", "MiniLM", "MiniLM, 2 layers", "MiniLM, random weights", "cat")
+RANKERS = ("BM25", "MiniLM", "MiniLM, 2 layers", "cat")
 ANSWERED, ADDED = ("early", "late", "brief", "foil"), ("padded", "repeated")
 Found = Mapping[str, Any]
 
@@ -50,24 +50,20 @@ def measure(data: Path, model: str) -> dict[str, Any]:
             "evenrank": evenrank.__version__,
             "training": training,
             "grepbiasir": {name: _grepbiasir(data / "grepbiasir", one) for name, one in rankers.items()},
-            "wordings": _wordings(data / "grepbiasir"),
             "squad": {name: _answers(lists, one) for name, one in rankers.items()},
             "nq_utd": {name: _authors(data / "nq_utd", one) for name, one in rankers.items()},
         }
 
 
 def _rankers(model: str, folder: Path, squad: Found) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The five rankers by name, and what is to be said of the training of the last."""
-    from evenrank.probes.nulls import randomised
+    """The four rankers by name, and what is to be said of the training of the last."""
     from evenrank.rankers.dot import DotRanker
-    from evenrank.rankers.load import load_ranker
 
     DotRanker.from_pretrained(model, layers=2, pooling="mean", similarity="cosine", passage_length=256).save(
         folder / "two"
     )
-    random = randomised(load_ranker(model), 0)
     cat, training = _trained(model, folder, squad)
-    return dict(zip(RANKERS, ("bm25", model, str(folder / "two"), random, cat), strict=True)), training
+    return dict(zip(RANKERS, ("bm25", model, str(folder / "two"), cat), strict=True)), training
 
 
 def _trained(model: str, folder: Path, squad: Found) -> tuple[str, dict[str, Any]]:
@@ -125,49 +121,17 @@ def _squad(data: Path, folder: Path) -> dict[str, Any]:
 
 
 def _grepbiasir(home: Path, ranker: Any) -> dict[str, Any]:
-    """The swap, by stereotype and category."""
-    import polars as pl
-
+    """The swap."""
     import evenrank
 
-    facts = pl.read_csv(home / "documents.csv", infer_schema=False)
-    subsets = facts.select(
-        "query_id",
-        "doc_id",
-        pl.col("expected_stereotype").str.to_lowercase().alias("stereotype"),
-        "category",
-    )
     result = evenrank.probe(
         ranker,
         ["swap"],
         collection=home / "collection.tsv",
         queries=home / "queries.tsv",
         qrels=home / "qrels.txt",
-        subsets=subsets,
-        nulls=False,
     )
     return _kept(result)
-
-
-def _wordings(home: Path) -> dict[str, Any]:
-    """How often a swap is what people wrote, and where it is not."""
-    import polars as pl
-
-    from evenrank.groups import load_lexicon
-    from evenrank.probes.rewordings import compared
-
-    texts = dict(line.split("\t", 1) for line in (home / "collection.tsv").read_text(encoding="utf-8").splitlines())
-    facts = pl.read_csv(home / "documents.csv", infer_schema=False).filter(pl.col("content_gender").is_in(["M", "F"]))
-    pairs = facts.pivot("content_gender", index=["query_id", "relevance"], values="doc_id", aggregate_function="first")
-    pairs = pairs.drop_nulls()
-    found = {}
-    for source, target in (("M", "F"), ("F", "M")):
-        texts_of, people = ([texts[doc] for doc in pairs[side]] for side in (source, target))
-        rewordings = compared(texts_of, people, load_lexicon("gender-en"))
-        clean = [(doc, one) for doc, one in zip(pairs[source], rewordings, strict=True) if one.one_for_one]
-        missed = [[doc, sorted(set(one.misses))] for doc, one in clean if one.misses]
-        found[source] = {"pairs": pairs.height, "clean": len(clean), "missed": missed}
-    return found
 
 
 def _lists(squad: Found) -> dict[str, dict[str, Any]]:
@@ -199,7 +163,7 @@ def _answers(lists: Found, ranker: Any) -> dict[str, Any]:
     import evenrank
 
     return {
-        name: _kept(evenrank.probe(ranker, of["variants"], placebos=of["placebos"], nulls=False, **of["list"]))
+        name: _kept(evenrank.probe(ranker, of["variants"], placebos=of["placebos"], **of["list"]))
         for name, of in lists.items()
     }
 
@@ -218,7 +182,6 @@ def _authors(home: Path, ranker: Any) -> dict[str, Any]:
         collection=home / "human.jsonl",
         queries=home / "queries.jsonl",
         qrels=qrels,
-        nulls=False,
     )
     return _kept(result)
 
@@ -226,24 +189,21 @@ def _authors(home: Path, ranker: Any) -> dict[str, Any]:
 def _kept(result: Any) -> dict[str, Any]:
     """What the page shows of a probe."""
     found = json.loads(result.to_json())
-    figures = ("effect", "placebo", "difference", "verdict", "holm_p", "rank_shift", "enters", "leaves", "mixed_pool")
-    kept = {
-        name: {key: one[key] for key in (*figures, "counts", "matched", "subsets")}
-        for name, one in found["variants"].items()
-    }
+    figures = ("effect", "placebo", "difference", "verdict", "holm_p", "rank_shift", "enters", "leaves", "counts")
+    kept = {name: {key: one[key] for key in figures} for name, one in found["variants"].items()}
     sizes = {key: found[key] for key in ("pairs", "queries", "passages", "still")}
     return {**sizes, "original": found["original"], "variants": kept}
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
-INTRODUCTION = """# Five rankers probed
+INTRODUCTION = """# Four rankers probed
 
 What a ranker makes of a change in a passage ([guide](guides/probes.md)): BM25; all-MiniLM-L6-v2 as it is (`MiniLM`);
-its first two layers without further training (`MiniLM, 2 layers`); the same architecture with random weights; and a
-cross-encoder (`cat`) that starts from MiniLM, trained here. Effects are means in standard deviations of the scores of a
-query's list, with 95% intervals over queries and passages. Where a kind has a placebo, effects are those *beyond* it. A
-star marks p < .05 after Holm's correction over the variants of a probe; it does not correct for the five rankers."""
+its first two layers without further training (`MiniLM, 2 layers`); and a cross-encoder (`cat`) that starts from MiniLM,
+trained here. Effects are means in standard deviations of the scores of a query's list, with 95% intervals over queries
+and passages. Where a kind has a placebo, effects are those *beyond* it. A star marks p < .05 after Holm's correction
+over the variants of a probe; it does not correct for the four rankers."""
 
 KINDS = {
     "early": "the answer's sentence moved first",
@@ -258,7 +218,7 @@ KINDS = {
 def page(kept: Found) -> str:
     """The page as Markdown."""
     parts = [INTRODUCTION, _of_training(kept["training"])]
-    parts += ["## Group words swapped: Grep-BiasIR", *_swaps(kept["grepbiasir"]), *_misses(kept["wordings"])]
+    parts += ["## Group words swapped: Grep-BiasIR", *_swaps(kept["grepbiasir"])]
     parts += ["## The answer moved, removed and alone; text added: SQuAD", *_squad_parts(kept["squad"])]
     parts += ["## People's text against Llama 2's", *_of_authors(kept["nq_utd"])]
     parts.append(
@@ -328,22 +288,6 @@ def _swaps(found: Found) -> Iterator[str]:
         )
     yield _table(head, lines)
     yield "\n".join(f"- {name} {_sentence(of['variants']['swap'])}" for name, of in found.items())
-    for column in ("stereotype", "category"):
-        values = [one["value"] for one in any_one["variants"]["swap"]["subsets"] if one["column"] == column]
-        by_value = []
-        for value in values:
-            cells = [_subset(of["variants"]["swap"], column, value) for of in found.values()]
-            by_value.append([value, *cells])
-        yield f"Beyond the placebo by {_COLUMNS[column]} (not corrected for their number):"
-        yield _table([column, *found], by_value)
-
-
-_COLUMNS = {"stereotype": "the stereotype that annotators expected of the query", "category": "the query's category"}
-
-
-def _subset(swap: Found, column: str, value: str) -> str:
-    of = next((one for one in swap["subsets"] if (one["column"], one["value"]) == (column, value)), None)
-    return "–" if of is None else _effect(of[swap["verdict"]] or of["effect"])
 
 
 def _sentence(swap: Found) -> str:
@@ -355,27 +299,6 @@ def _sentence(swap: Found) -> str:
         return f"shows no preference; an effect of {verdict['detectable']:.3f} sd or more would have been seen."
     wording = "male" if verdict["mean"] > 0 else "female"
     return f"prefers the {wording} wording: {_effect(verdict)} sd{beyond}."
-
-
-def _misses(found: Found) -> Iterator[str]:
-    """How often a swap is people's rewording, and every word in which it is not."""
-    shares = [
-        f"{one['clean'] - len(one['missed'])} of {one['clean']} ({1 - len(one['missed']) / one['clean']:.0%}) from "
-        f"{name} to {other}"
-        for (name, other), one in zip((("male", "female"), ("female", "male")), found.values(), strict=True)
-    ]
-    yield (
-        f"Is a swap what a person would write? Grep-BiasIR has {found['M']['pairs']} passages in a male and a female "
-        f"wording, both by people. Of those that differ word for word, the swap equals people's wording in "
-        f"{' and '.join(shares)}. Every miss:"
-    )
-    words: dict[tuple[str, ...], list[str]] = {}
-    for one in found.values():
-        for doc, misses in one["missed"]:
-            for miss in misses:
-                words.setdefault(tuple(miss), []).append(doc)
-    lines = [[*miss, ", ".join(docs)] for miss, docs in sorted(words.items(), key=lambda item: -len(item[1]))]
-    yield _table(["word", "`swap` wrote", "people wrote", "passages"], lines)
 
 
 def _squad_parts(found: Found) -> Iterator[str]:
@@ -398,7 +321,10 @@ def _variant(of: Found, kind: str) -> Found:
 
 
 def _of_kind(of: Found, kind: str) -> str:
-    variant = _variant(of, kind)
+    return _of(_variant(of, kind))
+
+
+def _of(variant: Found) -> str:
     return _effect(_verdict(variant), _found(variant))
 
 
@@ -423,37 +349,19 @@ def _of_authors(found: Found) -> Iterator[str]:
     any_one = next(iter(found.values()))
     yield (
         f"{any_one['queries']} queries with their {any_one['pairs']} judged passages, written by people, and the same "
-        "passages as Llama 2 rewrote them. Above 0 the ranker prefers Llama 2's. *Matched*: pairs whose length and "
-        "overlap with the query both differ by 10% or less. The share is of Llama 2's among the first ten of both "
-        "ranked together; the relative difference that of nDCG@10 counting only people's, or only Llama 2's, passages "
-        "as relevant (above 0: people's rank higher):"
+        "passages as Llama 2 rewrote them. Above 0 the ranker prefers Llama 2's:"
     )
-    head = ["ranker", "effect", "matched", "Llama 2's share", "nDCG@10, people's", "Llama 2's", "relative"]
-    lines = []
-    for name, of in found.items():
-        variant = of["variants"]["llama2"]
-        pool = variant["mixed_pool"]
-        share = "{:.3f} [{:.3f}, {:.3f}]".format(pool["share"], *pool["share_ci95"])
-        relative = "{:+.1f}% [{:+.1f}, {:+.1f}]".format(pool["relative"], *pool["relative_ci95"])
-        matched = f"{_effect(variant['matched'])} ({variant['matched']['n']} pairs)"
-        ndcg = [f"{pool[key]:.3f}" for key in ("ndcg_originals", "ndcg_variants")]
-        lines.append([name, _effect(_verdict(variant), _found(variant)), matched, share, *ndcg, relative])
-    yield _table(head, lines)
-    yield "\n".join(f"- {_author(name, of['variants']['llama2'])}" for name, of in found.items())
+    of_llama = {name: of["variants"]["llama2"] for name, of in found.items()}
+    yield _table(["ranker", "effect"], [[name, _of(one)] for name, one in of_llama.items()])
+    yield "\n".join(f"- {_author(name, one)}" for name, one in of_llama.items())
 
 
 def _author(name: str, variant: Found) -> str:
-    verdict, alike = _verdict(variant), variant["matched"]["ci95"]
+    verdict = _verdict(variant)
     if not _found(variant):
         return f"{name} shows no preference; an effect of {verdict['detectable']:.3f} sd or more would have been seen."
     whose = "Llama 2's" if verdict["mean"] > 0 else "people's"
-    if alike is None:
-        return f"{name} prefers {whose} text: {_effect(verdict)} sd."
-    kept = alike[0] * alike[1] > 0 and (alike[0] > 0) == (verdict["mean"] > 0)
-    return (
-        f"{name} prefers {whose} text: {_effect(verdict)} sd; among matched pairs this is "
-        f"{'shown too' if kept else 'not shown'}."
-    )
+    return f"{name} prefers {whose} text: {_effect(verdict)} sd."
 
 
 def main(arguments: list[str]) -> None:

@@ -19,7 +19,6 @@ PAGE = Path(__file__).parent / "side-by-side.md"
 DEPTH = 100
 MEASURES = ("nDCG@10", "RR@10", "NFaiRR@10", "ARaB@10")
 BM25, RERANKED, DENSE, FUSED = "BM25", "BM25 → MiniLM", "MiniLM", "BM25 + MiniLM"
-FIFTHS = ("first fifth", "second", "third", "fourth", "last")
 Found = Mapping[str, Any]
 
 
@@ -40,12 +39,12 @@ def measure(data: Path, model: str) -> dict[str, Any]:
         }
 
 
-def _grepbiasir(folder: Path, data: Path) -> tuple[Path, Path, Path, None]:
+def _grepbiasir(folder: Path, data: Path) -> tuple[Path, Path, Path]:
     home = data / "grepbiasir"
-    return home / "collection.tsv", home / "queries.tsv", home / "qrels.txt", None
+    return home / "collection.tsv", home / "queries.tsv", home / "qrels.txt"
 
 
-def _squad(folder: Path, data: Path) -> tuple[Path, Path, Path, Path]:
+def _squad(folder: Path, data: Path) -> tuple[Path, Path, Path]:
     import evenrank
 
     both = [
@@ -56,15 +55,15 @@ def _squad(folder: Path, data: Path) -> tuple[Path, Path, Path, Path]:
     whole = folder / "squad.json"
     whole.write_text(json.dumps({"version": "v2.0", "data": [*both[0]["data"], *both[1]["data"]]}), encoding="utf-8")
     evenrank.write_squad_collection([whole], folder)
-    return folder / "collection.tsv", folder / "queries.tsv", folder / "qrels.txt", folder / "answers.json"
+    return folder / "collection.tsv", folder / "queries.tsv", folder / "qrels.txt"
 
 
-def _built_in(folder: Path, data: Path) -> tuple[Path, Path, Path, None]:
+def _built_in(folder: Path, data: Path) -> tuple[Path, Path, Path]:
     import evenrank
 
     config = evenrank.SyntheticConfig(passages=1000, male_share=0.6, relevance_male_share=0.8, answer_position="early")
     evenrank.generate(config).write(folder)
-    return folder / "collection.tsv", folder / "queries.tsv", folder / "qrels.txt", None
+    return folder / "collection.tsv", folder / "queries.tsv", folder / "qrels.txt"
 
 
 SETS = {"grepbiasir": _grepbiasir, "squad": _squad, "built-in": _built_in}
@@ -87,10 +86,8 @@ def runs(collection: Path, queries: Path, folder: Path, model: str) -> dict[str,
     }
 
 
-def side_by_side(
-    collection: Path, queries: Path, qrels: Path, answers: Path | None, folder: Path, model: str
-) -> dict[str, Any]:
-    """The audit of the four rankings, and with ``answers`` how well each ranks by the place of the answer."""
+def side_by_side(collection: Path, queries: Path, qrels: Path, folder: Path, model: str) -> dict[str, Any]:
+    """The audit of the four rankings."""
     import evenrank
 
     ranked = runs(collection, queries, folder, model)
@@ -104,20 +101,12 @@ def side_by_side(
         measures=" ".join(MEASURES),
     )
     audit = result.to_dict()
-    found: dict[str, Any] = {
+    return {
         "queries": audit["runs"][BM25]["queries"],
         "notes": list(ranked[DENSE].notes),
         "runs": {name: {key: _kept(result[name, key]) for key in MEASURES} for name in audit["runs"]},
         "findings": [of.sentence() for of in result.stages.measures.values()],
     }
-    if answers is not None:
-        found["places"] = {
-            name: evenrank.position_sensitivity(
-                collection=collection, queries=queries, qrels=qrels, answers=answers, run=run, depth=DEPTH
-            ).to_dict()["relative"]
-            for name, run in ranked.items()
-        }
-    return found
 
 
 def _kept(figure: Any) -> dict[str, Any]:
@@ -165,8 +154,6 @@ def _of_collection(found: Found) -> Iterator[str]:
     yield f"{found['queries']:,} queries. Means with 95% intervals:"
     yield "\n".join(lines)
     yield "\n".join(f"- {sentence}" for sentence in found["findings"])
-    if "places" in found:
-        yield from _places(found["places"])
 
 
 def _figure(figure: Found) -> str:
@@ -182,16 +169,6 @@ def _mark(against: Found) -> str:
         return ""
     tied = against.get("tie_p")
     return "~" if tied is not None and tied >= 0.05 else "*"
-
-
-def _places(places: Found) -> Iterator[str]:
-    yield ("nDCG@10 by where in the relevant passage the answer begins; a slope below 0 favours early answers:")
-    lines = [f"| run | {' | '.join(FIFTHS)} | slope |", "|---|" + "---:|" * (len(FIFTHS) + 1)]
-    for name, place in places.items():
-        low, high = place["slope_ci95"]
-        means = " | ".join(f"{bucket['mean']:.3f}" for bucket in place["buckets"])
-        lines.append(f"| {name} | {means} | {place['slope']:+.3f} [{low:+.3f}, {high:+.3f}] |")
-    yield "\n".join(lines)
 
 
 def main(arguments: list[str]) -> None:

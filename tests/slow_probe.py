@@ -16,15 +16,6 @@ def magnitude(text: str) -> float:
     return math.log(1 + men) - math.log(1 + women)
 
 
-def overlap(query: str, text: str) -> float:
-    words = set(query.split()) - MEN - WOMEN  # pronouns are stop words
-    return len(words & set(text.split())) / len(words) if words else 0.0
-
-
-def near(a: float, b: float) -> bool:
-    return abs(a - b) <= 0.1 * max(a, b) + 1e-9
-
-
 def chance_of_first(score: float, others: list[float], k: int) -> float:
     """That a passage is among the first k, equal scores in random order."""
     above, tied = sum(other > score for other in others), sum(other == score for other in others)
@@ -53,47 +44,15 @@ class Found:
     shift: Sums = field(default_factory=Sums)
     enters: Sums = field(default_factory=Sums)
     leaves: Sums = field(default_factory=Sums)
-    matched: list[tuple[str, str]] = field(default_factory=list)
     still: int = 0
     unoriented: int = 0
-    firsts: list[tuple[float, float]] = field(default_factory=list)
 
-    def mean(self, name: str, among: Callable[[str, str], bool] = lambda q, d: True) -> tuple[float, int]:
+    def mean(self, name: str) -> tuple[float, int]:
         if name == "difference":
-            (own, pairs), (other, with_placebo) = self.mean("effect", among), self.mean("placebo", among)
+            (own, pairs), (other, with_placebo) = self.mean("effect"), self.mean("placebo")
             return (own - other, pairs) if with_placebo else (math.nan, 0)
-        values = [value for pair, value in getattr(self, name).items() if among(*pair)]
+        values = list(getattr(self, name).values())
         return (sum(values) / len(values) if values else math.nan), len(values)
-
-    @property
-    def share(self) -> float | None:
-        """Of the variants, or of the first pole's wordings, in the first ranks of the pools."""
-        first, second = (sum(chances) for chances in zip(*self.firsts, strict=True)) if self.firsts else (0, 0)
-        return first / (first + second) if first + second else None
-
-
-def pooled(
-    asked: str, texts: dict[str, tuple[str, str | None]], score: Score, oriented: bool
-) -> list[tuple[float, float]]:
-    """The chances of each passage's two versions, variant (or first pole's) first, to be among the first ten."""
-    pairs, alone = [], []
-    for original, other in texts.values():
-        change = 1.0 if not oriented else 0.0 if other is None else magnitude(other) - magnitude(original)
-        if other is None or other == original or change == 0:
-            alone.append(score(asked, original))
-        else:
-            versions = score(asked, other), score(asked, original)
-            pairs.append(versions if change > 0 else versions[::-1])
-    pool = [*alone, *(one for versions in pairs for one in versions)]
-    if len(pool) <= 10:
-        return []
-
-    def chance(one: float) -> float:
-        rest = list(pool)
-        rest.remove(one)
-        return chance_of_first(one, rest, 10)
-
-    return [(chance(first), chance(second)) for first, second in pairs]
 
 
 # long: the definition as it stands
@@ -112,7 +71,6 @@ def slow_probe(
         asked = queries[query]
         scores = {doc: score(asked, originals[doc]) for doc in docs}
         mean = sum(scores.values()) / len(scores)
-        found.firsts += pooled(asked, {doc: (originals[doc], variant(query, doc)) for doc in docs}, score, oriented)
         deviation = math.sqrt(sum((value - mean) ** 2 for value in scores.values()) / len(scores))
         for doc in docs:
             text, other = originals[doc], variant(query, doc)
@@ -139,7 +97,4 @@ def slow_probe(
                 grown = chance_of_first(replaced, rest, 10) - chance_of_first(scores[doc], rest, 10)
                 found.enters.values.append(max(grown, 0.0))
                 found.leaves.values.append(max(-grown, 0.0))
-            alike = near(len(text.split()), len(other.split())) and near(overlap(asked, text), overlap(asked, other))
-            if alike:
-                found.matched.append((query, doc))
     return found

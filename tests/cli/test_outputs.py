@@ -135,9 +135,9 @@ CASES = [
     ("position answers answers.json --json answers.json", "answers.json: cannot be written: it is an input"),
     ("position answers answers.json --collection c.tsv --report c.tsv", "c.tsv: cannot be written: it is an input"),
     ("position similarity v --collection c.tsv --json c.tsv", "c.tsv: cannot be written: it is an input"),
-    ("position sensitivity --squad answers.json --json answers.json", "answers.json: cannot be written: it is an"),
+    ("position sensitivity v --squad answers.json --json answers.json", "answers.json: cannot be written: it is an"),
     (
-        "position sensitivity --collection c.tsv --queries q.tsv --qrels qrels --answers answers.json --run r.run"
+        "position sensitivity v --collection c.tsv --queries q.tsv --qrels qrels --answers answers.json --run r.run"
         " --report r.run",
         "r.run: cannot be written: it is an input",
     ),
@@ -146,7 +146,7 @@ CASES = [
 ]  # fmt: skip
 
 
-NEURAL = ("rerank", "position similarity", "demo")
+NEURAL = ("rerank", "position similarity", "position sensitivity", "demo")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

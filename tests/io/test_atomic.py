@@ -68,11 +68,11 @@ def test_a_folder_that_is_taken_for_an_orphan(tmp_path: Path, monkeypatch: pytes
         return made[-1]
 
     monkeypatch.setattr(tempfile, "mkdtemp", taken)
-    with written.folder_within(tmp_path, "onnx") as folder:
+    with written.folder_within(tmp_path, "saving") as folder:
         assert str(folder) == made[1]
         assert folder.is_dir()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError), written.folder_within(tmp_path / "none", "onnx"):
+    with pytest.raises(FileNotFoundError), written.folder_within(tmp_path / "none", "saving"):
         pass
 
 

@@ -130,16 +130,18 @@ def test_position_answers(folder: Path, evenrank: Command) -> None:
     assert sha("squad.json") in Path("r.html").read_text(encoding="utf-8")
 
 
-def test_position_sensitivity(folder: Path, evenrank: Command) -> None:
+def test_position_sensitivity(folder: Path) -> None:
     from evenrank.datasets.squad_collection import squad_collection
 
     ids = squad_collection(["squad.json"], shares=(1, 0, 0)).collection["doc_id"]
     lines = [f"{query} Q0 {doc} 1 {score} x\n" for query in ("q1", "q2") for score, doc in enumerate(ids)]
     (folder / "s.run").write_text("".join(lines), encoding="utf-8")
-    arguments = ("--squad", "squad.json", "--run", "s.run", "--json", "a.json", "--report", "r.html")
-    ended = evenrank("position", "sensitivity", *arguments)
-    assert ended.status == 0, ended.err
-    assert_files(provenance("a.json"), {"squad": "squad.json", "run": "s.run"})
+    result = evenrank.position_sensitivity(
+        lambda query, passages: [float(len(passage)) for passage in passages], squad="squad.json", run="s.run"
+    )
+    Path("a.json").write_text(result.to_json(), encoding="utf-8")
+    result.report("r.html")
+    assert_files(provenance("a.json"), {"squad": "squad.json", "run": "s.run"}, extra=("model",))
     assert sha("s.run") in Path("r.html").read_text(encoding="utf-8")
 
 

@@ -27,27 +27,29 @@ def versions(rows: Floats) -> Versions:
 
 
 def test_contrasts_by_hand() -> None:
-    # Two queries over 0, .5, 1: slopes −1 and 1, first − last 1 and −1, ends − middle 0 and .5 − .2 = .3.
+    # Two queries over 0, .5, 1: first − last 1 and −1, ends − middle 0 and .5 − .2 = .3.
     found = position_curve(versions(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]])), level=0.0)
     assert (found.n, found.means.tolist()) == (2, [0.5, 0.35, 0.5])
-    assert (found.slope.mean, found.first_last.mean) == (0, 0)
+    assert found.first_last.mean == 0
     assert found.ends_middle.mean == pytest.approx(0.15)
     assert found.index is not None
     assert found.index.value == pytest.approx(1 - 0.35 / 0.5)
-    # Over 0, ⅓, ⅔, 1 the middle is the mean of the two; a line of 3 − 2x has the slope −2.
-    assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([-2, 2, 0])
-    assert contrast_weights(2)[2].tolist() == [0, 0]
-    # The signs: higher at first is a negative slope and a positive first − last; higher at the ends is positive.
+    # Over 0, ⅓, ⅔, 1 the middle is the mean of the two.
+    assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0])
+    assert contrast_weights(2)[1].tolist() == [0, 0]
+    # The signs: higher at first is positive, and so is higher at the ends.
     early, ends = np.array([[2.0, 1, 0]] * 3), np.array([[1.0, 0, 1]] * 3)
-    assert (position_curve(versions(early)).slope.mean, position_curve(versions(early)).first_last.mean) == (-2, 2)
-    assert (position_curve(versions(ends)).slope.mean, position_curve(versions(ends)).ends_middle.mean) == (0, 1)
+    assert (position_curve(versions(early)).first_last.mean, position_curve(versions(early)).ends_middle.mean) == (2, 0)
+    assert (position_curve(versions(ends)).first_last.mean, position_curve(versions(ends)).ends_middle.mean) == (0, 1)
 
 
 def test_nothing_and_one_passage() -> None:
     none = position_curve(versions(np.full((2, 3), np.nan)), level=0.0)
-    assert (none.n, none.slope.p, none.to_dict()["slope"]) == (0, None, {"mean": None, "ci95": None, "p": None})
+    nothing = {"mean": None, "ci95": None, "p": None}
+    assert (none.n, none.first_last.p, none.to_dict()["first_last"]) == (0, None, nothing)
     alone = position_curve(versions(np.array([[1.0, 2.0], [1.0, 4.0]])), level=0.0, clusters=np.array([3, 3]))
-    assert (alone.slope.mean, alone.slope.ci95, alone.slope.p, alone.ci95) == (2, None, None, (None, None))
+    first_last = alone.first_last
+    assert (first_last.mean, first_last.ci95, first_last.p, alone.ci95) == (-2, None, None, (None, None))
     assert alone.index is not None
     assert (alone.index.value, alone.index.p, math.isnan(alone.index.null)) == (pytest.approx(2 / 3), None, True)
 
@@ -87,9 +89,9 @@ def test_shuffles_against_slow_ones(seed: int) -> None:
     for first in (False, True):
         for second in (False, True):
             turned = np.stack([row[::-1] if (first, second)[p] else row for row, p in zip(rows, passages, strict=True)])
-            slopes = turned @ weights[0]
-            sums = np.bincount(passages, slopes - slopes.mean())
-            possible.add(float(f"{abs(slopes.mean()) / (np.sqrt(2 * (sums**2).sum()) / 3):.6g}"))
+            contrasts = turned @ weights[0]
+            sums = np.bincount(passages, contrasts - contrasts.mean())
+            possible.add(float(f"{abs(contrasts.mean()) / (np.sqrt(2 * (sums**2).sum()) / 3):.6g}"))
     found = curves._null_ratios(versions(rows), passages, weights, np.random.default_rng(seed))
     assert {float(f"{one:.6g}") for one in found[:, 0]} == possible
 
@@ -101,12 +103,12 @@ def test_intervals_leave_out_0_where_p_is_small(monkeypatch: pytest.MonkeyPatch)
         rng = np.random.default_rng(seed)
         passages = np.repeat(np.arange(12), 2)
         found = position_curve(versions(rng.normal(np.array([0, 0, 0.5]), 1, (24, 3))), clusters=passages, seed=seed)
-        for one in (found.slope, found.first_last, found.ends_middle):
+        for one in (found.first_last, found.ends_middle):
             assert one.ci95 is not None
             assert one.p is not None
             assert (one.ci95[0] > 0 or one.ci95[1] < 0) == (one.p < 0.05)
             small += one.p < 0.05
-    assert 20 < small < 160
+    assert 15 < small < 110
 
 
 def test_queries_of_one_passage_are_one_unit() -> None:
@@ -115,17 +117,17 @@ def test_queries_of_one_passage_are_one_unit() -> None:
     one = position_curve(versions(rows))
     four = versions(np.repeat(rows, 4, axis=0))
     together = position_curve(four, clusters=np.repeat(np.arange(30), 4))
-    assert together.slope.p == one.slope.p
-    assert together.slope.ci95 == pytest.approx(one.slope.ci95)
+    assert together.first_last.p == one.first_last.p
+    assert together.first_last.ci95 == pytest.approx(one.first_last.ci95)
     assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
     apart = position_curve(four)
-    assert apart.slope.ci95 is not None
-    assert one.slope.ci95 is not None
-    assert np.ptp(apart.slope.ci95) == pytest.approx(np.ptp(one.slope.ci95) / 2, rel=0.1)
+    assert apart.first_last.ci95 is not None
+    assert one.first_last.ci95 is not None
+    assert np.ptp(apart.first_last.ci95) == pytest.approx(np.ptp(one.first_last.ci95) / 2, rel=0.1)
 
 
 def test_u_shapes_and_lines_are_found() -> None:
-    """A ranker of .51, .06, .51 has no slope: ends − middle and index find it; a falling one has a slope."""
+    """A ranker of .51, .06, .51 is found by ends − middle and index, a falling one by first − last."""
     rng = np.random.default_rng(1)
     passages = np.repeat(np.arange(20), rng.integers(1, 6, 20))
     noise = 0.3 * rng.normal(size=(20, 5))[passages] + 0.3 * rng.normal(size=(len(passages), 5))
@@ -133,15 +135,15 @@ def test_u_shapes_and_lines_are_found() -> None:
     def p_values(shape: list[float]) -> list[float | None]:
         found = position_curve(versions(np.array(shape) + noise), level=0.5, clusters=passages)
         assert found.index is not None
-        return [found.slope.p, found.first_last.p, found.ends_middle.p, found.index.p]
+        return [found.first_last.p, found.ends_middle.p, found.index.p]
 
-    slope, first_last, ends_middle, index = p_values([0.51, 0.3, 0.06, 0.3, 0.51])
-    assert slope is not None and first_last is not None and ends_middle is not None and index is not None  # noqa: PT018
-    assert min(slope, first_last) > 0.05
+    first_last, ends_middle, index = p_values([0.51, 0.3, 0.06, 0.3, 0.51])
+    assert first_last is not None and ends_middle is not None and index is not None  # noqa: PT018
+    assert first_last > 0.05
     assert max(ends_middle, index) < 0.01
-    slope, first_last, ends_middle, index = p_values([0.6, 0.45, 0.3, 0.15, 0.0])
-    assert slope is not None and first_last is not None and ends_middle is not None and index is not None  # noqa: PT018
-    assert max(slope, first_last, index) < 0.01
+    first_last, ends_middle, index = p_values([0.6, 0.45, 0.3, 0.15, 0.0])
+    assert first_last is not None and ends_middle is not None and index is not None  # noqa: PT018
+    assert max(first_last, index) < 0.01
     assert ends_middle > 0.05
 
 
@@ -169,14 +171,14 @@ def null_ranker(seed: int, passages: int, kind: str, *, varies: bool) -> tuple[V
 
 
 def rejected(monkeypatch: pytest.MonkeyPatch, runs: int, passages: int, kind: str, *, varies: bool) -> Floats:
-    """How often slope, first − last, ends − middle and index are significant."""
+    """How often first − last, ends − middle and index are significant."""
     monkeypatch.setattr(curves, "bootstrap_means", lambda rows, seed, clusters: rows[:2])
     found = []
     for seed in range(runs):
         made, of = null_ranker(seed, passages, kind, varies=varies)
         curve: PositionCurve = position_curve(made, level=0.0 if kind == "nDCG" else 20.0, clusters=of, seed=seed)
         assert curve.index is not None
-        p = (curve.slope.p, curve.first_last.p, curve.ends_middle.p, curve.index.p)
+        p = (curve.first_last.p, curve.ends_middle.p, curve.index.p)
         found.append([one is not None and one < 0.05 for one in p])
     return np.asarray(np.mean(found, axis=0))
 

@@ -143,7 +143,6 @@ def test_each_moves_where_it_should_and_nowhere_else(name, made):
         collection=given.texts,
         queries=given.queries,
         run=given.lists,
-        nulls=False,
     )
     assert {one.name for one in found.variants} == set(KINDS)
     moved = set()
@@ -171,7 +170,6 @@ def test_what_the_preferences_are(made):
             collection=given.texts,
             queries=given.queries,
             run=given.lists,
-            nulls=False,
         )
         return {one.name: one.means.verdict.mean for one in found.variants}
 

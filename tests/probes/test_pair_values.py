@@ -1,4 +1,4 @@
-"""What the verdict is of, in the whole and in parts."""
+"""What the verdict is of."""
 
 from __future__ import annotations
 
@@ -26,25 +26,3 @@ def test_without_any_placebo_it_is_the_effect() -> None:
     for values in (PairValues(OWN), PairValues(OWN, np.full(6, np.nan))):
         found = Means.of(values, QUERY, PASSAGE)
         assert (found.verdict, found.beyond_placebo, found.difference) == (found.effect, False, None)
-        assert Means.of(values, QUERY, PASSAGE, QUERY == 2).verdict.mean == 4.0
-
-
-def test_a_part_without_a_placebo_has_no_figure_where_the_whole_has_one() -> None:
-    values = PairValues(OWN, SOME)
-    part = Means.of(values, QUERY, PASSAGE, QUERY == 2)
-    assert part.effect.mean == 4.0
-    assert part.beyond_placebo
-    assert part.verdict.n == 0
-    assert part.to_dict()["difference"]["mean"] is None  # type: ignore[index]
-    other = Means.of(values, QUERY, PASSAGE, QUERY == 1)
-    assert other.verdict.mean == pytest.approx(4.5 - 1.5)
-
-
-def test_a_null_has_the_figure_of_the_whole() -> None:
-    whole, effect_alone = Means.of(PairValues(OWN, SOME), QUERY, PASSAGE), Means.of(PairValues(OWN), QUERY, PASSAGE)
-    sample = Means.of(PairValues(OWN[4:], SOME[4:]), QUERY[4:], PASSAGE[4:])
-    assert sample.like(whole).n == 0
-    assert np.isnan(sample.like(whole).mean)
-    assert sample.like(effect_alone) is sample.effect
-    assert whole.like(whole) is whole.difference
-    assert whole.like(effect_alone) is whole.effect

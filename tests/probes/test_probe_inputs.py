@@ -92,17 +92,7 @@ LISTED = "swap: 6 of 8 passages of the list are not in the variant: 'd2', 'd3', 
         (None, {"queries": {"q1": "who"}}, "run run: 2 of its queries have no text: 'q2', 'q3'"),
         (None, {"collection": {"d0": "he"}}, "run run: 7 of its documents are not in the collection: "),
         (None, {"depth": 0}, "`depth`: expected 1 or more, found 0"),
-        (None, {"subsets": {"a": 1}}, "`subsets`: expected a path or a table, found dict"),
-        (None, {"subsets": pl.DataFrame({"topic": ["a"]})},
-         "`subsets`: expected query_id or doc_id and a column of values, found the columns topic"),
-        (None, {"subsets": pl.DataFrame({"doc_id": ["d1"]})},
-         "`subsets`: expected query_id or doc_id and a column of values, found the columns doc_id"),
-        (None, {"subsets": pl.DataFrame({"doc_id": ["x"], "a": ["b"]})}, "`subsets`: no doc_id is of the list"),
-        (None, {"subsets": pl.DataFrame({"doc_id": ["d1", "d1"], "a": ["b", "c"]})},
-         "`subsets`: row 2: the same doc_id twice"),
-        (None, {"subsets": pl.DataFrame({"doc_id": ["d1"], "a": [["b"]]})},
-         "`subsets`: expected texts in the column a, found List(String)"),
-        (None, {"device": "cpu"}, "`device`: only for a model given by its folder or its name on the hub"),
+            (None, {"device": "cpu"}, "`device`: only for a model given by its folder or its name on the hub"),
     ],
 )  # fmt: skip
 def test_one_line_for_what_cannot_be_probed(variants: object, options: dict[str, object], problem: str) -> None:
@@ -209,19 +199,6 @@ def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
     mine = write(tmp_path / "c.tsv", {doc: text for doc, text in SWAP.items() if doc in ("d2", "d0", "d1")})
     found = read_variant("mine", mine, listed)
     assert found.texts.to_list() == [SWAP["d0"], SWAP["d1"], SWAP["d2"]] * 3
-
-
-def test_a_column_of_many_values_is_left_out() -> None:
-    table = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["d1", "d1"], "t": ["a", None]})
-    found = probe(subsets=table.to_pandas())
-    assert [part.value for part in figures(found, "swap").subsets if part.column == "t"] == ["a"]
-    many = pl.DataFrame({"doc_id": [f"d{i}" for i in range(60)], "t": [f"v{i}" for i in range(60)]})
-    texts = {f"d{i}": f"he {i % 10}" for i in range(60)}
-    run = {"q1": dict.fromkeys(texts, 1.0)}
-    found = probe(
-        {"swap": {d: t.replace("he", "she") for d, t in texts.items()}}, subsets=many, collection=texts, run=run
-    )
-    assert "subsets: the column t has 60 values and was left out (at most 20)" in found.notes  # type: ignore[attr-defined]
 
 
 def test_kinds_are_made_in_memory_with_their_placebos() -> None:

@@ -1,9 +1,7 @@
-"""Probes of models with weights: what an interrupted one keeps, what is encoded, and the null with random weights."""
+"""Probes of models with weights: what an interrupted one keeps, what is encoded, what is cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -55,16 +53,6 @@ def test_an_interrupted_probe_resumes(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_null_has_random_weights(whole: evenrank.ProbeResult) -> None:
-    assert whole.nulls.names == ("random weights", "blind to passages")
-    assert (whole.nulls.pairs, whole.nulls.queries) == (36, 3)
-    nulls = whole["swap"].nulls
-    assert nulls["blind to passages"].mean == 0
-    assert nulls["random weights"].n == 36
-    assert nulls["random weights"].mean != pytest.approx(whole["swap"].means.verdict.mean, abs=1e-6)
-    assert [title for title in (table.title for table in whole.page().tables) if title == "Nulls"]
-
-
 def test_the_scores_are_those_of_the_model(cross: Path, whole: evenrank.ProbeResult) -> None:
     scorer = evenrank.load_ranker(cross, device="cpu")
     queries = [query for query in GIVEN["queries"].values() for _ in TEXTS]  # type: ignore[attr-defined]
@@ -79,27 +67,6 @@ def test_the_scores_are_those_of_the_model(cross: Path, whole: evenrank.ProbeRes
     assert difference.mean == pytest.approx(((then - other) / deviation).mean(), abs=1e-5)
 
 
-def test_the_copy_shows_its_progress_too(cross: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, bool]] = []
-
-    @contextmanager
-    def noting(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-        seen.append((what, quiet))
-        yield lambda _: None
-
-    monkeypatch.setattr("evenrank.rankers.scoring_job.progress", noting)
-    name = evenrank.probe(cross, {"swap": SWAP}, quiet=False, **GIVEN).name  # type: ignore[arg-type]
-    assert seen == [(f"probing {name}", False), (f"probing {name}, random weights", False)]
-
-
-def test_a_sample_is_of_whole_queries(cross: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.probes.probing.NULL_PAIRS", 30)
-    found = evenrank.probe(cross, {"swap": SWAP}, **GIVEN)  # type: ignore[arg-type]
-    assert (found.nulls.pairs, found.nulls.queries) == (24, 2)
-    assert found["swap"].nulls["random weights"].n == 24
-    assert evenrank.probe(cross, {"swap": SWAP}, nulls=False, **GIVEN)["swap"].nulls == {}  # type: ignore[arg-type]
-
-
 def test_each_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -112,7 +79,7 @@ def test_each_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return encode(self, inputs, **options)  # type: ignore[arg-type, call-overload]
 
     monkeypatch.setattr(SentenceTransformer, "encode", counting)
-    evenrank.probe(folder, {"swap": SWAP, "again": SWAP}, kind="bi", nulls=False, **GIVEN)  # type: ignore[arg-type]
+    evenrank.probe(folder, {"swap": SWAP, "again": SWAP}, kind="bi", **GIVEN)  # type: ignore[arg-type]
     wanted = {*TEXTS.values(), *SWAP.values(), *PLACEBO.values(), *GIVEN["queries"].values()}  # type: ignore[attr-defined]
     assert np.unique(encoded, return_counts=True)[1].max() == 1
     assert set(encoded) == wanted
@@ -125,13 +92,9 @@ def test_what_is_not_read_to_its_end(tmp_path: Path, kind: str) -> None:
     long = {doc: f"{text}{' night' * 80 * (i % 2)}" for i, (doc, text) in enumerate(TEXTS.items())}
     short = {doc: text for i, (doc, text) in enumerate(long.items()) if not i % 2}
     swap = {doc: text.replace("she", "he") for doc, text in long.items()}
-    given = {**GIVEN, "placebos": {}, "nulls": False, "kind": kind, "collection": long}
+    given = {**GIVEN, "placebos": {}, "kind": kind, "collection": long}
     found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
-    parts = {part.value: part.means.effect.n for part in found["swap"].subsets if part.column == "read"}
-    assert parts == {"whole": 18, "cut off": 18}
-    note = "swap: in 18 of 36 compared pairs the model does not read to the end of both texts; see the subsets"
-    assert note in found.notes
+    assert "swap: in 18 of 36 compared pairs the model does not read to the end of both texts" in found.notes
     given["run"] = {query: dict.fromkeys(short, 1.0) for query in GIVEN["queries"]}
     found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
-    assert not [part for part in found["swap"].subsets if part.column == "read"]
     assert not any("to the end" in note for note in found.notes)

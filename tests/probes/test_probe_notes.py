@@ -103,7 +103,7 @@ def test_odd_counts_of_edits_are_left_out(tmp_path: Path, counts: str) -> None:
 def test_fewer_edits_are_told_once() -> None:
     # Two of nine places have a synonym.
     texts = {doc: text.replace("uncle", "uncle, his son, his father") for doc, text in TEXTS.items()}
-    notes = [note for note in probe("swap", collection=texts, subsets=None).notes if "ewer" in note]
+    notes = [note for note in probe("swap", collection=texts).notes if "ewer" in note]
     assert notes == ["swap: in 4 of 8 passages placebo of swap changes fewer places"]
 
 

@@ -10,7 +10,7 @@ import evenrank
 from evenrank.probes.effects import Effect
 from evenrank.probes.pair_values import Means
 from evenrank.probes.probe_page import probe_page, side_by_side
-from evenrank.probes.probe_result import Nulls, ProbeResult
+from evenrank.probes.probe_result import ProbeResult
 from evenrank.probes.probe_sentences import verdict
 from evenrank.probes.variant_figures import Example, VariantFigures
 
@@ -130,7 +130,7 @@ def test_the_terminal_has_no_texts() -> None:
     assert "wrote" not in found.table()
     assert any(table.title == "Examples" for table in found.page().tables)
     kinds = [drawing.name for drawing in probe_page(found).drawings]
-    assert kinds == ["Effects", "Subsets"]
+    assert kinds == ["Effects"]
     assert "ProbeResult(name='by_length'" in repr(found)
     assert "swap" in found._repr_html_()
     with pytest.raises(evenrank.EvenrankError, match=r"^no variant 'x' \(the variants are swap\)$"):
@@ -152,38 +152,6 @@ def test_examples_are_cut_to_what_differs() -> None:
     long = side_by_side(Example("q", "d", "who", "a " * 3000, "b " * 3000, 0.5))
     assert long[0].endswith("…")
     assert "«" not in long[0]
-
-
-def test_what_random_weights_show_stands_in_the_verdict(one: VariantFigures) -> None:
-    def beside(copy: Effect, found: Effect = FOUND, holm_p: float = 0.001) -> str:
-        return of(one, found, holm_p, nulls={"random weights": copy, "blind to passages": FOUND})
-
-    said = "; a copy with random weights shows +0.960 sd, so not all of it was learned."
-    large = replace(FOUND, mean=0.96)
-    assert (
-        beside(large)
-        == f"prefers the male wording: +0.080 sd [0.050, 0.110] beyond the placebo (Holm p = 0.001; {SIZE}){said}"
-    )
-    # Not what is no preference, of the other sign, or noise; nor another null.
-    for text in (
-        beside(large, NONE, 0.9), beside(replace(large, mean=-0.96)), beside(replace(large, p=0.05)),
-        beside(replace(large, p=None)), beside(large, replace(FOUND, mean=-0.08)),
-    ):  # fmt: skip
-        assert "random" not in text
-    assert "random" not in of(one, FOUND, 0.001, nulls={"blind to passages": FOUND})
-
-
-def test_the_page_says_what_random_weights_show() -> None:
-    found = probed()
-    copy = replace(FOUND, mean=0.96)
-    means = Means(FOUND, None, None)
-    shown = replace(found["swap"], means=means, holm_p=0.01, nulls={"random weights": copy})
-    result = replace(found, variants=(shown,), nulls=Nulls(("random weights",), 300, 10))
-    page = probe_page(result)
-    assert any("a copy with random weights shows +0.960 sd" in line for line in page.summary)
-    nulls = next(table for table in page.tables if table.title == "Nulls")
-    assert [row[1] for row in nulls.rows] == ["random weights"]
-    assert nulls.notes[1] == "The copy with random weights scored a sample: 300 pairs of 10 queries."
 
 
 def test_headings_that_are_understood() -> None:

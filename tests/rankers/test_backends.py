@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra [export
 pytest.importorskip("onnx", reason="needs the extra [export]")
 pytest.importorskip("openvino", reason="needs the extra [export]")
 
-from evenrank.rankers import export, protocol
+from evenrank.rankers import protocol
 from evenrank.rankers.cat import CatRanker
 from evenrank.rankers.dot import DotRanker
 from evenrank.rankers.models import find_model
@@ -63,21 +63,12 @@ def scores(data: Data, model: Path, **settings: Any) -> Any:
     return result.table.sort("query_id", "doc_id")["score"].to_numpy()
 
 
-def kept(model: Path) -> list[str]:
-    return sorted(path.name for path in (model / ".evenrank").iterdir())
-
-
 @pytest.mark.parametrize("name", ["cat", "dot", "towers"])
 def test_back_ends_equal_torch(data: Data, models: dict[str, Path], name: str) -> None:
     expected = scores(data, models[name])
     assert expected.std() > 0.03
     for backend in ("onnx", "openvino"):
         np.testing.assert_allclose(scores(data, models[name], backend=backend), expected, atol=1e-4, rtol=1e-5)
-    for backend in ("onnx", "openvino"):
-        rough = scores(data, models[name], backend=backend, int8=True)
-        assert np.abs(rough - expected).max() > 1e-5
-        assert np.corrcoef(rough, expected)[0, 1] > 0.97
-    assert len(kept(models[name])) == 4
     assert scores(data, models[name]).tolist() == expected.tolist()
 
 
@@ -88,62 +79,12 @@ def test_openvino_computes_in_bfloat16_only_when_asked(data: Data, models: dict[
         assert np.abs(rough - exact).max() > 1e-5
 
 
-def test_exported_once_for_the_same_model(
-    data: Data, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tmp_path / "cat"
-    shutil.copytree(models["cat"], model, ignore=shutil.ignore_patterns(".evenrank"))
-    digest = find_model(str(model)).digest()
-    made: list[Any] = []
-    make = torch.onnx.export
-
-    def counted(*arguments: Any, **named: Any) -> None:
-        made.append(arguments)
-        make(*arguments, **named)
-
-    monkeypatch.setattr(torch.onnx, "export", counted)
-    first = scores(data, model, backend="onnx")
-    assert find_model(str(model)).digest() == digest
-    np.testing.assert_array_equal(scores(data, model, backend="onnx"), first)
-    assert len(made) == 1
-    scores(data, model, backend="onnx", int8=True)
-    before = kept(model)
-    assert len(made) == len(before) == 2
-    # Other weights: what was made for the old ones goes.
-    CatRanker.from_pretrained(str(models["cat"]), layers=1).save(model)
-    expected = scores(data, model)
-    np.testing.assert_allclose(scores(data, model, backend="onnx"), expected, atol=1e-4)
-    assert np.abs(first - expected).max() > 0.01
-    assert len(made) == 3
-    assert len(kept(model)) == 2
-    assert len(set(kept(model)) & set(before)) == 1
-    # Another version of a library.
-    monkeypatch.setattr(export, "version", lambda name: "0")
-    scores(data, model, backend="onnx")
-    assert len(made) == 4
-
-
-def test_a_model_folder_that_cannot_be_written(
-    data: Data, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tmp_path / "cat"
-    shutil.copytree(models["cat"], model, ignore=shutil.ignore_patterns(".evenrank"))
-    (model / ".evenrank").write_text("in the way, also for root")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    expected = scores(data, model)
-    for _ in range(2):
-        np.testing.assert_allclose(scores(data, model, backend="onnx"), expected, atol=1e-4)
-    assert [path.name[:5] for path in (tmp_path / "cache" / "evenrank").iterdir()] == ["onnx-"]
-    monkeypatch.setenv("XDG_CACHE_HOME", str(model / ".evenrank"))
-    with pytest.raises(InputError, match=r"cat: no place for the exported model: .* cannot be written: "):
-        scores(data, model, backend="openvino")
-
-
 def test_an_export_that_fails_leaves_nothing(
     data: Data, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = tmp_path / "cat"
-    shutil.copytree(models["cat"], model, ignore=shutil.ignore_patterns(".evenrank"))
+    model = models["cat"]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    files = sorted(model.rglob("*"))
     with monkeypatch.context() as patched:
         run = onnxruntime.InferenceSession.run
         patched.setattr(onnxruntime.InferenceSession, "run", lambda *given: [run(*given)[0] + 0.01])
@@ -151,7 +92,7 @@ def test_an_export_that_fails_leaves_nothing(
             InputError, match=r"cat: the exported model computes something else: use the backend torch$"
         ):
             scores(data, model, backend="onnx")
-    assert kept(model) == []
+    assert (sorted(model.rglob("*")), list(tmp_path.iterdir())) == (files, [])
 
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such operator\nsecond line")
@@ -162,7 +103,7 @@ def test_an_export_that_fails_leaves_nothing(
     ) as caught:
         scores(data, model, backend="onnx")
     assert "\n" not in str(caught.value)
-    assert kept(model) == []
+    assert (sorted(model.rglob("*")), list(tmp_path.iterdir())) == (files, [])
 
 
 def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
@@ -178,7 +119,7 @@ def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path]
 
         assert notes(backend="onnx") == ()
         assert notes(backend="onnx") == ("cat: 40 of 40 scores kept from an interrupted run",)
-        assert notes(backend="onnx", int8=True) == ()
+        assert notes(backend="openvino") == ()
         assert notes() == ()
 
 
@@ -189,7 +130,6 @@ def test_what_is_refused(data: Data, models: dict[str, Path], monkeypatch: pytes
         return str(caught.value)
 
     assert message(backend="tensorrt") == "`backend`: expected torch, onnx or openvino, found 'tensorrt'"
-    assert message(int8=True) == "int8 needs the backend onnx or openvino"
     assert message(backend="onnx", precision="bfloat16") == "`precision`: the backend onnx has no bfloat16"
     assert message(backend="onnx", device="cuda") == "`device`: the backend onnx computes on the cpu, found 'cuda'"
     for backend, missing in [("onnx", "onnxruntime"), ("openvino", "openvino")]:
@@ -217,9 +157,6 @@ def test_the_command(data: Data, models: dict[str, Path], tmp_path: Path, evenra
         tables.append(read_run(out).table.sort("query_id", "doc_id")["score"].to_numpy())
     np.testing.assert_allclose(tables[1], tables[0], atol=1e-4)
     np.testing.assert_allclose(tables[2], tables[0], atol=1e-4)
-    ended = evenrank("rerank", *files, "--model", models["cat"], "--out", tmp_path / "x.run", "--int8")
-    assert (ended.status, ended.err) == (2, "evenrank: int8 needs the backend onnx or openvino\n")
-    assert not (tmp_path / "x.run").exists()
 
 
 def test_kernel_rankers(data: Data, tmp_path: Path) -> None:

@@ -173,21 +173,26 @@ def test_experiment(browser: Any, tmp_path: Path) -> None:
     opened.check()
 
 
-def test_position_of_a_run_with_such_names(browser: Any, evenrank: Any, tmp_path: Path) -> None:
+def test_position_with_such_names(browser: Any, tmp_path: Path) -> None:
     name = EVIL[3].replace("/", "")
-    words = ["one", "two", "three", "four", "five"]
+    words = ["One.", "Two.", "Three.", "Four.", "Five."]
+
+    def ranker(query: str, passages: list[str]) -> list[float]:
+        return [float(passage.index("Answer")) for passage in passages]
+
+    ranker.__name__ = EVIL[4]
     paragraphs, lines = [], []
     for i in range(5):
-        context = " ".join([*words[:i], "answer", *words[i:]])
-        answers = [{"text": "answer", "answer_start": context.index("answer")}]
+        context = " ".join([*words[:i], "Answer.", *words[i:]])
+        answers = [{"text": "Answer", "answer_start": context.index("Answer")}]
         question = {"id": f"q{i}", "question": EVIL[i], "answers": answers}
         paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
         lines += [f"q{i} Q0 d{j} 1 {9 - abs(i - j)} {j}\n" for j in range(5)]
     (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": ALL, "paragraphs": paragraphs}]}))
     (tmp_path / name).write_text("".join(lines))
-    done = evenrank("position", "sensitivity", "--squad", tmp_path / "squad.json", "--run", tmp_path / name,
-                    "--report", tmp_path / "p.html")  # fmt: skip
-    assert done.status == 0, done.err
+    result = evenrank.position_sensitivity(ranker, squad=tmp_path / "squad.json", run=tmp_path / name)
+    result.report(tmp_path / "p.html")
     opened = Opened(browser, tmp_path / "p.html", 1)
     assert flat(name) in opened.text()
+    assert flat(EVIL[4]) in opened.text()
     opened.check()

@@ -22,7 +22,6 @@ from evenrank.experiments.paper_page import ExperimentPage, plane
 from evenrank.experiments.paper_tables import Row, Table, Value
 from evenrank.groups import Lexicon
 from evenrank.position.answers import position_answers
-from evenrank.position.buckets import by_bucket
 from evenrank.position.curves import Versions, position_curve
 from evenrank.position.sensitivity_result import Comparison, MovedAnswers, SensitivityResult
 from evenrank.position.similarity import SimilarityResult
@@ -87,30 +86,26 @@ def similarity(folder: Path) -> Any:
 
 def sensitivity(folder: Path) -> Any:
     rng = np.random.default_rng(0)
-    values, places = rng.random(60), rng.random(60)
     queries = np.arange(40)
     rows = [Versions(rng.random((40, 11)) * 100, np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
     one = Comparison(*(position_curve(versions, level=1.0) for versions in rows))
     of = effect(rng.random(40), queries, queries)
-    fifths = by_bucket(values, places, (0.0, 0.2, 0.4, 0.6, 0.8), 1.0)
-    tokens = by_bucket(values, places * 300, (0, 25, 50, 100))
     turned = MovedAnswers(one, one, one, one, of, of, np.arange(11), 40, 40, 20, 1)
-    return SensitivityResult(LONG, 60, 30, 2, 0.5, tokens, fifths, turned, 3, {}, added=1, without_candidates=2)
+    return SensitivityResult(LONG, 60, 30, 2, 0.5, turned, 3, {}, added=1, without_candidates=2)
 
 
 def probed() -> Any:
-    """Variants with long names and long texts, placebos, subsets and judgements."""
+    """Variants with long names and long texts, placebos and judgements."""
     texts = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote {LONG} {'word ' * 9 * i}" for i in range(12)}
     swap = {doc: text.replace("he wrote", "x wrote").replace("sx", "he").replace("x wrote", "she wrote")
             for doc, text in texts.items()}  # fmt: skip
     placebo = {doc: text.replace("wrote", "typed") for doc, text in texts.items()}
     queries = {f"q{q}": f"{LONG} {q}" for q in range(QUERIES)}
     rng = np.random.default_rng(0)
-    topics = pl.DataFrame({"query_id": list(queries), LONG: list(queries.values())})
     run = {query: dict.fromkeys(texts, 1.0) for query in queries}
     return evenrank.probe(
         lambda query, passages: rng.random(len(passages)), {"swap": swap, LONG: placebo, "mine": placebo},
-        placebos={"swap": placebo}, collection=texts, queries=queries, run=run, subsets=topics,
+        placebos={"swap": placebo}, collection=texts, queries=queries, run=run,
         qrels={query: {"d1": 1} for query in queries},
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from evenrank.measures.ranked_lists import RankedLists, expand
 
 from .figures import SHOWN_DEPTH
 
-_LOW_PRECISION = ("bfloat16", "float16", "int8")
+_LOW_PRECISION = ("bfloat16", "float16")
 _FEW_DECIMALS = 4
 # Of fewer distinct scores, many are round by chance.
 _FEWEST_SCORES = 20

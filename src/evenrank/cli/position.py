@@ -84,7 +84,7 @@ def sensitivity(  # long, parameters: the options
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="A model as for evenrank rerank (its name at --endpoint); without, --run is evaluated as it is.",
+            help="A model as for evenrank rerank (its name at --endpoint).",
         ),
     ] = None,
     squad: Annotated[
@@ -116,8 +116,8 @@ def sensitivity(  # long, parameters: the options
     report: _options.Report = None,
     quiet: _options.Quiet = False,
 ) -> None:
-    """Measure a passage's score as its answer's sentence moves, and effectiveness by answer position."""
-    from evenrank import position_sensitivity
+    """Measure a passage's score as its answer's sentence moves."""
+    from evenrank import EvenrankError, position_sensitivity
     from evenrank.io.errors import require_neural
 
     if model is not None and endpoint is None:
@@ -132,9 +132,10 @@ def sensitivity(  # long, parameters: the options
         endpoint_answers=endpoint_answers,
         beside=json if json != _output.STANDARD and json else report,
     )
-    kept = _models.answers_of(chosen)
+    if chosen is None:
+        raise EvenrankError("expected MODEL, or `endpoint`")
     _output.check(
-        *filter(None, (report, kept)),
+        *filter(None, (report, _models.answers_of(chosen))),
         streams=(json,),
         inputs=(model if endpoint is None else None, squad, collection, queries, qrels, answers, run),
     )

@@ -44,16 +44,11 @@ Answers = Annotated[
     str | None, typer.Option("--answers", metavar="SQUAD.json", help="Answers, for kinds that need them.")
 ]
 Lexicon = Annotated[str, typer.Option("--lexicon", help=f"{_options.LEXICON} Its poles orient swap; none: no groups.")]
-Subsets = Annotated[
-    str | None,
-    typer.Option("--subsets", metavar="FILE", help="A table of query_id, doc_id or both, and columns to divide by."),
-]
 Precision = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option("--precision", help="auto: bfloat16 on a GPU that supports it, else float32."),
 ]
-NoNulls = Annotated[bool, typer.Option("--no-nulls", help="Leave out the rankers that cannot know.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of variants made in memory, samples and nulls.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of variants made in memory and samples.")]
 
 
 @_options.in_range
@@ -69,14 +64,12 @@ def command(  # long, parameters: the options
     placebo: Placebo = None,
     answers: Answers = None,
     lexicon: Lexicon = "gender-en",
-    subsets: Subsets = None,
     batch_size: _options.BatchSize = 32,
     kind: _options.Kind = None,
     query_prompt: _options.QueryPrompt = None,
     document_prompt: _options.DocumentPrompt = None,
     precision: Precision = "auto",
     device: _options.Device = None,
-    no_nulls: NoNulls = False,
     endpoint: _models.Endpoint = None,
     api: _models.Api = None,
     key_env: _models.KeyEnv = None,
@@ -114,7 +107,7 @@ def command(  # long, parameters: the options
         streams=(json,),
         inputs=(
             model if endpoint is None else None,
-            *(queries, collection, run, qrels, answers, lexicon, subsets),
+            *(queries, collection, run, qrels, answers, lexicon),
             *files_beside(run),
             *read,
             *map(manifest_path, read),
@@ -133,14 +126,12 @@ def command(  # long, parameters: the options
         placebos=placebos,
         answers=answers,
         lexicon=None if lexicon == "none" else lexicon,
-        subsets=subsets,
         kind=kind,
         batch_size=batch_size,
         device=device,
         precision=precision,
         query_prompt=query_prompt,
         document_prompt=document_prompt,
-        nulls=not no_nulls,
         seed=seed,
         keep=beside,
         quiet=quiet,

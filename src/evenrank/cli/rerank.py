@@ -20,10 +20,7 @@ Out = Annotated[str, typer.Option("--out", help="The run to write. After an inte
 Depth = Annotated[int, typer.Option("--depth", help="Documents per query to re-rank; the others are left out.")]
 Backend = Annotated[
     Literal["torch", "onnx", "openvino"],
-    typer.Option("--backend", help="Back end for encoders; onnx and openvino: on the CPU, exported once."),
-]
-Int8 = Annotated[
-    bool, typer.Option("--int8", help="8-bit weights; openvino stays closer to the exact scores than onnx.")
+    typer.Option("--backend", help="Back end for encoders; onnx and openvino: on the CPU."),
 ]
 Precision = Annotated[
     Literal["auto", "float32", "bfloat16"],
@@ -62,7 +59,6 @@ def command(  # long, parameters: the options
     query_prompt: _options.QueryPrompt = None,
     document_prompt: _options.DocumentPrompt = None,
     backend: Backend = "torch",
-    int8: Int8 = False,
     precision: Precision = "auto",
     device: _options.Device = None,
     tag: Tag = None,
@@ -110,7 +106,6 @@ def command(  # long, parameters: the options
         query_prompt=query_prompt,
         document_prompt=document_prompt,
         backend=backend,
-        int8=int8,
         precision=precision,
         device=device,
         tag=tag,

@@ -107,8 +107,4 @@ def _real(settings: Settings) -> tuple[str, ...]:
         " warning, and no claim rests on it.",
         "By fifth: questions of different fifths differ in more than the answer's place, so the two trainings are"
         " compared on the same questions; KNRM, which cannot see order, and BM25 are controls.",
-        "Index: 1 − min/max over the fifths (the Position Sensitivity Index of Zeng et al. 2025), which noise alone"
-        " makes positive: its mean without an effect is beside it. Slope: change from the first place to the last."
-        " Both of each question's mean over seeds, intervals by bootstrap over passages; that of original − debiased"
-        " adds the spread over seeds.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from evenrank.position.buckets import FIFTHS, Buckets, by_bucket
 from .paper_claims import Claim, Verdict, above, below, every, within
 from .paper_page import Drawing, ExperimentPage, curve
 from .paper_tables import Row, Table, Value
-from .position_claims import PAPER, SHORT_NAMES, both_trainings, floored
+from .position_claims import PAPER, both_trainings, floored
 from .position_data import answer_places
 from .position_found import Found, Key
 from .position_measured import answer_positions, facts, figure1, measured
@@ -48,7 +47,6 @@ def page(experiment: Experiment) -> ExperimentPage:
     tables = (
         effectiveness_table(found, "Both tests", OTHER, None, rankers),
         fifths_table(found, places, rankers),
-        sensitivity_table(found, places, rankers),
         significance_table(found, (OTHER,), rankers),
     )
     return ExperimentPage(
@@ -56,7 +54,7 @@ def page(experiment: Experiment) -> ExperimentPage:
         "Position bias on real text",
         SOURCE,
         facts(experiment, first, OTHER),
-        claims(found, places, rankers),
+        claims(found, rankers),
         tables,
         (*figure1(answer_positions(experiment, first)), *_curves(found, places, rankers)),
         notes(experiment.settings),
@@ -88,19 +86,6 @@ def advantage(found: Found, places: Places, ranker: str) -> Buckets:
     return sensitivity(values[0] - values[1], places)
 
 
-def slope_of(found: Found, places: Places, ranker: str) -> Value:
-    """The slope of :func:`advantage`, with an interval over passages; the spread over trainings is added to it."""
-    of = advantage(found, places, ranker)
-    ends = of.slope_ci95
-    rotated, original = both_trainings(OTHER, ranker)
-    pairs = found.paired_values(original, rotated, "ndcg")
-    over = Value.over_seeds([sensitivity(one - other, places).slope for one, other in pairs]).ci95
-    if ends is not None and over is not None:
-        half = math.hypot((ends[1] - ends[0]) / 2, (over[1] - over[0]) / 2)
-        ends = (of.slope - half, of.slope + half)
-    return Value(of.slope, int(of.n.sum()), "queries", ends)
-
-
 def _systems(found: Found, rankers: tuple[str, ...]) -> list[tuple[str, str]]:
     systems = [(ranker, training) for ranker in rankers for training in VERSIONS] + [("BM25", "")]
     return [one for one in systems if (OTHER, *one, ORIGINAL) in found.values]
@@ -126,48 +111,10 @@ def _by_fifth(of: Buckets) -> dict[str, Value]:
     }
 
 
-def sensitivity_table(found: Found, places: Places, rankers: tuple[str, ...]) -> Table:
-    """The sensitivity index and the slope of each training."""
-    rows = []
-    for ranker, training in _systems(found, rankers):
-        of = sensitivity(mean_of(found, (OTHER, ranker, training, ORIGINAL)), places)
-        rows.append(Row((ranker, training), _summary(of), control=ranker in (KERNEL, "BM25")))
-    rows += [Row((one, "original − debiased"), {"slope": slope_of(found, places, one)}) for one in rankers]
-    columns = {
-        "index": "index",
-        "null": "index, no effect",
-        "index_p": "p",
-        "slope": "slope",
-        "slope_p": "slope p",
-    }
-    return Table("Sensitivity", "Position sensitivity", ("model", "training"), columns, tuple(rows))
-
-
-def _summary(of: Buckets) -> dict[str, Value]:
-    n = int(of.n.sum())
-    return {
-        "index": Value(of.index, n, "queries", of.index_ci95),
-        "null": Value(of.null, n, "queries"),
-        "index_p": _p(of.p, of),
-        "slope": Value(of.slope, n, "queries", of.slope_ci95),
-        "slope_p": _p(of.slope_p, of),
-    }
-
-
-def _p(value: float | None, of: Buckets) -> Value:
-    return Value(value, int(of.n.sum()), "queries")
-
-
-def claims(found: Found, places: Places, rankers: tuple[str, ...]) -> tuple[Claim, ...]:
-    """What the curves show."""
+def claims(found: Found, rankers: tuple[str, ...]) -> tuple[Claim, ...]:
+    """What the two trainings show."""
     made = []
     seeing = [ranker for ranker in RANKERS if ranker in rankers]
-    for ranker in seeing:
-        slope = slope_of(found, places, ranker)
-        seeds = len(found.values[OTHER, ranker, ORIGINAL, ORIGINAL])
-        detail = f"slope {slope.signed()}, {slope.n} queries, {counted(seeds, 'seed')}"
-        late = floored(found, below(slope), *both_trainings(OTHER, ranker))
-        made.append(Claim.of(PAPER, f"real_late_{SHORT_NAMES[ranker]}", late, detail))
     drops = {
         one: found.difference((OTHER, one, ORIGINAL, DEBIASED), (OTHER, one, ORIGINAL, ORIGINAL)) for one in seeing
     }

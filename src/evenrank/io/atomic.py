@@ -84,15 +84,15 @@ def _move_into_place(part: Path, target: Path) -> None:
     part.replace(target)
 
 
-def usual_mode(target: Path, new: int = 0o666) -> int:
-    """The permissions for a file at ``target``: those of the file that exists there, else ``new`` less the umask."""
+def usual_mode(target: Path) -> int:
+    """The permissions for a file at ``target``: those of the file that exists there, else the usual ones."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except OSError:
         # mkstemp and safetensors create private files.
         mask = os.umask(0)
         os.umask(mask)
-        return new & ~mask
+        return 0o666 & ~mask
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

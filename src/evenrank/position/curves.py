@@ -23,7 +23,7 @@ from .resampling import (
     tested,
 )
 
-CONTRASTS = ("slope", "first_last", "ends_middle")
+CONTRASTS = ("first_last", "ends_middle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,9 @@ class SensitivityIndex:
 class PositionCurve:
     """A value as a function of the place of the same sentence in the same passage.
 
-    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over ``n`` queries, with ``ci95`` [P]. ``slope``: of a
-    straight line over the places, the change from the first to the last; ``first_last``: first minus last place;
-    ``ends_middle``: mean of these two minus the middle. All are contrasts within a query. ``index``: the Position
-    Sensitivity Index of the means [PSI], which needs values from 0 up.
+    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over ``n`` queries, with ``ci95`` [P]. ``first_last``:
+    first minus last place; ``ends_middle``: mean of these two minus the middle. Both are contrasts within a query.
+    ``index``: the Position Sensitivity Index of the means [PSI], which needs values from 0 up.
 
     The sentence with the answer is moved; beside it another one, the nearest in length, is moved to the same places
     (the control: it parts neighbours just as well), and the difference of the two curves is what the place does.
@@ -75,34 +74,27 @@ class PositionCurve:
     of the index draws the sign of each passage's departures from its own mean. Contrasts, control and tests are ours.
 
     When it misleads: no move holds fixed which sentences stand beside the answer's. A ranker that sees words across the
-    end of a sentence can show an effect without looking at the place: on XQuAD the slope is -.04 standard deviations
-    for one that counts the query's words in the best window of 8 words, and -.08 in one of 64, with ends − middle
-    -.08. Such scorers, of 8, 16, 32 and 64 words, are run on the same texts, and a preference is reported only if the
-    ranker's contrast is significant and goes beyond each of theirs: the interval of the paired difference leaves out 0
-    on the side of the finding. For the index: it is the larger one, and that of the difference of the two curves has p
-    < .05. The extra condition can only lower the rate of false findings; it also hides preferences as weak as what
-    neighbours do, or where few queries have words in their candidates (in languages without spaces, for one), and
-    rankers that see neighbours in other ways may still show one. Moving the
-    control moves the answer's sentence by one at most, which in passages of three or four sentences is much: the
-    difference then includes some of the effect twice. An answer beyond what a ranker reads is lost by truncation, which
-    is no preference; such answers are counted.
+    end of a sentence can show an effect without looking at the place: on XQuAD ends − middle is -.08 standard
+    deviations for one that counts the query's words in the best window of 64 words. Moving the control moves the
+    answer's sentence by one at most, which in passages of three or four sentences is much: the difference then includes
+    some of the effect twice. An answer beyond what a ranker reads is lost by truncation, which is no preference; such
+    answers are counted.
 
     Worked example: two queries have .9, .5, .7 and .7, .3, .5 with the sentence first, in the middle and last. The
-    means are .8, .4 and .6; first − last is .2, ends − middle .3, the slope −.2 and the index 1 − .4/.8.
+    means are .8, .4 and .6; first − last is .2, ends − middle .3 and the index 1 − .4/.8.
 
     >>> import numpy as np
     >>> from evenrank.position.curves import Versions, position_curve
     >>> values = np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]])
     >>> found = position_curve(Versions(values, np.zeros(2, np.int64), np.eye(3)[None]), level=0.0)
-    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle, found.slope)], round(found.index.value, 4)
-    ([0.2, 0.3, -0.2], 0.5)
+    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)], round(found.index.value, 4)
+    ([0.2, 0.3], 0.5)
     """
 
     places: Floats
     n: int
     means: Floats
     ci95: tuple[Interval | None, ...]
-    slope: Contrast
     first_last: Contrast
     ends_middle: Contrast
     index: SensitivityIndex | None = None
@@ -137,13 +129,12 @@ def place_weights(others: int, places: int) -> Floats:
 
 
 def contrast_weights(places: int) -> Floats:
-    """The contrasts [3, places], as CONTRASTS names them; they make means over queries from means over places."""
-    x = np.linspace(-1, 1, places) / 2
+    """The contrasts [2, places], as CONTRASTS names them; they make means over queries from means over places."""
     ends = np.zeros(places)
     ends[[0, -1]] = 1, -1
     far = np.abs(2 * np.arange(places) - (places - 1))
     middle = far == far.min()
-    return np.stack([x / (x**2).sum(), ends, np.abs(ends) / 2 - middle / middle.sum()])
+    return np.stack([ends, np.abs(ends) / 2 - middle / middle.sum()])
 
 
 def version_shapes(others: Ints, places: int) -> tuple[list[Ints], Ints, Floats]:
@@ -197,7 +188,7 @@ def position_curve(
         none = Contrast(float("nan"), None, None)
         nothing = np.full(count, np.nan)
         index = None if level is None else SensitivityIndex(float("nan"), None, float("nan"), None)
-        return PositionCurve(places, 0, nothing, (None,) * count, none, none, none, index)
+        return PositionCurve(places, 0, nothing, (None,) * count, none, none, index)
     at, versions = at[known], versions.of(versions.values, np.flatnonzero(known))
     passages = cluster_ids(clusters, known)
     means, weights = at.mean(axis=0), contrast_weights(count)
@@ -207,7 +198,7 @@ def position_curve(
         index = None
         if level is not None:
             index = SensitivityIndex(float(lowest_to_highest((means + level)[None])[0]), None, float("nan"), None)
-        return PositionCurve(places, len(at), means, (None,) * count, alone[0], alone[1], alone[2], index)
+        return PositionCurve(places, len(at), means, (None,) * count, alone[0], alone[1], index)
     draws = bootstrap_means(at, seed, clusters=passages)
     rng = np.random.default_rng(seed)
     null = _null_ratios(versions, passages, weights, rng)
@@ -218,7 +209,7 @@ def position_curve(
     ]
     index = None if level is None else _index(at, passages, draws, level, rng)
     ends = tuple(interval(draws[:, place]) for place in range(count))
-    return PositionCurve(places, len(at), means, ends, found[0], found[1], found[2], index)
+    return PositionCurve(places, len(at), means, ends, found[0], found[1], index)
 
 
 def _by_passage(rows: Floats, passages: Ints) -> Floats:

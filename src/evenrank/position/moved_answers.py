@@ -14,7 +14,6 @@ from evenrank.io.types import Array
 from evenrank.probes.effects import Effect, effect
 
 from .curves import PositionCurve, position_curve
-from .place_blind import place_blind
 from .place_values import ranks_and_values
 from .resampling import Floats, Ints
 from .sensitivity_data import Sources, passage_ids
@@ -88,9 +87,6 @@ def moved_answers(
 
     ends = (0, np.array([int(np.flatnonzero(one.any(axis=0))[-1]) for one in moves.weights])[moves.shape])
     early, late = (_effect_at(moves, sides, column, clusters) for column in ends)
-    texts = sources.texts(ranked.table["doc_id"].unique())
-    differences = sides[0] - sides[1], value - control_value
-    blind = place_blind(moves, moved, ranked, sources.qrels, reader.asked, texts, differences, curve)
     return MovedAnswers(
         _compared(curve, *sides),
         _compared(curve, rank, control_rank),
@@ -103,7 +99,6 @@ def moved_answers(
         int(clusters.max()) + 1,
         table.height - len(moves.rows),
         int(np.isnan(sd).sum()),
-        blind,
     )
 
 

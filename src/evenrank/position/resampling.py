@@ -38,14 +38,6 @@ def signs(units: int, count: int, rng: np.random.Generator) -> Floats:
     return found
 
 
-def sums_by(values: Floats, clusters: Ints) -> Floats:
-    """Sums [R, G] of values [R, N] over clusters [N], numbered from 0 without gaps."""
-    order = np.argsort(clusters, kind="stable")
-    starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
-    found: Floats = np.add.reduceat(values[:, order], starts, axis=1)
-    return found
-
-
 def errors(residual_sums: Floats, scale: float) -> Floats:
     """Standard errors [R] from the sums of residuals [R, G] of each cluster: √(G/(G−1) Σ sum²) / scale.
 

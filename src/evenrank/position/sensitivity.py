@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, Provenance, Run, as_run
+from evenrank.io import Provenance, Run, as_run
 from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, parse_measure
+from evenrank.rankers.load import load_ranker
 
-from .buckets import FIFTHS, by_bucket, quantile_starts
-from .sensitivity_data import Sources, locate_answers, passage_ids, read_sources, with_rivals
+from .moved_answers import Reader, moved_answers
+from .sensitivity_data import Sources, locate_answers, read_sources, with_rivals
 from .sensitivity_result import MEASURE, SensitivityResult
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ __all__ = ["SensitivityResult", "position_sensitivity"]
 
 # parameters, long: the options of `evenrank position sensitivity`, and what each of them means
 def position_sensitivity(
-    model: RankerLike | None = None,
+    model: RankerLike,
     *,
     squad: str | os.PathLike[str] | None = None,
     collection: object = None,
@@ -46,29 +47,27 @@ def position_sensitivity(
     seed: int = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
-    """The effect of moving an answer's sentence within its passage, and effectiveness by the position of the answer.
+    """The effect of moving an answer's sentence within its passage.
 
-    ``model``: any ranker that ``evenrank rerank`` takes, with its ``kind`` and prompts; None: ``run`` as it is, without
-    moving answers. The sentence (or sentences) with the answer is moved, whole, to ``places`` places from the first to
-    the last, and for comparison another sentence of the passage, the nearest in length; passages with fewer than two
-    sentences besides the answer's are left out of this part. ``squad``: a
-    SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels`` and ``run``: paths,
-    dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with ``query_id``, ``doc_id``,
-    ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not match; a query's first
-    answer in a relevant passage counts. ``run``: the candidates (default: BM25's first ``depth``); relevant passages
-    are added to them, but queries without any other candidate are left out (their passage would always be first).
-    ``sample``: the number of queries, drawn with ``seed`` from those with an answer, for both parts; the first scores
-    up to 2 · ``places`` texts per query.
+    ``model``: any ranker that ``evenrank rerank`` takes, with its ``kind`` and prompts. The sentence (or sentences)
+    with the answer is moved, whole, to ``places`` places from the first to the last, and for comparison another
+    sentence of the passage, the nearest in length; passages with fewer than two sentences besides the answer's are left
+    out of this. ``squad``: a SQuAD file (read once) that replaces the next four. ``collection``, ``queries``, ``qrels``
+    and ``run``: paths, dicts or frames, as in :func:`evenrank.audit`. ``answers``: a SQuAD file, or a frame with
+    ``query_id``, ``doc_id``, ``answer_start``, ``answer_end``, and ``answer`` to search for answers whose span does not
+    match; a query's first answer in a relevant passage counts. ``run``: the candidates (default: BM25's first
+    ``depth``); relevant passages are added to them, but queries without any other candidate are left out (their passage
+    would always be first).
+    ``sample``: the number of queries, drawn with ``seed`` from those with an answer; up to 2 · ``places`` texts are
+    scored per query.
 
-    Raises EvenrankError for a setting out of range, without both a model and a run, and if no query has an answer in a
-    relevant passage or other candidates.
+    Raises EvenrankError for a setting out of range, and if no query has an answer in a relevant passage or other
+    candidates.
     """
     check_ranges(depth=depth, places=places, sample=sample, batch_size=batch_size, seed=seed)
-    if model is None and run is None:
-        raise EvenrankError("expected a model or a `run`")
     given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     made = Provenance("evenrank.position_sensitivity")
-    if model is None or isinstance(model, str | os.PathLike):
+    if isinstance(model, str | os.PathLike):
         made.add_model("model", model)
     else:
         from evenrank.rankers.endpoints import shown_address
@@ -80,54 +79,39 @@ def position_sensitivity(
     made.ahead()
     table, sources = locate_answers(read_sources(squad, collection, queries, qrels, answers))
     candidates = None if run is None else as_run(run)
-    drawn = _draw(table, sources, candidates, model is not None, depth=depth, sample=sample, seed=seed, quiet=quiet)
+    drawn = _draw(table, sources, candidates, depth=depth, sample=sample, seed=seed, quiet=quiet)
     table, candidates, asked, judged = drawn.table, drawn.candidates, drawn.sources.queries, drawn.sources.qrels
     options: dict[str, Any] = {"batch_size": batch_size, "quiet": quiet}
-    ranked, added, scorer = candidates, 0, None
-    if model is not None:
-        from evenrank.rankers.load import load_ranker
-
-        scorer = load_ranker(model, kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
-        ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
+    scorer = load_ranker(model, kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
+    ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
     table = _with_values(table, ranked, judged)
-    moved = cut = None
-    if scorer is not None:
-        from .moved_answers import Reader, moved_answers
-
-        reader = Reader(scorer, asked, quiet)
-        reads = reader(table["query_id"], table["text"])
-        cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
-        moved = moved_answers(reader, table, ranked, drawn.sources, places, batch_size, seed)
+    reader = Reader(scorer, asked, quiet)
+    reads = reader(table["query_id"], table["text"])
+    cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
+    moved = moved_answers(reader, table, ranked, drawn.sources, places, batch_size, seed)
     inputs = {
         name: os.fspath(one) for name, one in (given | {"run": run}).items() if isinstance(one, str | os.PathLike)
     }
-    # Without a model nothing is re-ranked and nothing is moved.
-    used = {"depth": depth, "places": places} if model is not None else {"depth": depth} if run is None else {}
-    named = os.fspath(model) if isinstance(model, str | os.PathLike) else scorer and scorer.name
-    effect, words = table["value"].to_numpy(), table["word"].to_numpy()
-    units: dict[str, Any] = {"clusters": passage_ids(table), "lengths": table["words"].to_numpy(), "seed": seed}
     return SensitivityResult(
         ranked.name,
         table.height,
-        len(np.unique(units["clusters"])),
+        table["doc_id"].n_unique(),
         drawn.without_answer,
-        float(np.nanmean(effect)),
-        by_bucket(effect, words, quantile_starts(words), float(words.max() + 1), **units),
-        by_bucket(effect, table["relative"].to_numpy(), FIFTHS[:-1], 1.0, **units),
+        float(np.nanmean(table["value"].to_numpy())),
         moved,
         cut,
         {
-            "model": named,
-            **({} if scorer is None else {"ranker": scorer.facts()}),
+            "model": os.fspath(model) if isinstance(model, str | os.PathLike) else scorer.name,
+            "ranker": scorer.facts(),
             **inputs,
-            **used,
+            "depth": depth,
+            "places": places,
             "sample": sample,
             "seed": seed,
         },
         added=added,
         without_candidates=drawn.without_candidates,
-        absent=drawn.absent,
-        unmovable=0 if scorer is None else table.height if moved is None else moved.left,
+        unmovable=table.height if moved is None else moved.left,
         sampled_from=drawn.sampled_from,
         notes=sources.notes,
         provenance=made,
@@ -144,14 +128,12 @@ class _Drawn:
     without_answer: int
     without_candidates: int
     sampled_from: int | None
-    absent: int
 
 
 def _draw(
     located: pl.DataFrame,
     sources: Sources,
     candidates: Run | None,
-    reranked: bool,
     *,
     depth: int,
     sample: int | None,
@@ -160,7 +142,7 @@ def _draw(
 ) -> _Drawn:
     """The sample of the queries with located answers, and their candidates (None: BM25's first ``depth``)."""
     judged = sources.qrels
-    table = with_rivals(located, candidates, judged, depth) if reranked and candidates is not None else located
+    table = located if candidates is None else with_rivals(located, candidates, judged, depth)
     sampled_from = None if sample is None or sample >= table.height else table.height
     if sampled_from is not None:
         # In the order of the queries, as without a sample.
@@ -174,10 +156,7 @@ def _draw(
         candidates = retrieve(sources.collection, sources.queries, depth, quiet=quiet)
         found = with_rivals(table, candidates, sources.qrels, depth)
         table, dropped = found, dropped + table.height - found.height
-    absent = table.join(candidates.table, on="query_id", how="anti").height
-    if absent == table.height:
-        raise EvenrankError(f"run {candidates.name}: expected queries with an answer, found none of the {absent}")
-    return _Drawn(table, sources, candidates, without_answer, dropped, sampled_from, absent)
+    return _Drawn(table, sources, candidates, without_answer, dropped, sampled_from)
 
 
 def _with_values(table: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> pl.DataFrame:

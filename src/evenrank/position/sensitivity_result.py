@@ -10,9 +10,7 @@ from evenrank.io import Provenance
 from evenrank.probes.effects import Effect
 from evenrank.reports.result import Result
 
-from .buckets import Buckets
 from .curves import PositionCurve
-from .place_blind import PlaceBlind
 from .resampling import Ints
 
 if TYPE_CHECKING:
@@ -48,8 +46,7 @@ class MovedAnswers:
     whole at every place. ``early``, ``late``: what moving the sentence first and last does to the score beyond the
     control's move, where both move. ``cut`` [P]: queries whose answer extends beyond what the ranker reads (None:
     unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two other sentences;
-    ``unvaried``: queries whose candidates all have one score, without a value of ``score``. ``place_blind``: what
-    scorers that cannot see places show on the same texts.
+    ``unvaried``: queries whose candidates all have one score, without a value of ``score``.
     """
 
     score: Comparison
@@ -63,7 +60,6 @@ class MovedAnswers:
     passages: int
     left: int
     unvaried: int
-    place_blind: tuple[PlaceBlind, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -77,7 +73,6 @@ class MovedAnswers:
             "kept_score": self.kept.to_dict(),
             "early": self.early.to_dict(),
             "late": self.late.to_dict(),
-            "place_blind": [one.to_dict() for one in self.place_blind],
             "cut": None if self.cut is None else self.cut.tolist(),
         }
 
@@ -86,14 +81,11 @@ class MovedAnswers:
 class SensitivityResult(Result):
     """The result of :func:`evenrank.position_sensitivity`.
 
-    ``value``: mean effectiveness; ``tokens``, ``relative``: effectiveness by the position of the answer, in words and
-    relative to the passage; ``moved``: the same passages with their answers moved, None for a run without a model and
-    where no answer can be moved. ``cut``: answers that the ranker does not read to the end in the original passage
-    (None: unknown).
+    ``value``: mean effectiveness; ``moved``: the same passages with their answers moved, None where no answer can be
+    moved. ``cut``: answers that the ranker does not read to the end in the original passage (None: unknown).
     ``added``: relevant passages added to the candidates; ``without_candidates``: queries left out for lack of other
-    candidates; ``absent``: queries missing from the run, which count as 0; ``unmovable``: queries whose passage has
-    fewer than two sentences besides the answer's; ``sampled_from``: the number of queries that the sample was drawn
-    from (None: no sample).
+    candidates; ``unmovable``: queries whose passage has fewer than two sentences besides the answer's;
+    ``sampled_from``: the number of queries that the sample was drawn from (None: no sample).
     """
 
     name: str
@@ -101,14 +93,11 @@ class SensitivityResult(Result):
     passages: int
     without_answer: int
     value: float
-    tokens: Buckets
-    relative: Buckets
     moved: MovedAnswers | None
     cut: int | None
     settings: Mapping[str, object]
     added: int = 0
     without_candidates: int = 0
-    absent: int = 0
     unmovable: int = 0
     sampled_from: int | None = None
     notes: tuple[str, ...] = ()
@@ -127,14 +116,11 @@ class SensitivityResult(Result):
             "unit": "passage",
             "without_answer": self.without_answer,
             "without_candidates": self.without_candidates,
-            "absent": self.absent,
             "unmovable": self.unmovable,
             "added": self.added,
             "mean": self.value,
             "cut": self.cut,
             "moved": None if self.moved is None else self.moved.to_dict(),
-            "tokens": self.tokens.to_dict(),
-            "relative": self.relative.to_dict(),
             "notes": list(self.notes),
         }
 

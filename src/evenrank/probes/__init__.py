@@ -2,7 +2,7 @@
 
 - variants: :mod:`.variants` (kinds: :mod:`.variant_kinds`), :mod:`.varied`
 - probes: :mod:`.probing`, :mod:`.probe_result` (with :mod:`.probe_sentences` and :mod:`.probe_page`), :mod:`.effects`,
-  :mod:`.rank_shifts`, :mod:`.mixed_pool`, :mod:`.matched`, :mod:`.dominant_query`, :mod:`.nulls`
+  :mod:`.rank_shifts`
 """
 
 from .effects import Effect, effect

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from evenrank.io import EvenrankError
@@ -13,8 +11,7 @@ from evenrank.io.errors import quoted
 from evenrank.io.squad import AnswerAlignment
 from evenrank.io.wording import are, counted
 
-_WORD = re.compile(r"\S+")
-_COLUMNS = ("query_id", "doc_id", "text", "answer_start", "answer_end", "word", "last", "words", "relative", "last_end")
+_COLUMNS = ("query_id", "doc_id", "text", "answer_start", "answer_end")
 
 
 def first_answers(spans: pl.DataFrame, by: Sequence[str] = ("query_id", "doc_id")) -> pl.DataFrame:
@@ -36,9 +33,8 @@ def locate(spans: pl.DataFrame, texts: pl.DataFrame, where: str) -> tuple[pl.Dat
 
     ``spans``: as :func:`first_answers` returns them; ``texts``: ``doc_id``, ``text``; ``where``: the collection, for
     messages. One row per answer, in order: ``query_id``, ``doc_id``, ``text``, ``answer_start``, ``answer_end``
-    (characters, without white space at the ends), ``word``, ``last`` (first and last word of the answer, from 0),
-    ``words`` of the passage, ``relative`` = word / words, ``last_end`` (end of the last word). Answers that are not in
-    their passage's text are left out. Raises EvenrankError if no answer is left or a passage is missing.
+    (characters, without white space at the ends). Answers that are not in their passage's text are left out. Raises
+    EvenrankError if no answer is left or a passage is missing.
     """
     table = spans.join(texts.select("doc_id", "text"), on="doc_id", how="left", maintain_order="left")
     _check_present(table, where)
@@ -54,12 +50,8 @@ def locate(spans: pl.DataFrame, texts: pl.DataFrame, where: str) -> tuple[pl.Dat
         answer = text[start:end] if start >= 0 else ""
         if not answer.strip() or (wanted is None and end > len(text)):
             raise EvenrankError(f"query {quoted(query)}: the answer's span is not in the passage {quoted(doc)}")
-        # White space at an answer's ends belongs to none of its words.
         start, end = start + len(answer) - len(answer.lstrip()), start + len(answer.rstrip())
-        ends = [match.end() for match in _WORD.finditer(text)]
-        word = int(np.searchsorted(ends, start, side="right"))
-        last = int(np.searchsorted(ends, end, side="left"))
-        rows.append((query, doc, text, start, end, word, last, len(ends), word / len(ends), ends[last]))
+        rows.append((query, doc, text, start, end))
     if not rows:
         raise EvenrankError(f"no answer was found in its passage ({table.height} searched)")
     return pl.DataFrame(rows, list(_COLUMNS), orient="row"), alignment

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .effects import Effect, Flags, Floats, Ints, difference, effect
+from .effects import Effect, Floats, Ints, difference, effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class PairValues:
 class Means:
     """The mean effect of a variant, that of its placebo, and the difference of the two.
 
-    ``placebo``: None without one; ``difference``: None where the placebo changes no compared pair. In a part of the
-    pairs without any of those that it changes the difference has no mean (NaN, ``n`` 0).
+    ``placebo``: None without one; ``difference``: None where the placebo changes no compared pair.
     """
 
     effect: Effect
@@ -53,15 +52,13 @@ class Means:
     difference: Effect | None
 
     @classmethod
-    def of(cls, values: PairValues, query: Ints, passage: Ints, among: Flags | None = None) -> Means:
-        """Over all pairs, or those ``among`` [N]."""
-        part = np.ones(len(query), bool) if among is None else among
-        own = np.where(part, values.effect, np.nan)
+    def of(cls, values: PairValues, query: Ints, passage: Ints) -> Means:
+        """Over all pairs."""
+        own, other = values.effect, values.placebo
         mean = effect(own, query, passage)
-        if values.placebo is None:
+        if other is None:
             return cls(mean, None, None)
-        other = np.where(part, values.placebo, np.nan)
-        beyond = None if np.isnan(values.placebo).all() else difference(own, other, query, passage)
+        beyond = None if np.isnan(other).all() else difference(own, other, query, passage)
         return cls(mean, effect(other, query, passage), beyond)
 
     @property
@@ -74,12 +71,6 @@ class Means:
         """Whether the verdict is beyond a placebo."""
         return self.difference is not None
 
-    def like(self, whole: Means) -> Effect:
-        """The figure here that is the verdict's in ``whole``; without a mean where there is none."""
-        if not whole.beyond_placebo:
-            return self.effect
-        return NOTHING if self.difference is None else self.difference
-
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {
@@ -87,7 +78,3 @@ class Means:
             "placebo": None if self.placebo is None else self.placebo.to_dict(),
             "difference": None if self.difference is None else self.difference.to_dict(),
         }
-
-
-NOTHING = Effect(float("nan"), None, None, None, 0, 0, 0, None)
-"""The mean of no pairs."""

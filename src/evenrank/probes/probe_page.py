@@ -6,15 +6,14 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from evenrank.io.wording import counted, percent
+from evenrank.io.wording import percent
 from evenrank.reports.format import interval, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 
 from .effects import Effect
-from .mixed_pool import DEPTH
 from .probe_result import ProbeResult
 from .probe_sentences import preferred, signed
-from .variant_figures import Example, VariantFigures
+from .variant_figures import DEPTH, Example, VariantFigures
 
 _SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
 _EFFECT, _PLACEBO, _DIFFERENCE = "effect", "placebo", "difference"
@@ -26,11 +25,7 @@ _LONGEST = 60
 
 def probe_page(result: ProbeResult, *, texts: bool = True) -> Page:
     """All figures of a result as a page; ``texts``: with the examples."""
-    tables = [_effects(result), _counts(result), _ranks(result), _pool(result), _matched(result)]
-    if any(one.subsets for one in result.variants):
-        tables.append(_subsets(result))
-    if result.nulls.names:
-        tables.append(_nulls(result))
+    tables = [_effects(result), _counts(result), _ranks(result)]
     if any(one.replaced for one in result.variants):
         tables.append(_replaced(result))
     summary = result.summary()
@@ -160,63 +155,6 @@ def _ranks(result: ProbeResult) -> Table:
     return Table("Ranks", heads, rows, (note + oriented * any(one.poles for one in result.variants),))
 
 
-def _pool(result: ProbeResult) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            number(one.mixed.share),
-            interval(one.mixed.share_ci95),
-            number(one.mixed.ndcg_originals),
-            number(one.mixed.ndcg_variants),
-            signed(one.mixed.relative, 1),
-            interval(one.mixed.relative_ci95, 1),
-        )
-        for one in result.variants
-    )
-    heads = ("variant", f"share in the first {DEPTH}", "95%", "nDCG originals", "nDCG variants", "relative Δ %", "95%")
-    note = (
-        "Both versions ranked together: the variants' share of the versions in the first ranks (.5: no preference), and"
-        " nDCG@10 with only one of the two as relevant. Relative Δ above 0: originals rank higher (Dai et al. 2024)."
-    )
-    oriented = (
-        " Of oriented variants: the wording of the first pole stands for the variants, of the second for originals."
-    )
-    return Table("Mixed pool", heads, rows, (note + oriented * any(one.mixed.of for one in result.variants),))
-
-
-def _matched(result: ProbeResult) -> Table:
-    rows = tuple(
-        (one.name, f"{one.matched.n:,}", _mean(one.matched), _ends(one.matched), p_value(one.matched.p))
-        for one in result.variants
-    )
-    note = "The verdict's figure among pairs whose versions differ by at most 10% in words and in query overlap."
-    return Table("Matched in length and overlap", ("variant", "pairs", "sd", "95%", "p"), rows, (note,))
-
-
-def _subsets(result: ProbeResult) -> Table:
-    rows = tuple(
-        (one.name, part.column, part.value, f"{found.n:,}", _mean(found), _ends(found), p_value(found.p))
-        for one in result.variants
-        for part in one.subsets
-        for found in (part.means.verdict,)
-    )
-    note = "The verdict's figure among these pairs; p is not corrected."
-    return Table("Subsets", ("variant", "by", "value", "pairs", "sd", "95%", "p"), rows, (note,), left=3)
-
-
-def _nulls(result: ProbeResult) -> Table:
-    rows = tuple(
-        (one.name, name, f"{found.n:,}", _mean(found), _ends(found), p_value(found.p))
-        for one in result.variants
-        for name, found in one.nulls.items()
-    )
-    notes = ["The verdict's figure for rankers that cannot know: what they show is noise, or the words themselves."]
-    if result.nulls.pairs:
-        of = f"{counted(result.nulls.pairs, 'pair')} of {counted(result.nulls.queries, 'query')}"
-        notes.append(f"The copy with random weights scored a sample: {of}.")
-    return Table("Nulls", ("variant", "ranker", "pairs", "sd", "95%", "p"), rows, tuple(notes), left=2)
-
-
 def _replaced(result: ProbeResult) -> Table:
     rows = tuple(
         (
@@ -282,23 +220,15 @@ def _cut(words: list[str], spans: list[tuple[int, int]], first: int) -> str:
 
 def _charts(result: ProbeResult) -> list[Drawing]:
     rows: list[dict[str, float | str]] = []
-    parts: list[dict[str, float | str]] = []
     for one in result.variants:
         means = one.means
         for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_DIFFERENCE, means.difference)):
             rows += _point(one.name, name, found)
-        for part in one.subsets:
-            parts += _point(f"{part.column} {part.value}", one.name, part.means.verdict)
-    charts = []
-    if rows:
-        title = "Change of the score (in standard deviations of the query's scores)"
-        hint = "95% intervals over queries and passages; 0 is no preference."
-        charts.append(Drawing("Effects", title, _forest(rows, by_series=False), hint))
-    if parts:
-        title = "The verdict's figure in each subset (in standard deviations)"
-        hint = "95% intervals; not corrected for their number."
-        charts.append(Drawing("Subsets", title, _forest(parts, by_series=True), hint))
-    return charts
+    if not rows:
+        return []
+    title = "Change of the score (in standard deviations of the query's scores)"
+    hint = "95% intervals over queries and passages; 0 is no preference."
+    return [Drawing("Effects", title, _forest(rows), hint)]
 
 
 def _point(row: str, series: str, found: Effect | None) -> list[dict[str, float | str]]:
@@ -308,8 +238,8 @@ def _point(row: str, series: str, found: Effect | None) -> list[dict[str, float 
     return [{"row": row, "series": series, "value": found.mean, **ends, "n": found.n}]
 
 
-def _forest(rows: Sequence[Mapping[str, float | str]], *, by_series: bool) -> dict[str, object]:
-    """A point with its interval for each row and series; ``by_series``: a panel for each series."""
+def _forest(rows: Sequence[Mapping[str, float | str]]) -> dict[str, object]:
+    """A point with its interval for each row and series."""
     import altair as alt
 
     data = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
@@ -323,9 +253,6 @@ def _forest(rows: Sequence[Mapping[str, float | str]], *, by_series: bool) -> di
     points = data.mark_point(filled=True, size=60, color=COLOURS[0]).encode(x=across, y=down, tooltip=tips)
     zero = data.mark_rule(color=COLOURS[-1], strokeDash=[4, 4]).encode(x=alt.datum(0))
     most = max(len({row["row"] for row in rows if row["series"] == name}) for name in names)
-    if by_series:
-        panel = alt.layer(zero, bars, points).properties(width=380, height=max(80, 26 * most))
-        return specification(panel.facet(facet=alt.Facet("series:N", title=None), columns=2))
     # One line below the other for the series of a variant.
     offset = alt.YOffset("series:N", sort=names)
     scale = alt.Scale(domain=names, range=COLOURS[: len(names)])

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from evenrank.reports.page import Page
 
 
-@dataclass(frozen=True, slots=True)
-class Nulls:
-    """Rankers that cannot know: their ``names``, and of how many ``pairs`` and ``queries`` the sample was that the one
-    with random weights scored (0 where there is none)."""
-
-    names: tuple[str, ...]
-    pairs: int
-    queries: int
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"names": list(self.names), "pairs": self.pairs, "queries": self.queries}
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeResult(Result):
     """What :func:`evenrank.probe` returns; ``result["swap"]`` has the figures of a variant.
@@ -48,7 +34,6 @@ class ProbeResult(Result):
     still: int
     original: Mapping[str, RunFigure]
     variants: tuple[VariantFigures, ...]
-    nulls: Nulls
     settings: Mapping[str, object]
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, repr=False, compare=False)
@@ -74,7 +59,6 @@ class ProbeResult(Result):
             "still": self.still,
             "original": {measure: found.to_dict() for measure, found in self.original.items()},
             "variants": {variant.name: variant.to_dict() for variant in self.variants},
-            "nulls": self.nulls.to_dict(),
             "notes": list(self.notes),
         }
 

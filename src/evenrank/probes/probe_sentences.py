@@ -9,7 +9,6 @@ from evenrank.io.wording import counted
 from evenrank.measures.statistics import SIGNIFICANT
 from evenrank.reports.format import equation, interval, number
 
-from .nulls import RANDOM_WEIGHTS
 from .replaced_runs import UTILITY, RunFigure
 from .variant_kinds import KINDS
 
@@ -94,7 +93,7 @@ def verdict(variant: VariantFigures, tests: int = 1) -> str:
     if not (found.se or found.mean):
         return f"no pair's score changes{against} ({over})."
     if variant.holm_p < SIGNIFICANT:
-        text = f"prefers {preferred(variant)[found.mean < 0]}: {measured}{_unlearned(variant)}"
+        text = f"prefers {preferred(variant)[found.mean < 0]}: {measured}"
     else:
         seen = f"an effect of {number(found.detectable_among(tests))} sd or more would have been seen"
         text = f"no preference shown; {seen}: {measured}"
@@ -111,14 +110,6 @@ def _too_few(found: Effect) -> str:
         if count < 2:
             return f"one {noun} only"
     return "too few queries or passages"
-
-
-def _unlearned(variant: VariantFigures) -> str:
-    """What a copy with random weights shows too."""
-    copy, found = variant.nulls.get(RANDOM_WEIGHTS), variant.means.verdict
-    if copy is None or copy.p is None or copy.p >= SIGNIFICANT or (copy.mean > 0) != (found.mean > 0):
-        return ""
-    return f"; a copy with random weights shows {signed(copy.mean)} sd, so not all of it was learned"
 
 
 def _why_none(variant: VariantFigures) -> str:

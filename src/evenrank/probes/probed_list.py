@@ -21,9 +21,9 @@ _EQUAL = 1e-9
 class ProbedList:
     """N pairs of a query and a passage of its list.
 
-    ``table`` [N]: ``query_id``, ``doc_id``, ``relevance`` (null where not judged); ``pairs``: the same pairs with their
-    texts, of which each query and each passage has one. ``name``: of the run, or of the judgements. ``sampled_from``:
-    the queries of the list of which those of a sample were drawn; None for all of them.
+    ``table`` [N]: ``query_id``, ``doc_id``; ``pairs``: the same pairs with their texts, of which each query and each
+    passage has one. ``name``: of the run, or of the judgements. ``sampled_from``: the queries of the list of which
+    those of a sample were drawn; None for all of them.
     """
 
     name: str
@@ -66,11 +66,8 @@ class ProbedList:
         if sample is not None and sample < len(every):
             drawn = every.gather(np.sort(np.random.default_rng(seed).choice(len(every), sample, replace=False)))
             rows, sampled_from = rows.filter(pl.col("query_id").is_in(drawn.implode())), len(every)
-        judged = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
-        known = judged if qrels is None else qrels.select("query_id", "doc_id", "relevance")
-        table = rows.join(known, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        pairs = TextPairs.of_run(described, table, as_collection(collection), asked)
-        return cls(name, table, pairs, qrels, sampled_from)
+        pairs = TextPairs.of_run(described, rows, as_collection(collection), asked)
+        return cls(name, rows, pairs, qrels, sampled_from)
 
     @property
     def size(self) -> int:
@@ -104,7 +101,7 @@ class ProbedList:
 
     def ranked(self, scores: Floats, name: str) -> Run:
         """The list ranked by ``scores`` [N]."""
-        return Run.from_table(self.table.select("query_id", "doc_id").with_columns(pl.Series("score", scores)), name)
+        return Run.from_table(self.table.with_columns(pl.Series("score", scores)), name)
 
 
 def _together(rows: pl.DataFrame) -> pl.DataFrame:

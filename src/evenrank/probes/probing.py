@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -25,19 +24,13 @@ from evenrank.rankers.scoring_job import ScoredPairs
 
 from .comparing import Comparison
 from .given_variants import Given, given_variants, paired
-from .list_subsets import by_table, sample_of_queries
-from .nulls import BLIND, RANDOM_WEIGHTS
-from .pair_values import Means
-from .probe_result import Nulls, ProbeResult
+from .probe_result import ProbeResult
 from .probed_list import ProbedList, spread
 from .replaced_runs import run_figures
-from .truncated_pairs import with_reading
-from .variant_figures import VariantFigures
+from .truncated_pairs import reading_notes
 from .varied import Varied
 from .version_scores import Versions
 
-NULL_PAIRS = 500
-"""The most pairs that the ranker with random weights scores, unless the first query drawn has more."""
 SHORT = 5
 """Passages of the median list: with fewer, a query's standard deviation is rough."""
 
@@ -56,14 +49,12 @@ def probe(
     placebos: Mapping[str, object] | None = None,
     answers: object = None,
     lexicon: str | os.PathLike[str] | Lexicon | None = "gender-en",
-    subsets: object = None,
     kind: Architecture | None = None,
     batch_size: int = 32,
     device: str | None = None,
     precision: Precision = "auto",
     query_prompt: str | None = None,
     document_prompt: str | None = None,
-    nulls: bool = True,
     seed: int = 0,
     keep: str | os.PathLike[str] | None = None,
     quiet: bool = True,
@@ -90,15 +81,10 @@ def probe(
     ``sample``: only that many queries of the list, drawn with ``seed``.
     ``answers``: for kinds made in memory that need them, as in :func:`evenrank.variants`. ``lexicon``: its poles orient
     the effect of ``swap``, so that above 0 is "prefers the wording of the first pole"; pairs whose magnitude the swap
-    leaves as it is are left out of it. None: no groups, no orientation. ``subsets``: a table with ``query_id``,
-    ``doc_id`` or both, whose other columns divide the pairs (by stereotype, say).
+    leaves as it is are left out of it. None: no groups, no orientation.
 
     Beside these: places that d would rise or fall if d′ stood in for it, and the shares that enter or leave the first
-    10 of longer lists; the run with every passage replaced, audited as any run; both versions ranked together (Dai et
-    al., ACL Findings 2024), or both wordings where the effect is oriented; the verdict among pairs of like length and
-    query overlap, and by relevance, group of the passage, whether the query names a group, and ``subsets``; and with
-    ``nulls`` the same for the model with random weights, on whole queries of 500 pairs at most, and for scores that
-    do not see the passage. A note tells of a query without which the verdict's mean would be another.
+    10 of longer lists; and the run with every passage replaced, audited as any run.
 
     Every distinct text is encoded once and every distinct pair scored once. ``keep``: a file beside which an
     interrupted call of a folder's or a hub's model keeps its scores (and an endpoint its answers), so that the same
@@ -115,7 +101,7 @@ def probe(
         model = model.keeping_beside(keep)
     given = given_variants(variants, placebos or {})
     sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels, "answers": answers}
-    made = _provenance(model, sources | {"subsets": subsets}, given, lexicon).ahead()
+    made = _provenance(model, sources, given, lexicon).ahead()
     words = lexicon if isinstance(lexicon, Lexicon) or lexicon is None else load_lexicon(lexicon)
     listing = None if run is None else as_run(run)
     made.add_card("run", None if listing is None else listing.card)
@@ -124,7 +110,6 @@ def probe(
         _check_judged(listing, judged, qrels)
     listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
     pairing = paired(given, listed, words, answers, seed)
-    parts, notes = by_table(subsets, listed)
     prompts = Prompts(query_prompt, document_prompt)
     if model == "bm25" and not os.path.isdir("bm25"):
         from evenrank.retrieval.bm25_scorer import BM25Scorer
@@ -141,19 +126,16 @@ def probe(
         raise EvenrankError(
             f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
         )
-    # Once, for all that comes after the scores.
-    loaded = cache(lambda: ranker if isinstance(ranker, Scorer) else ranker.load())
-    by_null, of_null = _nulls(comparison, loaded, batch_size, quiet) if nulls else ({}, Nulls((), 0, 0))
     settings = {"model": _named(model, ranker), "ranker": found.facts, "depth": None if run is None else depth}
     settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
     settings |= {"lexicon": None if words is None else words.name}
     before = () if listing is None else listing.notes
-    figures = comparison.figures(scores, deviation[listed.query], parts, by_null)
+    figures = comparison.figures(scores, deviation[listed.query])
+    said = [*before, *_sample_notes(listed, seed), *pairing.notes]
     if found.truncated is None or found.truncated.cut:
-        figures, cut = with_reading(figures, comparison, scores, deviation[listed.query], loaded())
-        notes = (*notes, *cut)
-    said = [*before, *_sample_notes(listed, seed), *pairing.notes, *notes, *_figure_notes(listed, figures)]
-    said += _ranker_notes(ranker, found)
+        scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
+        said += reading_notes(comparison, scores, deviation[listed.query], scorer)
+    said += [*_list_notes(listed), *_ranker_notes(ranker, found)]
     result = ProbeResult(
         ranker.name,
         listed.name,
@@ -163,7 +145,6 @@ def probe(
         int(np.isnan(deviation).sum()),
         run_figures(listed.ranked(scores[""], ranker.name), listed.passages(), judged, words, seed),
         figures,
-        of_null,
         settings,
         tuple(said),
         made,
@@ -187,24 +168,8 @@ def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:
     return (f"A sample: {drawn:,} of {counted(listed.sampled_from, 'query')}, drawn with seed {seed}",)
 
 
-def _nulls(
-    comparison: Comparison, loaded: Callable[[], Scorer], batch_size: int, quiet: bool
-) -> tuple[dict[str, Mapping[str, Means]], Nulls]:
-    """What rankers that cannot know show, by their names and by variant."""
-    listed = comparison.listed
-    rows = sample_of_queries(listed, NULL_PAIRS, comparison.seed)
-    random, blind = comparison.random_weights(loaded(), rows, batch_size, quiet), comparison.blind()
-    if random is None:
-        return {BLIND: blind}, Nulls((BLIND,), 0, 0)
-    queries = len(np.unique(listed.query[rows]))
-    return {RANDOM_WEIGHTS: random, BLIND: blind}, Nulls((RANDOM_WEIGHTS, BLIND), len(rows), queries)
-
-
-def _figure_notes(listed: ProbedList, figures: Sequence[VariantFigures]) -> Iterator[str]:
-    """What makes the figures rough: queries that decide them, and short lists."""
-    for one in figures:
-        if one.influence is not None:
-            yield one.influence.note(one.name, one.means)
+def _list_notes(listed: ProbedList) -> Iterator[str]:
+    """What makes the figures rough: short lists."""
     median = float(np.median(np.bincount(listed.query)))
     if median < SHORT:
         few = counted(int(median), "passage")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,8 +11,6 @@ from evenrank.rankers.scorers import Scorer
 
 from .comparing import Comparison, Scored
 from .effects import Flags, Floats
-from .list_subsets import Part
-from .variant_figures import VariantFigures, subset_figures
 from .version_scores import Versions
 
 _BLOCK = 256
@@ -53,28 +50,14 @@ def cut_pairs(scorer: Scorer, versions: Versions) -> Mapping[str, Flags] | None:
     return {name: (key >= 0) & cut[np.searchsorted(distinct, key).clip(max=len(cut) - 1)] for name, key in keys.items()}
 
 
-def with_reading(
-    figures: tuple[VariantFigures, ...], comparison: Comparison, scores: Scored, deviation: Floats, scorer: Scorer
-) -> tuple[tuple[VariantFigures, ...], tuple[str, ...]]:
-    """The figures with the subsets of pairs that the model reads whole and of those that it cuts, and notes on these.
-
-    ``deviation`` [N] of each pair's query.
-    """
+def reading_notes(comparison: Comparison, scores: Scored, deviation: Floats, scorer: Scorer) -> Iterator[str]:
+    """Notes on variants with compared pairs that the model cuts; ``deviation`` [N] of each pair's query."""
     cut = cut_pairs(scorer, comparison.versions)
     if cut is None:
-        return figures, ()
-    found, notes = [], []
-    for one, (variant, placebo) in zip(figures, comparison.pairing.variants, strict=True):
-        either = cut[""] | cut[variant.name]
-        compared = comparison.compared(variant, placebo, scores, deviation)
-        lost = int((either & compared.compared).sum())
-        if not lost:
-            found.append(one)
-            continue
-        parts = [Part("read", "whole", ~either), Part("read", "cut off", either)]
-        found.append(replace(one, subsets=(*one.subsets, *subset_figures(compared, comparison.listed, parts))))
-        of = counted(one.counts.compared, "compared pair")
-        notes.append(
-            f"{one.name}: in {lost:,} of {of} the model does not read to the end of both texts; see the subsets"
-        )
-    return tuple(found), tuple(notes)
+        return
+    for variant, placebo in comparison.pairing.variants:
+        compared = comparison.compared(variant, placebo, scores, deviation).compared
+        lost = int(((cut[""] | cut[variant.name]) & compared).sum())
+        if lost:
+            of = counted(int(compared.sum()), "compared pair")
+            yield f"{variant.name}: in {lost:,} of {of} the model does not read to the end of both texts"

@@ -55,17 +55,15 @@ class Versions:
         batch_size: int,
         keep: str | os.PathLike[str] | None,
         quiet: bool,
-        rows: Ints | None = None,
     ) -> tuple[dict[str, Floats], ScoredPairs]:
-        """The scores of each variant by name, and of the original under ``""``, each [N] (or of the pairs ``rows``).
+        """The scores of each variant by name, and of the original under ``""``, each [N].
 
         NaN where a variant has nothing for the pair. Raises EvenrankError, which names version, passage and query, for
         a score that is not finite.
         """
-        rows = np.arange(self.listed.size) if rows is None else rows
         asked, queries = _distinct(self.listed.pairs.queries)
-        query = asked[self.listed.query[rows]]
-        texts = {"": self.original[rows]} | {name: found[rows] for name, found in self.variants.items()}
+        query = asked[self.listed.query]
+        texts = {"": self.original, **self.variants}
         wanted = {name: query * len(self.texts) + text for name, text in texts.items()}
         present = {name: text >= 0 for name, text in texts.items()}
         keys = np.unique(np.concatenate([wanted[name][present[name]] for name in wanted]))
@@ -78,7 +76,7 @@ class Versions:
             scores[name] = np.where(present[name], found.scores[places], np.nan)
             bad = np.flatnonzero(present[name] & ~np.isfinite(scores[name]))
             if len(bad):
-                raise self._not_finite(ranker.name, name, int(rows[bad[0]]), len(bad))
+                raise self._not_finite(ranker.name, name, int(bad[0]), len(bad))
         return scores, found
 
     def _not_finite(self, ranker: str, name: str, row: int, count: int) -> EvenrankError:

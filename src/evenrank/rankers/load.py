@@ -37,7 +37,6 @@ def load_ranker(
     device: str | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",
-    int8: bool = False,
     query_prompt: str | None = None,
     document_prompt: str | None = None,
 ) -> Scorer:
@@ -54,7 +53,7 @@ def load_ranker(
     ``model``; InputError for a folder that cannot be used; MissingExtraError without the extra [neural].
     """
     prompts = Prompts(query_prompt, document_prompt)
-    found = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8, prompts=prompts)
+    found = find_ranker(model, kind, device=device, precision=precision, backend=backend, prompts=prompts)
     return found if isinstance(found, Scorer) else found.load()
 
 
@@ -88,7 +87,6 @@ def find_ranker(
     device: str | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",
-    int8: bool = False,
     prompts: Prompts = _NO_PROMPTS,
 ) -> StoredRanker | Scorer:
     """As :func:`load_ranker`, but without loading the weights of a folder or a name on the hub."""
@@ -100,15 +98,14 @@ def find_ranker(
             "device": device is not None,
             "precision": precision != "auto",
             "backend": backend != "torch",
-            "int8": int8,
         }
         given = [f"`{name}`" for name, wrong in changed.items() if wrong]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
         return _scorer(model, prompts)
     require_neural("re-ranking")
-    if backend != "torch" or int8:
-        _check_backend(backend, int8, precision, device)
+    if backend != "torch":
+        _check_backend(backend, precision, device)
     folder = find_model(os.fspath(model), kind)
     if folder.architecture == "kernel" and (backend != "torch" or precision == "bfloat16"):
         raise EvenrankError(f"{os.fspath(model)}: kernel rankers need the backend torch and float32")
@@ -116,13 +113,13 @@ def find_ranker(
         prompts.refuse("a kernel ranker")
     if folder.architecture == "cross" and prompts.document is not None:
         raise EvenrankError(ONE_PROMPT)
-    return StoredRanker(folder, precision, device, backend, int8, prompts)
+    return StoredRanker(folder, precision, device, backend, prompts)
 
 
-def _check_backend(backend: Backend, int8: bool, precision: Precision, device: str | None) -> None:
+def _check_backend(backend: Backend, precision: Precision, device: str | None) -> None:
     from .export import check_backend
 
-    check_backend(backend, int8, precision)
+    check_backend(backend, precision)
     if device not in (None, "cpu"):
         raise EvenrankError(f"`device`: the backend {backend} computes on the cpu, found {quoted(device)}")
 
@@ -135,7 +132,6 @@ class StoredRanker:
     precision: Precision = "auto"
     device: str | None = None
     backend: Backend = "torch"
-    int8: bool = False
     prompts: Prompts = _NO_PROMPTS
 
     @property
@@ -160,11 +156,11 @@ class StoredRanker:
             from .export import use_backend
 
             encoder = load_encoder(self.folder, "float32", "cpu")
-            settings = use_backend(encoder, self.folder, self.backend, int8=self.int8, precision=self.precision)
+            settings = use_backend(encoder, self.folder, self.backend, self.precision)
         scorer = encoder_scorer(encoder, self.name, self.prompts.query, self.prompts.document)
         if self.backend != "torch":
             scorer.backend = self.backend
-            scorer.precision = "int8" if self.int8 else "bfloat16" if self.precision == "bfloat16" else "float32"
+            scorer.precision = "bfloat16" if self.precision == "bfloat16" else "float32"
         return self._described(scorer, settings)
 
     def _described(self, scorer: Scorer, settings: str) -> Scorer:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "float32", "bfloat16"]
 RARE_WORDS = "\u16b1\u16a2\u16be \u2603"
 """Words that few vocabularies contain."""
-CACHE = ".evenrank"
-"""The subfolder of a model's folder with the files that this library derives from it."""
 Text = TypeVar("Text", str, list[str])
 
 
@@ -46,7 +44,7 @@ class ModelFolder:
             file
             for pattern in READ
             for file in self.path.rglob(pattern)
-            # Names with a leading dot: exports, and what an interrupted save left.
+            # Names with a leading dot: what an interrupted save left.
             if not any(part.startswith(".") for part in file.relative_to(self.path).parts) and file.is_file()
         ):
             with file.open("rb") as stream:

@@ -44,7 +44,6 @@ def rerank(
     kind: Architecture | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",
-    int8: bool = False,
     device: str | None = None,
     query_prompt: str | None = None,
     document_prompt: str | None = None,
@@ -75,9 +74,9 @@ def rerank(
     float32 the score of a pair does not depend on the other pairs, to 1e-5; in bf16 (the default on a GPU that supports
     it, unless ``precision="float32"``) the last of about three digits can differ between batches.
 
-    ``backend``: "onnx" or "openvino" run encoders on the CPU, in float32 unless ``precision="bfloat16"`` (OpenVINO) or
-    ``int8`` is set; the exported model is kept beside the model's files. ``device``: as PyTorch names it (default: the
-    fastest). These settings are for a model given by its folder or name; a loaded one is used as it is.
+    ``backend``: "onnx" or "openvino" run encoders on the CPU, in float32 unless ``precision="bfloat16"`` is set
+    (OpenVINO). ``device``: as PyTorch names it (default: the fastest). These settings are for a model given by its
+    folder or name; a loaded one is used as it is.
 
     An :class:`evenrank.Endpoint` is asked over HTTP; its answers are kept in ``OUT.answers.sqlite`` beside ``out``.
 
@@ -111,7 +110,7 @@ def rerank(
     provenance.add_card("run", run.card)
     # After the input, as a model on the hub may have to be downloaded.
     prompts = Prompts(query_prompt, document_prompt)
-    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, int8=int8, prompts=prompts)
+    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, prompts=prompts)
     if engine == "ray" and isinstance(ranker, Scorer):
         what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
         raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")

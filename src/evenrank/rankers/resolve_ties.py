@@ -70,7 +70,7 @@ def resolve_ties(
     tied = tied_pairs(pairs, scores)
     if not tied.height:
         return scores, Resolved(0, 0, precision)
-    exact = replace(ranker, precision="float32", backend="torch", int8=False).load()
+    exact = replace(ranker, precision="float32", backend="torch").load()
     rows = tied["row"].to_numpy()
     again = score_again(exact, replace(pairs, query=pairs.query[rows], document=pairs.document[rows]))
     below = _next_below(pairs.query, scores)

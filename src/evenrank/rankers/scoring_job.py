@@ -80,7 +80,7 @@ class ScoringJob:
             assert isinstance(self.ranker, StoredRanker)
             model = self.ranker
             digest = model.folder.digest
-            settings = f"ray {model.precision} {model.device} {model.backend} {model.int8} {bool(cluster.gpus)}"
+            settings = f"ray {model.precision} {model.device} {model.backend} {bool(cluster.gpus)}"
             score_windows = partial(_on_ray, self, cluster)
         else:
             scorer = self.scorer()

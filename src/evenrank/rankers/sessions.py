@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Batches of pairs that are tokenised at once, and then sorted by their number of tokens.
 _TOKENISED = 8
-# How many activations OpenVINO quantises with one scale: with fewer, it loses a fourth of its speed.
-_GROUP = 128
 # Lengths are rounded up to a multiple: each new shape costs OpenVINO about as much as two pairs.
 _LENGTHS = 4
 
@@ -90,9 +88,7 @@ class OpenVinoSession(Session):
     ``parallel``: whether each thread computes a batch of its own, so that none waits for another inside a batch.
     """
 
-    def __init__(
-        self, file: Path, names: Sequence[str], precision: Precision, *, int8: bool = False, parallel: bool = False
-    ) -> None:
+    def __init__(self, file: Path, names: Sequence[str], precision: Precision, *, parallel: bool = False) -> None:
         import openvino
 
         super().__init__(names)
@@ -104,8 +100,6 @@ class OpenVinoSession(Session):
         }
         core = openvino_core()
         model = core.read_model(str(file))
-        if int8:
-            settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = _GROUP
         self._compiled = core.compile_model(model, "CPU", settings)
         # One waits while each thread computes.
         self._queue = openvino.AsyncInferQueue(self._compiled, threads + 1) if parallel else None

@@ -95,10 +95,5 @@ CITATIONS = {
         "Statistics 29(2), 2011",
         "https://doi.org/10.1198/jbes.2010.07136",
     ),
-    "Dai et al.": Citation(
-        "Dai et al.: Cocktail: a comprehensive information retrieval benchmark with LLM-generated documents "
-        "integration. Findings of ACL 2024",
-        "https://aclanthology.org/2024.findings-acl.420",
-    ),
 }
 CITATIONS["Hofstätter et al., ECIR 2021"] = CITATIONS["POS"]

@@ -54,8 +54,7 @@ def _made(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def rows(folder: Path) -> list[Row]:
     """A row for each method, and one for the command."""
-    from evenrank.decisions.rebalance_lists import Grouping
-    from evenrank.decisions.rebalance_methods import MethodOptions, applied
+    from evenrank.decisions.rebalance_lists import Grouping, MethodOptions, applied
     from evenrank.groups import GroupTable
     from evenrank.io import Run
 

@@ -27,7 +27,7 @@ def ours() -> None:
     """Prints processor seconds and the sum of the curve."""
     from threadpoolctl import threadpool_limits
 
-    from evenrank.position.term_similarity import term_similarity
+    from evenrank.position.similarity import term_similarity
 
     made = _made()
     with threadpool_limits(1):

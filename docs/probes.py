@@ -137,7 +137,7 @@ def _grepbiasir(home: Path, ranker: Any) -> dict[str, Any]:
 def _lists(squad: Found) -> dict[str, dict[str, Any]]:
     """The lists of the two probes on SQuAD with the variants of their passages, made of the whole collection."""
     import evenrank
-    from evenrank.probes.variant_kinds import KINDS
+    from evenrank.probes.variants import KINDS
 
     found = {}
     for name, kinds, queries in (("moved", ANSWERED, squad["test"]), ("added", ADDED, squad["few"])):

@@ -61,7 +61,7 @@ def runs(folder: Path = KEPT) -> list[Run]:
 
 def page(found: list[Run]) -> str:
     """The page: a summary, the runs, and every claim of each paper with its verdicts."""
-    from evenrank.experiments.paper_claims import PAPERS
+    from evenrank.experiments.paper_page import PAPERS
     from evenrank.reports.citations import CITATIONS
 
     citations = {
@@ -117,7 +117,7 @@ _SUMMED = (
 def _summary(found: list[Run]) -> str:
     """How many claims of each paper are supported, not supported and not decidable, by scale."""
     from evenrank.experiments import SCALES
-    from evenrank.experiments.paper_claims import PAPERS, statements
+    from evenrank.experiments.paper_page import PAPERS, statements
 
     lines = ["| paper | scale | claims of the paper | " + " | ".join(STATES) + " | not measured |"]
     lines.append("| --- | --- " + "| ---: " * 5 + "|")
@@ -144,7 +144,7 @@ def _ran(found: list[Run]) -> str:
 
 def _claims(paper: str, found: list[Run]) -> Iterator[str]:
     """The paper's claims, then the lines that the experiment itself has to reach."""
-    from evenrank.experiments.paper_claims import statements
+    from evenrank.experiments.paper_page import statements
 
     known = statements(paper)
     for heading, ours in (("", False), ("Lines that our experiment has to reach:", True)):

@@ -9,8 +9,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from evenrank.io.squad import answer_table
-from evenrank.rankers.pairs import Rows, TextPairs
-from evenrank.rankers.scorers import Scorer, Scores
+from evenrank.rankers.scorers import Rows, Scorer, Scores, TextPairs
 
 WORDS = [f"W{i}." for i in range(9)]
 """Sentences of one word."""

@@ -15,10 +15,9 @@ import pytest
 from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.embeddings import Vectors, gender_en, hard_debias
 from evenrank.experiments import expansion_paper, expansion_setup
+from evenrank.experiments.expansion_paper import Measured
 from evenrank.experiments.expansion_setup import BUILT_IN, LOCAL, Settings
-from evenrank.experiments.expansion_tables import Measured
-from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.paper_tables import Row, Table, Value
+from evenrank.experiments.paper_page import ExperimentPage, Row, Table, Value
 from evenrank.io import read_qrels, read_queries
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index

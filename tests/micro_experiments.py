@@ -12,8 +12,7 @@ import pytest
 
 from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.experiments import ibbr_setup, sampling_setup, work
-from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.paper_tables import Table
+from evenrank.experiments.paper_page import ExperimentPage, Table
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
 

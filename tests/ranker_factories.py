@@ -59,20 +59,20 @@ def tk_even(seed: int = 0) -> Ranker:
 
 
 def knrm(seed: int = 0) -> Ranker:
-    from evenrank.rankers.knrm import KNRMConfig, KNRMRanker
+    from evenrank.rankers.kernel_rankers import KNRMConfig, KNRMRanker
 
     return KNRMRanker.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), seed)
 
 
 def conv_knrm(seed: int = 0) -> Ranker:
-    from evenrank.rankers.conv_knrm import ConvKNRMConfig, ConvKNRMRanker
+    from evenrank.rankers.kernel_rankers import ConvKNRMConfig, ConvKNRMRanker
 
     return ConvKNRMRanker.from_vectors(vectors(), ConvKNRMConfig(6, 20, filters=9), seed)
 
 
 def match_pyramid(seed: int = 0) -> Ranker:
     """The published size: the pooling sizes belong to it."""
-    from evenrank.rankers.match_pyramid import MatchPyramidRanker
+    from evenrank.rankers.kernel_rankers import MatchPyramidRanker
 
     return MatchPyramidRanker.from_vectors(vectors(), None, seed)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import GroupedLists
 
 Order = Sequence[int]
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.excess import Excess
-from evenrank.auditing.stage_steps import Decomposition, Stages, Step
+from evenrank.auditing.findings import Decomposition, Excess, Stages, Step
 from evenrank.measures import parse_measure
 
 LEAN, NEUTRAL = "ARaB@10", "NFaiRR@10"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from evenrank.datasets.synthetic import SyntheticConfig, generate
     from evenrank.decisions.debiased_index import debias_index
     from evenrank.decisions.frontier import Frontier, frontier
-    from evenrank.decisions.gate import gate
-    from evenrank.decisions.gate_result import GateResult
+    from evenrank.decisions.gate import GateResult, gate
     from evenrank.decisions.rebalance import Rebalanced, rebalance
     from evenrank.embeddings import read_vectors
     from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
@@ -49,15 +48,15 @@ if TYPE_CHECKING:
     from evenrank.rankers.endpoints import Endpoint
     from evenrank.rankers.load import load_ranker
     from evenrank.rankers.rerank import rerank
+    from evenrank.retrieval.analysis import read_stop_words
     from evenrank.retrieval.bm25 import retrieve
-    from evenrank.retrieval.encoding import Encoding
     from evenrank.retrieval.expansion import expand
     from evenrank.retrieval.fusion import interpolate, tune
+    from evenrank.retrieval.index_folder import Encoding
     from evenrank.retrieval.indexes import build_index, open_index
     from evenrank.retrieval.rm3 import RM3
-    from evenrank.retrieval.stop_words import read_stop_words
     from evenrank.training.card import training_summary
-    from evenrank.training.given_lists import training_lists
+    from evenrank.training.lists import training_lists
     from evenrank.training.run import train_recipe
     from evenrank.training.train import train
 
@@ -70,8 +69,7 @@ _HOMES = {
     "decisions.debiased_index": ("debias_index",),
     "decisions.frontier": ("Frontier", "frontier"),
     "decisions.rebalance": ("Rebalanced", "rebalance"),
-    "decisions.gate": ("gate",),
-    "decisions.gate_result": ("GateResult",),
+    "decisions.gate": ("GateResult", "gate"),
     "embeddings": ("read_vectors",),
     "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
     "groups": (
@@ -101,14 +99,14 @@ _HOMES = {
     "rankers.load": ("load_ranker",),
     "rankers.rerank": ("rerank",),
     "retrieval.bm25": ("retrieve",),
-    "retrieval.encoding": ("Encoding",),
+    "retrieval.index_folder": ("Encoding",),
     "retrieval.expansion": ("expand",),
     "retrieval.fusion": ("interpolate", "tune"),
     "retrieval.indexes": ("build_index", "open_index"),
     "retrieval.rm3": ("RM3",),
-    "retrieval.stop_words": ("read_stop_words",),
+    "retrieval.analysis": ("read_stop_words",),
     "training.card": ("training_summary",),
-    "training.given_lists": ("training_lists",),
+    "training.lists": ("training_lists",),
     "training.run": ("train_recipe",),
     "training.train": ("train",),
 }

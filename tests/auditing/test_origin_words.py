@@ -8,10 +8,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.excess import Excess
-from evenrank.auditing.origin_words import origin_sentences
-from evenrank.auditing.stage_steps import same_verdict
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.findings import Excess, same_verdict
+from evenrank.auditing.summary import origin_sentences, summarise
 from evenrank.measures import parse_measure
 from small_audits import collection, run
 from small_origins import LEAN, excess, with_differences

@@ -14,7 +14,7 @@ from scipy import stats
 
 import evenrank
 from evenrank import AuditResult
-from evenrank.auditing.excess import Excess
+from evenrank.auditing.findings import Excess
 from evenrank.auditing.summary import summarise
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.io import Run

@@ -12,8 +12,8 @@ import pytest
 import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.audit_page import render_page
-from evenrank.auditing.origin_words import perfect
 from evenrank.auditing.stages_section import stage_rows
+from evenrank.auditing.summary import perfect
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, with_differences, with_stages
 from small_reports import labelled_audit, small_audit

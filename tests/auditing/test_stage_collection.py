@@ -14,9 +14,9 @@ from scipy import stats
 
 import evenrank
 from evenrank import AuditResult
-from evenrank.auditing import collection_sample
-from evenrank.auditing.collection_sample import smallest
-from evenrank.auditing.stage_steps import Decomposition
+from evenrank.auditing import documents as collection_sample
+from evenrank.auditing.documents import smallest
+from evenrank.auditing.findings import Decomposition
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
 from small_audits import TEXTS, collection, run
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank import Run
-from evenrank.auditing.tie_notes import TiedTexts, grid_of, pairs_of_ties, tied_documents
-from evenrank.measures.graded import lists_of
+from evenrank.auditing.notes import TiedTexts, grid_of, pairs_of_ties, tied_documents
+from evenrank.measures.ranked_lists import lists_of
 
 LISTS = st.dictionaries(
     st.sampled_from(["q1", "q2"]),

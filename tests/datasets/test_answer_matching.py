@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.io.answer_matching import match_answers
+from evenrank.io.squad import match_answers
 
 
 def passages(*texts: str) -> pl.DataFrame:

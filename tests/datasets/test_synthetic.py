@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from evenrank.datasets import synthetic_collection as collection
+from evenrank.datasets import synthetic as collection
 from evenrank.datasets.synthetic import (
     FEMALE_WORDS,
     MALE_WORDS,

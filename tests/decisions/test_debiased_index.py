@@ -15,7 +15,7 @@ pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 pytest.importorskip("sklearn", reason="needs the extra [embeddings]")
 
 from evenrank import build_index, debias_index, open_index
-from evenrank.decisions.debiased_result import DebiasedIndex
+from evenrank.decisions.debiased_index import DebiasedIndex
 from evenrank.io import EvenrankError, MissingExtraError
 from planted_encoders import planted_encoder
 

@@ -12,11 +12,9 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.decisions.frontier import Frontier, sweep
-from evenrank.decisions.frontier_points import Plane, Ranking
-from evenrank.decisions.order_figures import OrderFigures
-from evenrank.decisions.rebalance_lists import Grouping
-from evenrank.decisions.tuning_queries import TuningQueries
+from evenrank.decisions.frontier import Frontier, Plane, Ranking, sweep
+from evenrank.decisions.rebalance import TuningQueries
+from evenrank.decisions.rebalance_lists import Grouping, OrderFigures
 from evenrank.io import EvenrankError
 from evenrank.measures import parse_measure
 from evenrank.measures.statistics import holm, paired_tests

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.decisions.frontier import Frontier
-from evenrank.decisions.frontier_points import Plane, Ranking
-from evenrank.decisions.frontier_words import borderline, strength_text, summary
+from evenrank.decisions.frontier import Frontier, Plane, Ranking, borderline, strength_text, summary
 from evenrank.measures import parse_measure
 from small_rebalance import run as small_run
 from small_rebalance import table as small_table

@@ -8,9 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.decisions import gate_sizes, gate_tests
-from evenrank.decisions.gate_sizes import larger, sizes, smaller
-from evenrank.decisions.gate_tests import Estimate, above, estimate, factor_to_decide, lower, upper
+from evenrank.decisions import gate_rules
+from evenrank.decisions.gate_rules import (
+    Estimate,
+    above,
+    estimate,
+    factor_to_decide,
+    larger,
+    lower,
+    sizes,
+    smaller,
+    upper,
+)
 
 FINITE = st.floats(-3, 3).map(lambda value: round(value, 3))
 SAMPLES = st.lists(FINITE, min_size=3, max_size=12).map(np.array)
@@ -83,7 +92,7 @@ def test_a_size_alone_is_the_two_sided_test_at_zero_and_two_one_sided_tests_with
     values = np.array([0.1, -0.2, 0.4, 0.3, 0.2, -0.3, 0.5, 0.2])
     found = sizes([values], None, [1.0])
     plain = Estimate(found.own.mean, found.own.error, found.own.freedom, 0.0)
-    symmetric = gate_sizes.Sizes(plain, found.other, plain, plain)
+    symmetric = gate_rules.Sizes(plain, found.other, plain, plain)
     assert larger(symmetric, 0.0) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     within = max(stats.ttest_1samp(values, b, alternative=a).pvalue for b, a in ((0.4, "less"), (-0.4, "greater")))
     assert smaller(symmetric, 0.4) == pytest.approx(within)
@@ -92,7 +101,7 @@ def test_a_size_alone_is_the_two_sided_test_at_zero_and_two_one_sided_tests_with
 def test_the_limits_of_a_difference_of_sizes_are_where_its_tests_turn() -> None:
     rng = np.random.default_rng(3)
     found = sizes([rng.normal(-0.3, 1, 60)], [rng.normal(0.1, 1, 60)], [1.0])
-    low, high = gate_sizes.limits(found, 0.05)
+    low, high = gate_rules.limits(found, 0.05)
     assert low < found.value < high
     assert larger(found, low) == pytest.approx(0.05, abs=1e-6)
     assert smaller(found, high) == pytest.approx(0.05, abs=1e-6)
@@ -129,7 +138,7 @@ def test_sizes_on_the_bound_are_not_claimed_too_often(own: float, other: float, 
 
 def test_power_is_that_of_the_non_central_t() -> None:
     found = Estimate(0.0, 0.01, 999.0, 0.0)
-    distance = gate_tests.least_shown(found, 0.05)
+    distance = gate_rules.least_shown(found, 0.05)
     assert distance == pytest.approx((1.6464 + 0.8418) * 0.01, rel=1e-3)
-    assert gate_tests.power(found, distance, 0.05) == pytest.approx(0.8)
-    assert gate_tests.power(found, 0.0, 0.05) == pytest.approx(0.05)
+    assert gate_rules.power(found, distance, 0.05) == pytest.approx(0.8)
+    assert gate_rules.power(found, 0.0, 0.05) == pytest.approx(0.05)

@@ -9,10 +9,8 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.decisions.rebalance_budget import Bound, outcome
-from evenrank.decisions.rebalance_methods import Kept
-from evenrank.decisions.rebalance_search import UnmetError
-from evenrank.decisions.tuning_queries import TuningQueries
+from evenrank.decisions.rebalance import Bound, TuningQueries, UnmetError, outcome
+from evenrank.decisions.rebalance_lists import Kept
 from evenrank.io import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
 

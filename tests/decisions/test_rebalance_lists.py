@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.decisions.rebalance_lists import Grouping, grouped_lists
-from evenrank.decisions.rebalance_methods import MethodOptions, applied
+from evenrank.decisions.rebalance_lists import Grouping, MethodOptions, applied, grouped_lists
 from evenrank.groups import as_labels
 from evenrank.io import EvenrankError
 from evenrank.measures import as_target

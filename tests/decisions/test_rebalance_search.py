@@ -7,11 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-from evenrank.decisions.order_figures import OrderFigures
-from evenrank.decisions.rebalance_budget import Bound
-from evenrank.decisions.rebalance_lists import Grouping
-from evenrank.decisions.rebalance_methods import MethodOptions
-from evenrank.decisions.rebalance_search import GRID, STEPS, Tuning, UnmetError, chosen_step
+from evenrank.decisions.rebalance import GRID, STEPS, Bound, Tuning, UnmetError, chosen_step
+from evenrank.decisions.rebalance_lists import Grouping, MethodOptions, OrderFigures
 from evenrank.io.types import Array
 from evenrank.measures import parse_measures
 from evenrank.mitigation.reorderings import METHODS

@@ -257,7 +257,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 @pytest.mark.parametrize(("pairs", "dimensions"), [(1, 3), (5, 50), (45, 50), (200, 2)])
 @pytest.mark.parametrize("block", [7, 2048])
 def test_the_check_of_any_vectors(pairs: int, dimensions: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.embeddings.equality._WORDS", block)
+    monkeypatch.setattr("evenrank.embeddings.debias._WORDS", block)
     words = [f"w{i}" for i in range(2 * pairs + 60)]
     vectors = random_vectors(words, dimensions, pairs)
     sets = [(2 * i, 2 * i + 1) for i in range(pairs)]

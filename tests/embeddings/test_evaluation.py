@@ -25,8 +25,7 @@ from evenrank.embeddings import (
     nearest,
     recovery,
 )
-from evenrank.embeddings.associations import permutation_p
-from evenrank.embeddings.neighbours import cosines
+from evenrank.embeddings.evaluation import cosines, permutation_p
 from evenrank.io import EvenrankError
 
 
@@ -85,7 +84,7 @@ def test_permutations_one_by_one(values: list[int], of_x: int) -> None:
 def test_a_sample_of_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
     s = np.random.default_rng(3).normal(size=12)
     exact = permutation_p(s, 6, 1, 0)[0]
-    monkeypatch.setattr("evenrank.embeddings.associations.EXACT", 10)
+    monkeypatch.setattr("evenrank.embeddings.evaluation.EXACT", 10)
     p, partitions, whole = permutation_p(s, 6, 20_000, 0)
     assert (partitions, whole) == (20_001, False)
     # Five standard errors.

@@ -20,7 +20,7 @@ NAMES = ("v.bin", "v.txt", "v.vec", "v.TXT", "folder")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("block", [1 << 14, 2])
 def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.embeddings.vector_files._BLOCK", block)
+    monkeypatch.setattr("evenrank.embeddings.vectors._BLOCK", block)
     write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
     found = read_vectors(tmp_path / name)
     assert found.words == WORDS

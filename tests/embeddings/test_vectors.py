@@ -49,7 +49,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("block", [1 << 24, 16])
 def test_forms(form: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.embeddings._text._BLOCK_BYTES", block)
+    monkeypatch.setattr("evenrank.embeddings.vectors._BLOCK_BYTES", block)
     file = tmp_path / "vectors"
     file.write_bytes(FORMS[form])
     vectors = read_vectors(file)

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank.embeddings import _dots as embeddings_kernel
-from evenrank.groups import _code_points as code_points_kernel
+from evenrank.groups import _counting as code_points_kernel
 from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
-from evenrank.groups.matcher import matcher_of
+from evenrank.groups.lexicon import matcher_of
 from evenrank.groups.tokens import Alphabet, alphabet
-from evenrank.mitigation import _constraining as constraining_kernel
 from evenrank.mitigation import _drawing as negatives_kernel
-from evenrank.mitigation import _fair_tables as fair_tables_kernel
+from evenrank.mitigation import _reordering as constraining_kernel
+from evenrank.mitigation import _reordering as fair_tables_kernel
+from evenrank.mitigation import _reordering as sorting_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
-from evenrank.mitigation import _sorting as sorting_kernel
-from evenrank.retrieval import _indexing as indexing_kernel
-from evenrank.retrieval import _scanning as scanning_kernel
+from evenrank.retrieval import _searching as indexing_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
+from evenrank.retrieval import _searching as scanning_kernel
 
 KERNELS = [
     groups_kernel, code_points_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,

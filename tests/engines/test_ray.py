@@ -22,7 +22,7 @@ from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.groups.score import score_texts
 from evenrank.io import EvenrankError, InputError, MissingExtraError, scan_collection
-from evenrank.io.folders import UNFINISHED
+from evenrank.io.files import UNFINISHED
 from evenrank.mitigation.rotation import rotate_collection
 from evenrank.probes.variants import variants
 
@@ -132,8 +132,8 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
 @pytest.mark.usefixtures("cluster")
 def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-    from evenrank.rankers.parts import Parts
     from evenrank.rankers.rerank import rerank
+    from evenrank.rankers.scoring_job import Parts
     from kind_factories import saved
 
     (tmp_path / "m").mkdir()

@@ -18,8 +18,8 @@ from evenrank.engines import ray as ray_engine
 from evenrank.engines.shards import shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.io import EvenrankError, InputError, read_queries, scan_collection
-from evenrank.io.atomic import atomic_path
-from evenrank.io.folders import UNFINISHED, files_of
+from evenrank.io.files import UNFINISHED, files_of
+from evenrank.io.outputs import atomic_path
 from evenrank.mitigation.rotation import rotate_collection
 
 

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.experiments.paper_claims import PAPERS, UNDECIDED, Verdict, above, below, every, statements, within
-from evenrank.experiments.paper_tables import Value, t_interval
+from evenrank.experiments.paper_page import (
+    PAPERS,
+    UNDECIDED,
+    Value,
+    Verdict,
+    above,
+    below,
+    every,
+    statements,
+    t_interval,
+    within,
+)
 
 
 def test_an_interval_on_one_side_decides() -> None:

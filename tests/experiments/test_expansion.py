@@ -16,8 +16,7 @@ from evenrank.embeddings import Vectors, gender_en, hard_debias
 from evenrank.experiments import expansion_paper, expansion_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.expansion_setup import BUILT_IN, FILE, GREP, LOCAL, MINILM, ROBUST, SQUAD
-from evenrank.experiments.paper_claims import statements
-from evenrank.experiments.published import fact
+from evenrank.experiments.paper_page import fact, statements
 from evenrank.io import EvenrankError, Run
 from evenrank.retrieval.rm3 import RM3
 from expansion_runs import Done, micro, row, run

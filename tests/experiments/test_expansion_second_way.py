@@ -12,12 +12,10 @@ import pytest
 from scipy import stats
 
 from evenrank.embeddings import Vectors
-from evenrank.experiments import expansion_claims, expansion_critique, expansion_paper, expansion_tables
-from evenrank.experiments.expansion_critique import Answers
+from evenrank.experiments import expansion_paper
+from evenrank.experiments.expansion_paper import Answers
 from evenrank.experiments.expansion_setup import Settings, Spaces, spaces
-from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.paper_tables import Row, Value
-from evenrank.experiments.published import published
+from evenrank.experiments.paper_page import ExperimentPage, Row, Value, published
 from expansion_runs import Done, Slow, micro, problems, run, slow
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -38,8 +36,8 @@ def tables_again(done: Done, **patches: Any) -> ExperimentPage:
     """The page with its tables made anew, parts of their module replaced."""
     with pytest.MonkeyPatch.context() as patch:
         for name, other in patches.items():
-            patch.setattr(expansion_tables, name, other)
-        tables = tuple(table for one in done.found for table in expansion_tables.tables_of(one))
+            patch.setattr(expansion_paper, name, other)
+        tables = tuple(table for one in done.found for table in expansion_paper.tables_of(one))
     return replace(done.page, tables=tables)
 
 
@@ -71,21 +69,21 @@ def flipped(one: Any) -> pl.DataFrame:
     return differences(one).with_columns(-pl.col("map"), -pl.col("p30"))
 
 
-differences: Callable[..., pl.DataFrame] = expansion_tables.differences
+differences: Callable[..., pl.DataFrame] = expansion_paper.differences
 
 
 def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(line.startswith("Table 2") for line in problems(tables_again(done, differences=flipped), expected))
     # The page itself says so too.
     assert state(done.page, "signs") == "supported"
-    monkeypatch.setattr(expansion_claims, "differences", flipped)
-    again = [claim for one in done.found for claim in expansion_claims.claims(one)]
+    monkeypatch.setattr(expansion_paper, "differences", flipped)
+    again = [claim for one in done.found for claim in expansion_paper.claims(one)]
     assert state(replace(done.page, claims=tuple(again)), "signs") == "not supported"
 
 
 def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
     def swapped(labels: Any, measured: Any = None, printed: Any = None, **others: Any) -> Row:
-        values = {key: expansion_tables.Value(value) for key, value in (printed or {}).items()}
+        values = {key: expansion_paper.Value(value) for key, value in (printed or {}).items()}
         return Row(labels, values, {key: value.mean for key, value in (measured or {}).items()}, **others)
 
     found = problems(tables_again(done, Row=swapped), expected)
@@ -123,7 +121,7 @@ def with_values(done: Done, **values: Any) -> tuple[Any, ...]:
         )
         for seed in found.seeds
     )
-    return expansion_claims.claims(replace(found, seeds=seeds))
+    return expansion_paper.claims(replace(found, seeds=seeds))
 
 
 def test_equivalence_needs_rankings_that_find_something(done: Done) -> None:
@@ -134,8 +132,8 @@ def test_equivalence_needs_rankings_that_find_something(done: Done) -> None:
 
 
 def test_a_fused_ranking_without_expansion_decides_nothing(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion_claims, "weights", lambda *_: (Value(1.0, 5), Value(0.0, 5)))
-    page = replace(done.page, claims=tuple(expansion_claims.claims(done.found[0])))
+    monkeypatch.setattr(expansion_paper, "weights", lambda *_: (Value(1.0, 5), Value(0.0, 5)))
+    page = replace(done.page, claims=tuple(expansion_paper.claims(done.found[0])))
     keys = ("fused_is_equal", "fused_changed", "no_gain", "gain_on_changed")
     assert {state(page, key) for key in keys} == {"not decidable"}
 
@@ -143,7 +141,7 @@ def test_a_fused_ranking_without_expansion_decides_nothing(done: Done, monkeypat
 def test_few_change_fails_where_all_or_none_do(done: Done) -> None:
     for value in (1.0, 0.0):
         seeds = tuple(replace(s, changed=np.full(len(s.queries), bool(value))) for s in done.found[0].seeds)
-        claims = expansion_claims.claims(replace(done.found[0], seeds=seeds))
+        claims = expansion_paper.claims(replace(done.found[0], seeds=seeds))
         assert state(replace(done.page, claims=claims), "few_change") == "not supported"
 
 
@@ -155,7 +153,7 @@ def test_what_debiasing_leaves_can_be_nothing(done: Done) -> None:
 
     def verdicts(**others: Any) -> dict[str, str]:
         seed = replace(done.found[0].seeds[0], critique=replace(critique, **others))
-        claims = expansion_claims.claims(replace(done.found[0], seeds=(seed, *done.found[0].seeds[1:])))
+        claims = expansion_paper.claims(replace(done.found[0], seeds=(seed, *done.found[0].seeds[1:])))
         return {claim.statement.key: claim.verdict.state for claim in claims}
 
     for share, wanted in ((0.5, "not supported"), (0.99, "supported")):
@@ -173,7 +171,7 @@ def test_what_debiasing_leaves_can_be_nothing(done: Done) -> None:
 
 
 def test_analogies_by_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion_critique, "_BLOCK", 7)
+    monkeypatch.setattr(expansion_paper, "_BLOCK", 7)
     rng = np.random.default_rng(3)
     vectors = Vectors(tuple(f"w{i}" for i in range(40)), rng.standard_normal((40, 4)).astype(np.float32))
     rows = {word: vectors.matrix[i].astype(float) for i, word in enumerate(vectors.words)}
@@ -189,7 +187,7 @@ def test_analogies_by_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
         return best, others[best]
 
     questions = [("w0", f"w{i}", "w1") for i in range(2, 40)]
-    found = expansion_critique.answers(vectors, questions)
+    found = expansion_paper.answers(vectors, questions)
     slowly = [answer(*one) for one in questions]
     assert list(found.words) == [word for word, _ in slowly]
     assert found.cosine == pytest.approx([cosine for _, cosine in slowly], abs=1e-6)
@@ -202,8 +200,8 @@ def test_the_interval_of_two_samples_is_welchs() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=12), 3 * rng.normal(size=25)
     expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    found = expansion_claims._two_samples(first, second)
+    found = expansion_paper._two_samples(first, second)
     assert found.ci95 == pytest.approx((expected.low, expected.high), rel=1e-9)
     # One sample is constant: the other's error alone, without a warning (which fails a test).
     ends = stats.t.interval(0.95, 24, 1 - second.mean(), stats.sem(second))
-    assert expansion_claims._two_samples(np.ones(12), second).ci95 == pytest.approx(ends, rel=1e-9)
+    assert expansion_paper._two_samples(np.ones(12), second).ci95 == pytest.approx(ends, rel=1e-9)

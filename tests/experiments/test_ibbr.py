@@ -11,12 +11,11 @@ import polars as pl
 import pytest
 
 from evenrank.decisions.frontier import sweep
-from evenrank.experiments import ibbr_data, ibbr_paper, ibbr_setup, ibbr_trainings
+from evenrank.experiments import ibbr_paper, ibbr_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.corpora import Lists, Source, draw
-from evenrank.experiments.ibbr_measured import HEADINGS
-from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.published import published
+from evenrank.experiments.ibbr_paper import HEADINGS
+from evenrank.experiments.paper_page import ExperimentPage, published
 from evenrank.experiments.untrained import STRENGTHS
 from evenrank.experiments.work import Trained
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
@@ -30,7 +29,7 @@ from slow_ibbr import slow_figures
 @pytest.fixture(scope="module")
 def ibbr_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExperimentPage, Path]:
     folder = tmp_path_factory.mktemp("ibbr")
-    with no_training_after(ibbr_trainings.Experiment, micro_ibbr(), folder):
+    with no_training_after(ibbr_setup.Experiment, micro_ibbr(), folder):
         page = ibbr_paper.run(micro_ibbr(), folder)
     page.write(folder)
     return page, folder
@@ -289,7 +288,7 @@ def test_the_best_weight_keeps_the_utility(
     found: dict[float, tuple[float, float]], chosen: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = replace(micro_ibbr(), weights=(1.0, 2.0, 3.0))
-    experiment = ibbr_trainings.Experiment(settings, tmp_path, lambda _: None)
+    experiment = ibbr_setup.Experiment(settings, tmp_path, lambda _: None)
     monkeypatch.setattr(experiment, "fair", lambda seed, encoder, term, weight, score: trained(*found[weight]))
     assert experiment.best("BERT-L2", "TS")[0] == chosen
 
@@ -373,12 +372,12 @@ def published_files(tmp_path: Path, ibbr_run: tuple[ExperimentPage, Path]) -> So
 
 def test_full_draws_the_fairness_set_from_neutral_annotated_queries(published_files: Source, tmp_path: Path) -> None:
     sizes = {"dpr": 60, "dpr_dev": 6, "train": 30, "dev": 14, "test": 40}
-    parts = ibbr_data.split(published_files, replace(micro_ibbr(), sizes=sizes), tmp_path / "home", 0)
+    parts = ibbr_setup.split(published_files, replace(micro_ibbr(), sizes=sizes), tmp_path / "home", 0)
     ids = {name: set(read_queries(part.queries)["query_id"]) for name, part in parts.items()}
     assert all(int(number) % 2 for name in ("train", "dev", "test") for number in ids[name])
     assert not [(a, b) for a in ids for b in ids if a < b and ids[a] & ids[b]]
     with pytest.raises(EvenrankError, match="queries are wanted"):
-        ibbr_data.split(published_files, replace(micro_ibbr(), sizes={**sizes, "train": 60}), tmp_path, 0)
+        ibbr_setup.split(published_files, replace(micro_ibbr(), sizes={**sizes, "train": 60}), tmp_path, 0)
 
 
 def test_draw_is_disjoint_and_seeded() -> None:

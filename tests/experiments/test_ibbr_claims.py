@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.experiments import ibbr_claims, ibbr_shift, ibbr_tables
-from evenrank.experiments.ibbr_data import skewed_clicks
-from evenrank.experiments.ibbr_measured import (
+from evenrank.experiments import ibbr_paper, ibbr_setup
+from evenrank.experiments.ibbr_paper import (
     COLUMNS,
     HEADINGS,
     OF_GROUPS,
@@ -22,8 +21,8 @@ from evenrank.experiments.ibbr_measured import (
     group_figures,
     parts_of,
 )
-from evenrank.experiments.paper_claims import Claim
-from evenrank.experiments.paper_tables import Value
+from evenrank.experiments.ibbr_setup import skewed_clicks
+from evenrank.experiments.paper_page import Claim, Value
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.io import Run, read_qrels, read_texts
 from slow_ibbr import slow_figures
@@ -63,7 +62,7 @@ def claims(rows: Mapping[str, tuple[float, float]], weight: float = 0.03) -> dic
     """Both models with the same figures."""
     models = ("BERT-L2", "BERT-L4")
     chosen = {(model, term): weight for model in models for term in ("PD", "TS")}
-    found = ibbr_claims.claims({model: Made(rows) for model in models}, Figures(), chosen)
+    found = ibbr_paper.claims({model: Made(rows) for model in models}, Figures(), chosen)
     return {claim.statement.key: claim for claim in found}
 
 
@@ -97,8 +96,7 @@ def test_the_lines_rest_on_the_development_weight_where_there_is_one() -> None:
     rows = {**best_fails, "TS dev": (0.915, 0.01)}
     chosen = {("BERT-L2", term): 0.13 for term in ("PD", "TS")}
     found = {
-        one.statement.key: one
-        for one in ibbr_claims.claims({"BERT-L2": Made(rows)}, Figures(), chosen, dev_weight=0.04)
+        one.statement.key: one for one in ibbr_paper.claims({"BERT-L2": Made(rows)}, Figures(), chosen, dev_weight=0.04)
     }
     assert (states(best_fails)["removed"], found["removed"].verdict.supported) == (False, True)
     assert (states(best_fails)["kept"], found["kept"].verdict.supported) == (False, True)
@@ -155,9 +153,9 @@ def test_mutant_a_sign_flipped_in_a_difference_is_seen(monkeypatch: pytest.Monke
 
 
 def test_relative_changes_have_the_sign_of_the_change() -> None:
-    assert ibbr_tables.relative([1.0, 2.0], [2.0, 4.0]) == pytest.approx(-50)
-    assert ibbr_tables.relative([-0.1], [-0.2]) == pytest.approx(50)
-    assert ibbr_tables.relative([0.1], [0.0]) is None
+    assert ibbr_paper.relative([1.0, 2.0], [2.0, 4.0]) == pytest.approx(-50)
+    assert ibbr_paper.relative([-0.1], [-0.2]) == pytest.approx(50)
+    assert ibbr_paper.relative([0.1], [0.0]) is None
 
 
 def test_the_groups_rank_bias_differs_by_rab() -> None:
@@ -197,23 +195,23 @@ def leaning(tmp_path: Path) -> tuple[Run, str, str, set[tuple[str, str]], dict[s
 
 def test_the_offset_removes_the_gap(leaning: tuple[Run, str, str, set[tuple[str, str]], dict[str, int]]) -> None:
     run, qrels, collection, relevant, side = leaning
-    offset = ibbr_shift.offset_of(run, qrels, collection)
+    offset = ibbr_setup.offset_of(run, qrels, collection)
     assert offset == pytest.approx(3.0, abs=0.6)
     before = slow_figures(run, relevant, side)[1]
-    after = slow_figures(ibbr_shift.shifted(run, collection, offset), relevant, side)[1]
+    after = slow_figures(ibbr_setup.shifted(run, collection, offset), relevant, side)[1]
     assert before > 0.3
     assert after < 0.02
     # It is the least: nine tenths of it leave a gap of the same sign.
-    assert slow_figures(ibbr_shift.shifted(run, collection, 0.9 * offset), relevant, side)[1] > after
+    assert slow_figures(ibbr_setup.shifted(run, collection, 0.9 * offset), relevant, side)[1] > after
 
 
 def test_mutant_a_shift_with_the_wrong_sign_widens_the_gap(
     leaning: tuple[Run, str, str, set[tuple[str, str]], dict[str, int]],
 ) -> None:
     run, qrels, collection, relevant, side = leaning
-    offset = ibbr_shift.offset_of(run, qrels, collection)
+    offset = ibbr_setup.offset_of(run, qrels, collection)
     right, wrong = (
-        slow_figures(ibbr_shift.shifted(run, collection, one), relevant, side)[1] for one in (offset, -offset)
+        slow_figures(ibbr_setup.shifted(run, collection, one), relevant, side)[1] for one in (offset, -offset)
     )
     assert right < slow_figures(run, relevant, side)[1] < wrong
 
@@ -240,9 +238,9 @@ def test_the_parts_of_a_figure_make_it(
 
 
 def test_an_offset_of_what_cannot_be_closed_is_0() -> None:
-    assert ibbr_shift.least(lambda _: 0.2, 10.0) == 0.0
-    assert ibbr_shift.least(lambda _: math.nan, 10.0) == 0.0
-    assert ibbr_shift.least(lambda x: -1.0 - x, 10.0) == pytest.approx(-1.0)
+    assert ibbr_setup.least(lambda _: 0.2, 10.0) == 0.0
+    assert ibbr_setup.least(lambda _: math.nan, 10.0) == 0.0
+    assert ibbr_setup.least(lambda x: -1.0 - x, 10.0) == pytest.approx(-1.0)
 
 
 # --- the trained weight, and clicks of real text ---------------------------------------------------------------------
@@ -254,7 +252,7 @@ def test_the_trained_weight_stands_beside_its_optimum() -> None:
     ]
     state = '{"values": {"rank": [-0.6931, 0, 0, 1], "0": [1.3863, 0, 0, 1]}}'
     log += [{"step": 240, "eval_validation": 0.9}]
-    values = ibbr_tables.auto_weights(log, state)
+    values = ibbr_paper.auto_weights(log, state)
     assert (values["fair"].n, values["fair"].unit, values["rank"].n) == (24, "steps", 24)
     found = {key: value.mean for key, value in values.items()}
     assert found == pytest.approx(
@@ -262,17 +260,17 @@ def test_the_trained_weight_stands_beside_its_optimum() -> None:
          "ratio": 0.125}, rel=1e-3,
     )  # fmt: skip
     tiny = [{**log[0], "fair_loss_gender": 1e-9}]
-    assert ibbr_tables.auto_weights(tiny, "")["optimum"].mean == pytest.approx(math.exp(5))
+    assert ibbr_paper.auto_weights(tiny, "")["optimum"].mean == pytest.approx(math.exp(5))
 
 
 def test_steps_without_the_term_do_not_count_in_its_mean() -> None:
     log: list[Mapping[str, object]] = [
         {"step": 10, "fair_loss_gender": 3.0, "rank_loss": 0.5, "lacking_a_group_gender": 8.0},
     ]
-    found = ibbr_tables.auto_weights(log, "")
+    found = ibbr_paper.auto_weights(log, "")
     assert (found["fair"].mean, found["fair"].n, found["rank"].n) == (3.0, 2, 10)
     none: list[Mapping[str, object]] = [{"step": 10, "rank_loss": 0.5, "lacking_a_group_gender": 10.0}]
-    assert "optimum" not in ibbr_tables.auto_weights(none, "")
+    assert "optimum" not in ibbr_paper.auto_weights(none, "")
 
 
 def test_real_clicks_are_skewed_by_quota() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from evenrank.datasets.synthetic import SyntheticConfig, generate
-from evenrank.experiments import ibbr_data, ibbr_notes, ibbr_paper, ibbr_setup
+from evenrank.experiments import ibbr_paper, ibbr_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.corpora import Source
 from evenrank.experiments.encoder import SmallBert, make_encoder
-from evenrank.experiments.ibbr_trainings import Experiment
+from evenrank.experiments.ibbr_setup import Experiment
 from evenrank.experiments.paper_page import ExperimentPage
 from evenrank.io import read_qrels, read_queries, read_run, read_texts
 from evenrank.training.recipes import load_recipe
@@ -105,11 +105,11 @@ def test_full_runs_on_stand_ins(options: Options, tmp_path: Path, monkeypatch: p
     (made / "annotated.csv").write_text(labelled, encoding="utf-8")
     names = {name: str(made / name) for name in ("collection.tsv", "queries.tsv", "clicks.txt", "annotated.csv")}
     source = Source(names["collection.tsv"], (names["queries.tsv"],), (names["clicks.txt"],), names["annotated.csv"])
-    monkeypatch.setattr(ibbr_data, "msmarco", lambda _: source)
+    monkeypatch.setattr(ibbr_setup, "msmarco", lambda _: source)
     lexicon = made / "gender_representative.txt"
     lexicon.write_text(PUBLISHED_WORDS, encoding="utf-8")
     asked: list[str] = []
-    monkeypatch.setattr(ibbr_data, "fetch", lambda name, _: (asked.append(name), [lexicon])[1])
+    monkeypatch.setattr(ibbr_setup, "fetch", lambda name, _: (asked.append(name), [lexicon])[1])
     full = ibbr_setup.settings_of("full", Options())
     small = {"batch": 8, "epochs": 1.0, "cached": 16, "precision": "float32"}
     settings = replace(
@@ -147,7 +147,7 @@ def test_full_runs_on_stand_ins(options: Options, tmp_path: Path, monkeypatch: p
     # Settings that the paper does not give are named.
     assert any("k1 0.82, b 0.68" in note for note in page.notes)
     kept = replace(full, seeds=(0,))
-    said = " ".join(ibbr_notes.notes(kept, {}, {}, experiment.scoring(0)))
+    said = " ".join(ibbr_paper.notes(kept, {}, {}, experiment.scoring(0)))
     assert "10 epochs, validated every 500 steps, and stops after 5 validations" in said
     assert "batches of 32, Adam at 0.001" in said
 

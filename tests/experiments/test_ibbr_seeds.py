@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenrank.experiments import ibbr_claims, ibbr_why
-from evenrank.experiments.ibbr_measured import COLUMNS, Figures
-from evenrank.experiments.paper_claims import Claim, Verdict
-from evenrank.measures.nested import crossed_figures, mixed_test
+from evenrank.experiments import ibbr_paper
+from evenrank.experiments.ibbr_paper import COLUMNS, Figures
+from evenrank.experiments.paper_page import Claim, Verdict
+from evenrank.measures.statistics import crossed_figures, mixed_test
 
 RNG = np.random.default_rng(5)
 
@@ -120,7 +120,7 @@ class Frontier(Figures):
     def __init__(self, rows: dict[str, tuple[float, float, float]]) -> None:
         super().__init__()
         self.rows = rows
-        self.kinds = [[ibbr_why.ASKED] * 30 + [ibbr_why.BOTH] * 70] * 5
+        self.kinds = [[ibbr_paper.ASKED] * 30 + [ibbr_paper.BOTH] * 70] * 5
         self.audits = [self._audit(seed) for seed in range(5)]
 
     def _audit(self, seed: int) -> Any:
@@ -143,7 +143,7 @@ class Frontier(Figures):
 
 
 def missed(supported: bool | None = False) -> list[Claim]:
-    return [Claim.of(ibbr_claims.PAPER, key, Verdict(supported), "") for key in ("gap", "removed", "kept")]
+    return [Claim.of(ibbr_paper.PAPER, key, Verdict(supported), "") for key in ("gap", "removed", "kept")]
 
 
 ROWS = {
@@ -154,7 +154,7 @@ ROWS = {
 
 def test_a_missed_line_says_what_was_tried_and_where_the_offset_costs() -> None:
     found = Frontier({**ROWS, "shift": (0.90, 0.80, 0.002)})
-    tried, reason = ibbr_why.why(missed(), found, found, "BERT-L2")
+    tried, reason = ibbr_paper.why(missed(), found, found, "BERT-L2")
     assert tried.startswith("Not reached (removed and kept), BERT-L2. Tried on the first seed")
     assert all(f"{name} 0." in tried for name in found.systems)
     assert "removes 98% of |ΔA-PRF| and keeps 90.8%" in reason
@@ -163,15 +163,17 @@ def test_a_missed_line_says_what_was_tried_and_where_the_offset_costs() -> None:
     assert "relevant passages of both groups -0.1200 (70%)" in reason
     assert "Most is lost in queries without one, relevant passages of both groups" in reason
     other = Frontier({**ROWS, "shift": (0.60, 0.92, 0.002)})
-    assert "Most is lost in queries with a group word" in ibbr_why.why(missed(), other, other, "BERT-L2")[1]
+    assert "Most is lost in queries with a group word" in ibbr_paper.why(missed(), other, other, "BERT-L2")[1]
 
 
 def test_the_reason_depends_on_what_the_offset_does() -> None:
     cheap = Frontier({**ROWS, "shift": (0.90, 0.92, 0.002)})
-    assert "what fails is the term" in ibbr_why.why(missed(), cheap, cheap, "BERT-L2")[1]
+    assert "what fails is the term" in ibbr_paper.why(missed(), cheap, cheap, "BERT-L2")[1]
     lame = Frontier({**ROWS, "shift": (0.90, 0.92, 0.06)})
-    assert "not even that offset carries over" in ibbr_why.why(missed(), lame, lame, "BERT-L2")[1]
-    assert ibbr_why.why(missed(True), cheap, cheap, "BERT-L2") == []
-    assert ibbr_why.why(missed(None), cheap, cheap, "BERT-L2")[0].startswith("Not decided (removed and kept), BERT-L2.")
+    assert "not even that offset carries over" in ibbr_paper.why(missed(), lame, lame, "BERT-L2")[1]
+    assert ibbr_paper.why(missed(True), cheap, cheap, "BERT-L2") == []
+    assert ibbr_paper.why(missed(None), cheap, cheap, "BERT-L2")[0].startswith(
+        "Not decided (removed and kept), BERT-L2."
+    )
     edge = Frontier({**ROWS, "shift": (0.8882, 0.88822, 0.002)})
-    assert "not decidable with this n" in ibbr_why.why(missed(), edge, edge, "BERT-L2")[1]
+    assert "not decidable with this n" in ibbr_paper.why(missed(), edge, edge, "BERT-L2")[1]

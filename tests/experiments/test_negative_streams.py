@@ -66,7 +66,7 @@ def test_random_negatives_alone_need_no_scores(
 ) -> None:
     part = lists.judged("train", *judged_queries(source.queries, source.qrels))
     lists.negatives(part, {tmp_path / "with.parquet": 0.0, tmp_path / "other.parquet": 0.6}, **DRAWN)
-    monkeypatch.setattr("evenrank.mitigation.negative_streams.documents_of", lambda *_: pytest.fail("scored"))
+    monkeypatch.setattr("evenrank.mitigation.negatives.documents_of", lambda *_: pytest.fail("scored"))
     lists.negatives(part, {tmp_path / "alone.parquet": 0.0}, **DRAWN)
     alone = pl.read_parquet(tmp_path / "alone.parquet")
     assert alone.equals(pl.read_parquet(tmp_path / "with.parquet").drop("group"))
@@ -76,7 +76,7 @@ def test_an_interrupted_draw_leaves_no_file(
     monkeypatch: pytest.MonkeyPatch, source: corpora.Source, lists: Lists, tmp_path: Path
 ) -> None:
     part = lists.judged("train", *judged_queries(source.queries, source.qrels))
-    monkeypatch.setattr("evenrank.mitigation.negative_streams.manifest_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("evenrank.mitigation.negatives.manifest_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lists.negatives(part, {tmp_path / "a.parquet": 0.0, tmp_path / "b.parquet": 0.6}, **DRAWN)
     assert not list(tmp_path.glob("*.parquet"))

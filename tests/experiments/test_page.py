@@ -10,10 +10,21 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.experiments import ibbr_paper, published, run_experiment, work
-from evenrank.experiments.paper_claims import Claim, Statement, Verdict
-from evenrank.experiments.paper_page import ExperimentPage, bars, plane
-from evenrank.experiments.paper_tables import Row, Table, Value, paired, t_interval
+from evenrank.experiments import ibbr_paper, run_experiment, work
+from evenrank.experiments import paper_page as published
+from evenrank.experiments.paper_page import (
+    Claim,
+    ExperimentPage,
+    Row,
+    Statement,
+    Table,
+    Value,
+    Verdict,
+    bars,
+    paired,
+    plane,
+    t_interval,
+)
 from evenrank.io import EvenrankError, InputError
 
 # --- what was published ----------------------------------------------------------------------------------------------

@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 
 from evenrank.experiments import position_paper, work
-from evenrank.experiments.paper_claims import statements
-from evenrank.experiments.paper_page import ExperimentPage
+from evenrank.experiments.paper_page import ExperimentPage, statements
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, settings_of
 from evenrank.io import scan_collection
 from reaching import unreachable
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from evenrank.experiments.position_runs import Experiment
+from evenrank.experiments.position_setup import Experiment
 from evenrank.rankers.models import find_model, load_kernel_ranker
-from evenrank.rankers.vocabulary import words
+from evenrank.rankers.word_ranker import words
 from evenrank.training.validation import Validation
 from micro_experiments import no_training_after, table
 from micro_position import micro_position

@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenrank.experiments.position_claims import claims
-from evenrank.experiments.position_found import Found, between, relative_mats
+from evenrank.experiments.position_paper import (
+    Found,
+    between,
+    claims,
+    effectiveness_table,
+    relative_mats,
+    transfer_table,
+)
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, VERSIONS
-from evenrank.experiments.position_tables import effectiveness_table, transfer_table
-from evenrank.position.term_similarity import TermSimilarity
+from evenrank.position.similarity import TermSimilarity
 
 Means = dict[tuple[str, str], float]
 GOOD: Means = {

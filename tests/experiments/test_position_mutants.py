@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenrank.experiments import position_found, position_tables
-from evenrank.experiments.paper_tables import Row, Value
-from evenrank.experiments.position_found import SHORT, Found
+from evenrank.experiments import position_paper
+from evenrank.experiments.paper_page import Row, Value
+from evenrank.experiments.position_paper import SHORT, Found, effectiveness_table, significance_table
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, VERSIONS
-from evenrank.experiments.position_tables import effectiveness_table, significance_table
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from evenrank.experiments.position_runs import Experiment
+from evenrank.experiments.position_setup import Experiment
 from evenrank.io import read_queries, read_texts
 from evenrank.rankers.load import load_ranker
 from micro_position import micro_position, small_encoder
@@ -157,20 +156,20 @@ def test_mutant_a_measured_change_has_its_sign_flipped(column: str, monkeypatch:
 
 
 def test_mutant_all_changes_have_their_sign_flipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = position_found._changes
-    monkeypatch.setattr(position_found, "_changes", lambda *given: -changes(*given))
+    changes = position_paper._changes
+    monkeypatch.setattr(position_paper, "_changes", lambda *given: -changes(*given))
     assert not signs_hold()
 
 
 @pytest.mark.parametrize("measure", ["ndcg", "mrr", "recall"])
 def test_mutant_a_published_change_has_its_sign_flipped(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = position_tables.published_changes
+    changes = position_paper.published_changes
 
     def flipped(line: dict[str, str]) -> dict[str, float]:
         found = changes(line)
         return found | {f"{measure}_change": -found[f"{measure}_change"]}
 
-    monkeypatch.setattr(position_tables, "published_changes", flipped)
+    monkeypatch.setattr(position_paper, "published_changes", flipped)
     assert not signs_hold()
 
 
@@ -202,7 +201,7 @@ def test_mutant_published_and_measured_are_swapped(monkeypatch: pytest.MonkeyPat
         second = {key: value.mean for key, value in (measured or {}).items() if value.mean is not None}
         return Row(labels, first, second, **rest)
 
-    monkeypatch.setattr(position_tables, "Row", swapped)
+    monkeypatch.setattr(position_paper, "Row", swapped)
     assert not columns_hold()
 
 

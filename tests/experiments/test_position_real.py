@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.experiments import checks, position_data, position_paper, position_setup
+from evenrank.experiments import checks, position_paper, position_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.paper_page import ExperimentPage
 from evenrank.experiments.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER
@@ -21,8 +21,8 @@ from evenrank.training.recipes import load_recipe
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from evenrank.experiments import position_real
-from evenrank.experiments.position_runs import Experiment
+from evenrank.experiments import position_paper as position_real
+from evenrank.experiments.position_setup import Experiment
 from micro_experiments import no_training_after, table
 from micro_position import micro_real, small_encoder
 
@@ -81,7 +81,7 @@ def test_reals_page(done: tuple[ExperimentPage, Path]) -> None:
 
 def test_real_trains_on_early_answers_of_other_articles(done: tuple[ExperimentPage, Path]) -> None:
     home = done[1] / "other"
-    places = dict(position_data.answer_places(str(home / "answers.json")).select("query_id", "place").iter_rows())
+    places = dict(position_setup.answer_places(str(home / "answers.json")).select("query_id", "place").iter_rows())
     asked = {
         part: [
             line.split("\t")[0]
@@ -107,7 +107,7 @@ def test_a_fifths_mean_a_second_way(done: tuple[ExperimentPage, Path]) -> None:
     page, folder = done
     home = folder / "other"
     relevant = {line.split()[0]: line.split()[2] for line in (home / "test-lists.qrels").read_text().splitlines()}
-    places = dict(position_data.answer_places(str(home / "answers.json")).select("query_id", "place").iter_rows())
+    places = dict(position_setup.answer_places(str(home / "answers.json")).select("query_id", "place").iter_rows())
     sums: dict[int, list[float]] = {}
     run = folder / "seed-0" / "BERT_DOT-other-original" / "test-other-original.run"
     ranks = {(line.split()[0], line.split()[2]): int(line.split()[3]) for line in run.read_text().splitlines()}
@@ -124,7 +124,7 @@ def test_a_fifths_mean_a_second_way(done: tuple[ExperimentPage, Path]) -> None:
 def test_development_sees_no_test_article(tmp_path: Path) -> None:
     queries = pl.DataFrame({"query_id": [str(i) for i in range(40)], "text": ["x"] * 40})
     articles = pl.DataFrame({"query_id": queries["query_id"], "article": [f"a{i // 4}" for i in range(40)]})
-    parts = position_data.divided(queries, articles, seed=3)
+    parts = position_setup.divided(queries, articles, seed=3)
     assert sum(part.height for part in parts.values()) == 40
     of = {part: set(table.join(articles, on="query_id")["article"]) for part, table in parts.items()}
     assert not of["train"] & of["test"]
@@ -186,10 +186,10 @@ def test_everything_missing_is_named_in_one_line_each(tmp_path: Path, monkeypatc
 def test_squads_files_are_asked_for_and_read(tmp_path: Path) -> None:
     full = replace(position_setup.full(), sizes={OTHER: {"train": 0, "valid": 20, "test": 6}}, drawn=2)
     with pytest.raises(EvenrankError, match=r"put SQuAD 2\.0 there first \(train-v2\.0\.json and dev-v2\.0\.json"):
-        position_data.squad_source(full, tmp_path, tmp_path / "other")
+        position_setup.squad_source(full, tmp_path, tmp_path / "other")
     for name, content in zip(SQUAD_FILES, (squad(12, 4, 0), squad(2, 3, 20)), strict=True):
         write(tmp_path / name, content)
-    found = position_data.prepare(full, tmp_path, 0, OTHER)
+    found = position_setup.prepare(full, tmp_path, 0, OTHER)
     assert {part: of.count for part, of in found.parts.items()} == {"train": 28, "valid": 20, "test": 6}
     assert found.documents == 14
     # The training lists have two negatives each and no run; no validation question trains.
@@ -206,7 +206,7 @@ def test_ms_marcos_test_queries_do_not_validate() -> None:
     every = pl.DataFrame({"query_id": [str(i) for i in range(60)], "text": ["x"] * 60})
     tables = {"train": every.head(20), "valid": every[30:40], "test": every[20:60]}
     names = {"train": "a", "valid": "b", "test": "c"}
-    source, answers, parts = position_data.msmarco_parts(names, tables)
+    source, answers, parts = position_setup.msmarco_parts(names, tables)
     assert parts["test"].height == 30
     assert not set(parts["test"]["query_id"]) & set(parts["valid"]["query_id"])
     assert source.queries == ("a", "c")

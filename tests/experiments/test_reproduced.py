@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evenrank.experiments.paper_claims import PAPERS, Claim, Verdict, statements
+from evenrank.experiments.paper_page import PAPERS, Claim, Verdict, statements
 
 ROOT = Path(__file__).parents[2]
 made = runpy.run_path(str(ROOT / "docs" / "reproduced.py"))

@@ -15,9 +15,8 @@ import pytest
 from evenrank.decisions.frontier import sweep
 from evenrank.experiments import sampling_paper, sampling_setup
 from evenrank.experiments.checks import Options
-from evenrank.experiments.paper_claims import statements
-from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.sampling_untrained import _of_first
+from evenrank.experiments.paper_page import ExperimentPage, statements
+from evenrank.experiments.sampling_paper import _of_first
 from evenrank.experiments.untrained import STRENGTHS
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.groups.tokens import tokenize

@@ -10,11 +10,17 @@ import pytest
 
 from evenrank.datasets.synthetic import SyntheticConfig
 from evenrank.experiments import sampling_setup
-from evenrank.experiments.paper_tables import Value
-from evenrank.experiments.sampling_claims import attacked
-from evenrank.experiments.sampling_measures import Figures, Lists
-from evenrank.experiments.sampling_paper import accuracy
-from evenrank.experiments.sampling_tables import ADVERSARIAL, ORIGINAL, Found, adversary_table
+from evenrank.experiments.paper_page import Value
+from evenrank.experiments.sampling_paper import (
+    ADVERSARIAL,
+    ORIGINAL,
+    Figures,
+    Found,
+    Lists,
+    accuracy,
+    adversary_table,
+    attacked,
+)
 from evenrank.measures.statistics import SIGNIFICANT
 
 pytestmark = pytest.mark.slow

@@ -11,13 +11,12 @@ import polars as pl
 import pytest
 
 from evenrank.datasets.synthetic import SyntheticConfig
-from evenrank.experiments import sampling_data, sampling_paper, sampling_setup
+from evenrank.experiments import sampling_paper, sampling_setup
 from evenrank.experiments.checks import Options
 from evenrank.experiments.corpora import Lists, Source, all_texts, built_in, judged_queries, neutral_queries
 from evenrank.experiments.paper_page import ExperimentPage
-from evenrank.experiments.sampling_claims import reproduced
-from evenrank.experiments.sampling_data import Data
-from evenrank.experiments.sampling_tables import PUBLIC_RUNS, Found, public_table
+from evenrank.experiments.sampling_paper import PUBLIC_RUNS, Found, public_table, reproduced
+from evenrank.experiments.sampling_setup import Data
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import Run, read_qrels, read_queries, read_run, write_run
 from micro_experiments import micro_sampling, table
@@ -36,8 +35,8 @@ def stand_in_parts(source: Source, lists: Lists, settings: sampling_setup.Settin
     files = [source.queries[0]], [source.qrels[0]]
     neutral = neutral_queries(source.annotated)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling_data, "judged_queries", lambda *_: judged_queries(*files))
-        return sampling_data.published_parts(
+        patch.setattr(sampling_setup, "judged_queries", lambda *_: judged_queries(*files))
+        return sampling_setup.published_parts(
             {"train": "a", "valid": "b", "dev": "c"},
             "d",
             {"QS1": neutral.head(15), "QS2": neutral.head(10)},
@@ -213,7 +212,7 @@ def test_public_runs_that_give_the_printed_rows(source: Source, tmp_path: Path) 
 
 
 def sampling_tables_rows() -> list[dict[str, str]]:
-    from evenrank.experiments.published import published
+    from evenrank.experiments.paper_page import published
 
     return published("sampling_table3")
 

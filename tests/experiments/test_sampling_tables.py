@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from evenrank.experiments import sampling_tables
-from evenrank.experiments.paper_claims import Claim, statements
-from evenrank.experiments.paper_tables import Row, Table, Value
-from evenrank.experiments.published import published
-from evenrank.experiments.sampling_claims import claims, leaked
-from evenrank.experiments.sampling_measures import Figures, Values
-from evenrank.experiments.sampling_tables import (
+from evenrank.experiments import sampling_paper
+from evenrank.experiments.paper_page import Claim, Row, Table, Value, published, statements
+from evenrank.experiments.sampling_paper import (
+    Figures,
     Found,
+    Values,
+    claims,
+    leaked,
     published_row,
     significance_table,
     table1,
@@ -109,15 +109,15 @@ def test_relative_columns(seeds: int) -> None:
 
 @pytest.mark.parametrize("measure", ["nfairr_10", "arab_tf_10", "arab_bool_10"])
 def test_mutant_a_sign_flipped_in_a_column(monkeypatch: pytest.MonkeyPatch, measure: str) -> None:
-    column, heading, change = sampling_tables.CHANGES[measure]
+    column, heading, change = sampling_paper.CHANGES[measure]
     flipped = column, heading, lambda value, baseline: -(change(value, baseline) or 0.0)
-    monkeypatch.setattr(sampling_tables, "CHANGES", {**sampling_tables.CHANGES, measure: flipped})
+    monkeypatch.setattr(sampling_paper, "CHANGES", {**sampling_paper.CHANGES, measure: flipped})
     with pytest.raises(AssertionError):
         check_columns(table2(found(), 0.6))
 
 
 def test_mutant_a_sign_flipped_in_a_measured_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling_tables, "minus", lambda value: value)
+    monkeypatch.setattr(sampling_paper, "minus", lambda value: value)
     with pytest.raises(AssertionError):
         check_columns(table2(found(), 0.6))
 

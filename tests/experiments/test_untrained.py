@@ -12,12 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.experiments import untrained
-from evenrank.experiments.paper_claims import Verdict
-from evenrank.experiments.untrained import Axis, Frontier, Line, compare, interpolated, judged, rebalance_claim
-from evenrank.experiments.untrained_rows import Rows
-from evenrank.experiments.untrained_tables import drawn
+from evenrank.experiments.paper_page import Verdict
+from evenrank.experiments.untrained import (
+    Axis,
+    Frontier,
+    Line,
+    Rows,
+    compare,
+    drawn,
+    interpolated,
+    judged,
+    rebalance_claim,
+)
 from evenrank.io.types import Array
-from evenrank.measures.nested import Mixed, mixed_test
+from evenrank.measures.statistics import Mixed, mixed_test
 
 SIGNED, RISING = Axis("bias", "|bias|"), Axis("fair", "fairness", rises=True)
 QUERIES = 200

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenrank.experiments import ibbr_untrained, sampling_untrained
-from evenrank.experiments.sampling_measures import Lists
-from evenrank.experiments.sampling_tables import ORIGINAL
+from evenrank.experiments import ibbr_paper, sampling_paper
+from evenrank.experiments.sampling_paper import ORIGINAL, Lists
 from evenrank.experiments.untrained import Frontier
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import Run, read_run
@@ -58,7 +57,7 @@ class Planted:
         return self.data
 
     def rows(self, *_: object) -> dict[str, Any]:
-        return {ibbr_untrained.RUN: self.trained}
+        return {ibbr_paper.RUN: self.trained}
 
     def test(self, *_: object) -> Run:
         return read_run(self.data.parts["test"].run)
@@ -71,8 +70,8 @@ class Planted:
 
 def frontiers(home: Path) -> Iterator[tuple[Frontier, str]]:
     planted: Any = Planted(home)
-    yield ibbr_untrained._frontier(planted, "encoder", {}, SCORING), "delta_aprf_signed"
-    measure = sampling_untrained._Measure(planted, planted.lists)
+    yield ibbr_paper._frontier(planted, "encoder", {}, SCORING), "delta_aprf_signed"
+    measure = sampling_paper._Measure(planted, planted.lists)
     systems = {ORIGINAL: planted.trained}
     yield measure.frontier("test", (0,), lambda _: systems), "arab_tf_10"
 

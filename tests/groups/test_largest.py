@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from evenrank.groups import GroupTable, Scoring, as_labels, load_lexicon, score_in_memory
-from evenrank.groups.largest import largest_groups
+from evenrank.groups.table import largest_groups
 
 
 def test_of_labels() -> None:

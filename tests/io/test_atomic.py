@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evenrank.io import atomic as written
 from evenrank.io import atomic_path, write_text
+from evenrank.io import outputs as written
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenrank.io import InputError
-from evenrank.io.columns import DOCUMENT, Columns, column_named, read_columns
+from evenrank.io.tables import DOCUMENT, Columns, column_named, read_columns
 
 
 def read(folder: Path, content: str | bytes) -> Columns:

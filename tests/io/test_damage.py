@@ -21,7 +21,7 @@ from evenrank.training.recipes import load_recipe
 pytest.importorskip("torch")
 
 from damage import collection, damaged, told
-from evenrank.training.list_files import read_list_file
+from evenrank.training.lists import read_list_file
 
 RUN = b"q1 Q0 d1 1 3.5 t\nq1 Q0 d2 2 2 t\nq2 Q0 d\xc3\xa9 1 2e-3 t\nq2 Q0 d3 2 -1 t\n"
 

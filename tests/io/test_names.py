@@ -21,7 +21,7 @@ Command = Callable[..., Any]
 
 def groups(path: Path) -> Any:
     pytest.importorskip("torch")
-    from evenrank.training.list_files import read_list_file
+    from evenrank.training.lists import read_list_file
 
     return read_list_file(path)
 

@@ -18,7 +18,7 @@ from evenrank.groups import read_group_table
 pytest.importorskip("torch")
 
 from damage import collection, told
-from evenrank.training.list_files import read_list_file
+from evenrank.training.lists import read_list_file
 
 
 def strings(*values: bytes) -> pa.Array:

@@ -22,7 +22,7 @@ from evenrank.io import scan_collection as scan
 
 def groups(path: Path) -> Any:
     pytest.importorskip("torch")
-    from evenrank.training.list_files import read_list_file
+    from evenrank.training.lists import read_list_file
 
     return read_list_file(path)
 

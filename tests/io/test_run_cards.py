@@ -9,7 +9,7 @@ import pytest
 
 import evenrank
 from evenrank.io import Provenance, Run, read_run, write_run
-from evenrank.io.run_cards import card_path, made_by_text, ranker_note, write_card
+from evenrank.io.provenance import card_path, made_by_text, ranker_note, write_card
 
 RUN = Run.from_table({"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 1.0}}, "a")
 MADE = {"stage": "rerank", "ranker": {"kind": "bi-encoder", "model": "MiniLM"}, "depth": 100}
@@ -44,7 +44,7 @@ def test_a_card_says_what_made_the_run_and_is_read_with_it(tmp_path: Path, monke
 def test_a_run_without_a_card_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.run"
     write_run(RUN, path)
-    monkeypatch.setattr("evenrank.io.run_cards.file_digest", lambda _: pytest.fail("hashed"))
+    monkeypatch.setattr("evenrank.io.provenance.file_digest", lambda _: pytest.fail("hashed"))
     assert read_run(path).card is None
     # Nor one whose card is of a file of another size.
     Path(f"{path}.card.json").write_text(json.dumps({"made_by": MADE, "run_bytes": 1, "run_sha256": "0" * 64}))

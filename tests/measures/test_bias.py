@@ -19,8 +19,7 @@ from evenrank.measures import DeltaAPRF, Evaluation, parse_measure
 from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr, ranker_agnostic_fairr, ranker_agnostic_nfairr
 from evenrank.measures.pairwise import delta_aprf, nprf, prf
 from evenrank.measures.rank_bias import arab, arab_weights, rab
-from evenrank.measures.ranked_lists import RankedLists
-from evenrank.measures.wins import pairwise_wins, tied_pair_share
+from evenrank.measures.ranked_lists import RankedLists, pairwise_wins, tied_pair_share
 
 seeds = st.integers(0, 10_000)
 

@@ -15,7 +15,7 @@ import slow
 from evenrank.groups import GroupTable
 from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure, resolve
-from evenrank.measures.by_relevance import relevance_first
+from evenrank.measures.base import relevance_first
 
 Docs = list[str]
 

@@ -17,8 +17,9 @@ import slow
 import slow_exposure as plain
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Run
-from evenrank.measures import Evaluation, as_target, exposure_orders, parse_measure, resolve
-from evenrank.measures.exposure_base import rank_discounts
+from evenrank.measures import Evaluation, as_target, parse_measure, resolve
+from evenrank.measures import exposure as exposure_orders
+from evenrank.measures.exposure import rank_discounts
 
 seeds = st.integers(0, 10_000)
 cutoffs = st.sampled_from([1, 2, 4, 10])

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import RankedLists, lazy, ranked_lists
+from evenrank.measures import RankedLists, ranked_lists
 from evenrank.measures import statistics as of_queries
-from evenrank.measures.background import ideal_order
-from evenrank.measures.lazy import Column, TableRows
+from evenrank.measures.joined import ideal_order
 from evenrank.measures.neutrality import fairr
-from evenrank.measures.ranked_lists import Pieces, gathered
+from evenrank.measures.ranked_lists import Column, Pieces, TableRows, gathered
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=9)
 
@@ -24,7 +23,7 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=9)
 @pytest.fixture(autouse=True, params=[4, 1 << 18])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranked_lists, "_CACHED", request.param)
-    monkeypatch.setattr(lazy, "_PIECE", request.param)
+    monkeypatch.setattr(ranked_lists, "_PIECE", request.param)
 
 
 def lists_of(lengths: list[int], scores: Any = None) -> RankedLists:

@@ -183,7 +183,7 @@ def test_the_pieces_give_what_the_command_gives(large, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
 def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
-    from evenrank.mitigation import negative_formats as formats
+    from evenrank.mitigation import negatives as formats
 
     # Parts of a few groups, as in a large file.
     monkeypatch.setattr(formats, "_TEXTS", 50)

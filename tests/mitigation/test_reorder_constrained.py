@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.io.errors import EvenrankError
-from evenrank.mitigation.reorder_constrained import DetConstSort
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import DetConstSort, GroupedLists
 from slow_reorderings import (
     det_const_sort,
     grouped,

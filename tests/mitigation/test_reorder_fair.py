@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.io.errors import EvenrankError
-from evenrank.mitigation.reorder_fair import Fair, m_table
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import Fair, GroupedLists, m_table
 from slow_reorderings import grouped, lists_of, merges, one_list, utility
 
 # Written by fairsearchcore 1.0.4 (with scipy 1.17.1): RecursiveNumericFailProbabilityCalculator(k, p, alpha)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.mitigation.reorder_neutral import Neutral
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import GroupedLists, Neutral
 
 
 def lists_of(*lists: list[tuple[float, float]]) -> GroupedLists:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.io.errors import EvenrankError
-from evenrank.mitigation.reorder_shift import Shift, lean_offsets
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import GroupedLists, Shift, lean_offsets
 from slow_reorderings import grouped, lists_of, one_list, utility
 
 Case = tuple[GroupedLists, object]

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from evenrank.io.errors import EvenrankError
 from evenrank.io.types import Array
-from evenrank.mitigation.reorder_fair import Fair
-from evenrank.mitigation.reorder_shift import Shift, lean_offsets
-from evenrank.mitigation.reordering import GroupedLists, Reordering
-from evenrank.mitigation.reorderings import METHODS, make_method
+from evenrank.mitigation.reorderings import METHODS, Fair, GroupedLists, Reordering, Shift, lean_offsets, make_method
 from slow_reorderings import grouped, lists_of, one_list
 
 every_method = pytest.mark.parametrize("name", METHODS)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.mitigation._sorting import falling
+from evenrank.mitigation._reordering import falling
 
 
 def test_by_hand() -> None:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.squad import read_answers
-from evenrank.position.answer_positions import answer_positions
-from evenrank.position.answers import load_answer_positions
+from evenrank.position.answers import answer_positions, load_answer_positions
 
 SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
 

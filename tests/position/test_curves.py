@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.position import curves, resampling
+from evenrank.position import curves
 from evenrank.position.curves import (
+    Floats,
+    Ints,
     PositionCurve,
     Versions,
     contrast_weights,
@@ -18,7 +20,6 @@ from evenrank.position.curves import (
     position_curve,
     version_shapes,
 )
-from evenrank.position.resampling import Floats, Ints
 
 
 def versions(rows: Floats) -> Versions:
@@ -97,7 +98,7 @@ def test_shuffles_against_slow_ones(seed: int) -> None:
 
 
 def test_intervals_leave_out_0_where_p_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resampling, "PERMUTATIONS", 199)
+    monkeypatch.setattr(curves, "PERMUTATIONS", 199)
     small = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -184,7 +185,7 @@ def rejected(monkeypatch: pytest.MonkeyPatch, runs: int, passages: int, kind: st
 
 
 def test_under_no_effect_one_in_twenty_is_significant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resampling, "PERMUTATIONS", 199)
+    monkeypatch.setattr(curves, "PERMUTATIONS", 199)
     rates = rejected(monkeypatch, 400, 20, "nDCG", varies=True)
     assert all((rates >= 0.03) & (rates <= 0.07)), rates
 
@@ -196,6 +197,6 @@ def test_under_no_effect_one_in_twenty_is_significant(monkeypatch: pytest.Monkey
 def test_under_no_effect_in_other_shapes(
     monkeypatch: pytest.MonkeyPatch, passages: int, kind: str, varies: bool
 ) -> None:
-    monkeypatch.setattr(resampling, "PERMUTATIONS", 499)
+    monkeypatch.setattr(curves, "PERMUTATIONS", 499)
     rates = rejected(monkeypatch, 800, passages, kind, varies=varies)
     assert all((rates >= 0.03) & (rates <= 0.07)), rates

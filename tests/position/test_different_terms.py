@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from evenrank.position.different_terms import different_terms
+from evenrank.position.similarity import different_terms
 
 
 def test_the_sampled_level_is_that_of_all_pairs() -> None:

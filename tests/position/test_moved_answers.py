@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.position.place_values import ranks_and_values
-from evenrank.position.sentence_moves import sentence_moves
+from evenrank.position.curves import ranks_and_values, sentence_moves
 from evenrank.probes.sentences import moved, sentences_of
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from early_ranker import Early, collection_of, sensitivity
 from evenrank.io.squad import load_squad, read_answers
-from evenrank.position import resampling
+from evenrank.position import curves as resampling
 from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity_result import Comparison, MovedAnswers, SensitivityResult
+from evenrank.position.sensitivity import Comparison, MovedAnswers, SensitivityResult
 from evenrank.probes.effects import effect
 
 
@@ -115,7 +115,7 @@ def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.Mon
         yield advance
         assert total is None or done[what] - before == total
 
-    for module in ("position.moved_answers", "position.similarity", "rankers.scoring_job", "retrieval.bm25"):
+    for module in ("position.sensitivity", "position.similarity", "rankers.scoring_job", "retrieval.bm25"):
         monkeypatch.setattr(f"evenrank.{module}.progress", counted)
     sensitivity(home, Early(0.5), places=4, quiet=False)
     # 6 queries with 6 candidates each; 6 passages with the answer's sentence and another one at 4 places each, but for

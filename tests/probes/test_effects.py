@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenrank.probes import effects as module
-from evenrank.probes import pair_values, rank_shifts
+from evenrank.probes import variant_figures
 from evenrank.probes.effects import Effect, difference, differences, effect, effects
 
-WITH_EXAMPLES = (pair_values, rank_shifts)
+WITH_EXAMPLES = (variant_figures, variant_figures)
 
 
 @pytest.mark.parametrize("documented", [module, *WITH_EXAMPLES], ids=lambda one: one.__name__)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evenrank import probe, variants
-from evenrank.probes.variant_kinds import KINDS
+from evenrank.probes.variants import KINDS
 
 QUERIES, OTHERS = 60, 5
 MOVED = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from evenrank.groups import load_lexicon
-from evenrank.probes.language_notes import language_notes
+from evenrank.probes.group_wording import language_notes
 from evenrank.probes.variants import variants
 
 ENGLISH, GERMAN = load_lexicon("gender-en"), load_lexicon("gender-de")

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenrank.probes.noun_phrases import her_is_possessive, his_is_possessive
+from evenrank.probes.group_wording import her_is_possessive, his_is_possessive
 
 POSSESSIVE = """\
 Her house is old.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenrank.probes.pair_values import Means, PairValues
+from evenrank.probes.variant_figures import Means, PairValues
 
 QUERY, PASSAGE = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
 OWN = np.array([1.0, 2.0, 3.0, 6.0, 4.0, np.nan])

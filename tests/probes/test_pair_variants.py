@@ -9,9 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenrank.probes.content_words import content_words
-from evenrank.probes.located_answers import first_answers, locate
-from evenrank.probes.sentences import sentences_of
+from evenrank.probes.sentences import content_words, first_answers, locate, sentences_of
 from evenrank.probes.variants import variants
 
 TEXTS = {

@@ -13,7 +13,7 @@ import pytest
 import evenrank
 from evenrank.io import EvenrankError
 from evenrank.probes.variant_files import read_variant
-from evenrank.probes.varied import Varied
+from evenrank.probes.variants import Varied
 from loopback import Server, score_of, serving
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {i}" for i in range(8)}
@@ -192,7 +192,7 @@ def test_pairs_from_every_kind_of_file(tmp_path: Path) -> None:
 
 def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
     from evenrank.io import as_run
-    from evenrank.probes.probed_list import ProbedList
+    from evenrank.probes.variant_files import ProbedList
 
     listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)
     assert listed.table["doc_id"].to_list() == ["d0", "d1", "d2"] * 3

@@ -41,7 +41,7 @@ def test_an_interrupted_probe_resumes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenrank.probes.comparing.Comparison.figures", interrupted)
+        patch.setattr("evenrank.probes.probing.Comparison.figures", interrupted)
         with pytest.raises(KeyboardInterrupt):
             evenrank.probe(cross, {"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
     assert (tmp_path / ".out.json.rerank").is_dir()

@@ -14,9 +14,8 @@ import pytest
 
 import evenrank
 from evenrank.io import EvenrankError, as_qrels, as_run
-from evenrank.probes.edit_counts import edits_by_passage
-from evenrank.probes.probed_list import ProbedList, spread
-from evenrank.probes.replaced_runs import run_figures
+from evenrank.probes.variant_figures import run_figures
+from evenrank.probes.variant_files import ProbedList, edits_by_passage, spread
 
 TEXTS = {f"d{i}": f"{'he and his uncle' if i % 2 else 'she'} wrote it, but the tea was big {i}" for i in range(8)}
 SWAP = {doc: re.sub("she|he|his|uncle", lambda m: {"she": "he", "his": "her"}.get(m[0], "she"), text)

@@ -8,11 +8,8 @@ import pytest
 
 import evenrank
 from evenrank.probes.effects import Effect
-from evenrank.probes.pair_values import Means
-from evenrank.probes.probe_page import probe_page, side_by_side
-from evenrank.probes.probe_result import ProbeResult
-from evenrank.probes.probe_sentences import verdict
-from evenrank.probes.variant_figures import Example, VariantFigures
+from evenrank.probes.probe_result import ProbeResult, probe_page, side_by_side, verdict
+from evenrank.probes.variant_figures import Example, Means, VariantFigures
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} <b>wrote</b> it {'long ' * i}" for i in range(6)}
 SWAP = {doc: text.replace("she", "x").replace("he ", "she ").replace("x", "he") for doc, text in TEXTS.items()}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.probes.rank_shifts import rank_shifts
+from evenrank.probes.variant_figures import rank_shifts
 
 
 def slow_place(score, others):

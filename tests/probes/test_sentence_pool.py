@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, fnv_array, mix
 from evenrank.io.tables import text_bytes
 from evenrank.mitigation.rotation import mixed_seed
-from evenrank.probes.content_words import content_words
-from evenrank.probes.sentence_pool import SentencePool
-from evenrank.probes.sentences import sentences_of
+from evenrank.probes.sentences import SentencePool, content_words, sentences_of
 
 TEXTS = {f"d{i}": " ".join(f"Passage {i} says {'so ' * n}{n}th." for n in range(i % 4 + 1)) for i in range(40)}
 

@@ -18,8 +18,7 @@ from evenrank.mitigation.rotation import rotate_texts
 from evenrank.probes.group_wording import neutralised, swapped
 from evenrank.probes.placebos import placebo_of_words
 from evenrank.probes.sentences import sentences_of
-from evenrank.probes.variants import variants
-from evenrank.probes.varied import Varied
+from evenrank.probes.variants import Varied, variants
 
 PHRASES = [
     "Although she often met Ada, her mother did not.",

@@ -107,7 +107,7 @@ def test_an_export_that_fails_leaves_nothing(
 
 
 def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
-    from evenrank.rankers.parts import Parts
+    from evenrank.rankers.scoring_job import Parts
 
     run, collection, queries = data
     with pytest.MonkeyPatch.context() as patched:

@@ -23,7 +23,7 @@ from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint,
 from evenrank import Endpoint
 from evenrank.io import EvenrankError, InputError
 from evenrank.rankers import endpoint_http
-from evenrank.rankers.endpoint_answers import Answers
+from evenrank.rankers.endpoints import Answers
 from forked import in_forks
 from loopback import Body, Server, serving
 
@@ -71,7 +71,7 @@ def test_death_midway_and_a_second_start(
 
 KILLED = """
 import os, signal, sys
-from evenrank.rankers.endpoint_answers import Answers
+from evenrank.rankers.endpoints import Answers
 save, saved = Answers.save, []
 def killing(self, answers):
     save(self, answers)

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.io import EvenrankError
-from evenrank.rankers import endpoint_http, endpoint_session
-from evenrank.rankers.endpoint_address import Address
-from evenrank.rankers.endpoint_http import Client
+from evenrank.rankers import endpoint_http, endpoints
+from evenrank.rankers.endpoint_http import Address, Client
 from loopback import Body, Server, serving
 
 BUSY = (429, {}, {"message": "slow down"})
@@ -198,7 +197,7 @@ def test_after_a_cut_answers_come_again(server: Server, waits: list[float]) -> N
 
 
 def test_after_a_failure_nobody_waits_long(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint_session, "_PATIENCE", 0.1)
+    monkeypatch.setattr(endpoints, "_PATIENCE", 0.1)
     both, done, waited = threading.Barrier(2), threading.Event(), []
 
     def behave(number: int, _: Body) -> Any:

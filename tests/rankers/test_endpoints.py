@@ -17,8 +17,8 @@ import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, endpoint, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.io import EvenrankError
-from evenrank.rankers.endpoint_scorers import RerankEndpointScorer
-from evenrank.rankers.pairs import TextPairs
+from evenrank.rankers.endpoints import RerankEndpointScorer
+from evenrank.rankers.scorers import TextPairs
 from loopback import Body, Server, answer_to, score_of, serving, slow_cosine, vector_of
 
 APIS = ("cohere", "tei", "openai")
@@ -366,7 +366,7 @@ def test_position_sensitivity(server: Server) -> None:
 
 
 def test_vectors_are_kept_as_they_came() -> None:
-    from evenrank.rankers.endpoint_apis import vectors_in
+    from evenrank.rankers.endpoints import vectors_in
 
     rows = [{"index": index, "embedding": vector_of(text)} for index, text in enumerate("abc")]
     assert vectors_in({"data": rows[::-1]}, 3).tolist() == [vector_of(text) for text in "abc"]

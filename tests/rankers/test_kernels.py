@@ -24,13 +24,22 @@ pytest.importorskip("safetensors", reason="needs the extra [neural]")
 import ranker_factories as factories
 from evenrank.embeddings import Vectors
 from evenrank.rankers import word_ranker
-from evenrank.rankers.conv_knrm import ConvKNRMConfig, ConvKNRMRanker
-from evenrank.rankers.kernels import EVEN_CENTRES, PUBLISHED_CENTRES, cosine, exact_widths, kernel_pool
-from evenrank.rankers.knrm import KNRMConfig, KNRMRanker
-from evenrank.rankers.match_pyramid import POOLS, _reach
+from evenrank.rankers.kernel_rankers import POOLS, ConvKNRMConfig, ConvKNRMRanker, KNRMConfig, KNRMRanker, _reach
 from evenrank.rankers.protocol import CandidateLists, Ranker, ranker_class
 from evenrank.rankers.tk import PASSAGE_START, TKConfig, TKRanker, sinusoids
-from evenrank.rankers.vocabulary import Vocabulary, collection_vectors, collection_words, padded, words, words_utf8
+from evenrank.rankers.word_ranker import (
+    EVEN_CENTRES,
+    PUBLISHED_CENTRES,
+    Vocabulary,
+    collection_vectors,
+    collection_words,
+    cosine,
+    exact_widths,
+    kernel_pool,
+    padded,
+    words,
+    words_utf8,
+)
 from plain_loops import array, slow_transformer, slow_vectors
 
 KINDS = ("tk", "knrm", "conv-knrm", "match-pyramid")

@@ -75,7 +75,7 @@ def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path)
 def test_what_was_cut_survives_an_interruption(
     folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.rankers.parts import Parts
+    from evenrank.rankers.scoring_job import Parts
 
     monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 1)
     monkeypatch.setattr(Parts, "remove", lambda self: None)

@@ -12,8 +12,8 @@ import pytest
 import evenrank
 from evenrank.io import EvenrankError, Run, read_run
 from evenrank.rankers.load import load_ranker
-from evenrank.rankers.pairs import TextPairs
 from evenrank.rankers.rerank import rerank
+from evenrank.rankers.scorers import TextPairs
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 TEXTS = {"d1": "a b c", "d2": "a", "d3": "b b"}

@@ -15,12 +15,10 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("safetensors", reason="needs the extra [neural]")
 
 import ranker_factories as factories
-from evenrank.rankers.conv_knrm import ConvKNRMRanker
-from evenrank.rankers.kernels import EVEN_CENTRES, PUBLISHED_CENTRES
-from evenrank.rankers.knrm import KNRMRanker
-from evenrank.rankers.match_pyramid import MatchPyramidRanker
+from evenrank.rankers.kernel_rankers import ConvKNRMRanker, KNRMRanker, MatchPyramidRanker
 from evenrank.rankers.protocol import CandidateLists
 from evenrank.rankers.tk import TKRanker
+from evenrank.rankers.word_ranker import EVEN_CENTRES, PUBLISHED_CENTRES
 from plain_loops import array, slow_transformer, slow_vectors
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, Run, read_run
 from evenrank.rankers.models import find_model, load_encoder
-from evenrank.rankers.parts import Parts, Scored
 from evenrank.rankers.rerank import rerank
+from evenrank.rankers.scoring_job import Parts, Scored
 from forked import in_forks
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -133,7 +133,7 @@ def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFra
 KILLED = """
 import os, signal, sys
 from evenrank.rankers import scoring_job
-from evenrank.rankers.parts import Parts
+from evenrank.rankers.scoring_job import Parts
 save = Parts.save
 def killing(self, window, scored):
     if window == 3:

@@ -18,9 +18,8 @@ from evenrank.io import EvenrankError, Run, read_run, write_run
 pytest.importorskip("torch", reason="needs the extra [neural]")
 
 from evenrank.rankers.load import StoredRanker
-from evenrank.rankers.pairs import TextPairs
-from evenrank.rankers.resolve_ties import ordered, pairs_of_texts, tied_pairs
-from evenrank.rankers.scorers import Scorer
+from evenrank.rankers.rerank import ordered, pairs_of_texts, tied_pairs
+from evenrank.rankers.scorers import Scorer, TextPairs
 from tiny_models import texts, tiny_bert
 
 ROUND = [0.0, -0.0, 1.0, -2.5, 0.3333, 1e-45, 65504.0, float(np.float32(0.1))]

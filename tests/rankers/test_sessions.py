@@ -21,10 +21,10 @@ onnx = pytest.importorskip("onnx", reason="needs the extra [export]")
 pytest.importorskip("onnxruntime", reason="needs the extra [export]")
 openvino = pytest.importorskip("openvino", reason="needs the extra [export]")
 
-from evenrank.rankers import sessions
+from evenrank.rankers import export
 from evenrank.rankers.cat import CatRanker
+from evenrank.rankers.export import keep_first_token
 from evenrank.rankers.load import load_ranker
-from evenrank.rankers.onnx_graph import keep_first_token
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 6), st.booleans())
@@ -34,7 +34,7 @@ def test_batches_keep_every_token(lengths: list[int], batch_size: int, left: boo
     ids = np.arange(1, mask.size + 1).reshape(mask.shape) * mask
     seen: list[int] = []
     longest = []
-    for rows, (found_ids, found_mask) in sessions.by_length({"input_ids": ids, "attention_mask": mask}, batch_size):
+    for rows, (found_ids, found_mask) in export.by_length({"input_ids": ids, "attention_mask": mask}, batch_size):
         assert 1 <= len(rows) <= batch_size
         for row, own_ids, own_mask in zip(rows, found_ids, found_mask, strict=True):
             assert own_ids[own_mask == 1].tolist() == ids[row][mask[row] == 1].tolist()
@@ -104,7 +104,7 @@ def test_a_signal_is_handled_after_models_that_went_in_the_order_they_came(tmp_p
     # As other libraries read it, too.
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(made, str(tmp_path / "sum.onnx"))
-    kept = [sessions.OpenVinoSession(tmp_path / "sum.onnx", ["x"], "float32") for _ in range(2)]
+    kept = [export.OpenVinoSession(tmp_path / "sum.onnx", ["x"], "float32") for _ in range(2)]
     assert kept[0].run([np.ones((1, 2), np.float32)]).tolist() == [[2, 2]]
     while kept:
         kept.pop(0)

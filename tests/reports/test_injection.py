@@ -9,9 +9,7 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.experiments.paper_claims import Claim, Statement, Verdict
-from evenrank.experiments.paper_page import ExperimentPage, plane
-from evenrank.experiments.paper_tables import Value
+from evenrank.experiments.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.groups import load_lexicon
 from evenrank.reports.page import Drawing, Page, bars, curve, histogram
 from evenrank.reports.page import Table as PageTable

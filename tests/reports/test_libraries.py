@@ -9,8 +9,8 @@ import altair as alt
 import pytest
 import vl_convert
 
-from evenrank.auditing import charts
-from evenrank.reports.libraries import chart_libraries
+from evenrank.auditing import audit_page
+from evenrank.reports.page import chart_libraries
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def no_home() -> Path:
 
 
 def test_the_charts_are_vega_lite() -> None:
-    drawn = charts.specifications()
+    drawn = audit_page.specifications()
     assert list(drawn) == ["plane", "queries", "depth", "ties", "origins"]
     for specification in drawn.values():
         chart = alt.LayerChart.from_dict(specification)

@@ -13,8 +13,7 @@ import pytest
 import evenrank
 from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.io.errors import UnknownNameError
-from evenrank.position.similarity import SimilarityResult
-from evenrank.position.term_similarity import term_similarity
+from evenrank.position.similarity import SimilarityResult, term_similarity
 
 TEXTS = {f"d{number}": "she and her" if number % 2 else "he said he" for number in range(40)}
 RUNS = {

@@ -17,15 +17,12 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.experiments.paper_claims import Claim, Statement, Verdict
-from evenrank.experiments.paper_page import ExperimentPage, plane
-from evenrank.experiments.paper_tables import Row, Table, Value
+from evenrank.experiments.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict, plane
 from evenrank.groups import Lexicon
 from evenrank.position.answers import position_answers
 from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity_result import Comparison, MovedAnswers, SensitivityResult
-from evenrank.position.similarity import SimilarityResult
-from evenrank.position.term_similarity import term_similarity
+from evenrank.position.sensitivity import Comparison, MovedAnswers, SensitivityResult
+from evenrank.position.similarity import SimilarityResult, term_similarity
 from evenrank.probes.effects import effect
 from evenrank.reports.page import Page, bars, curve, histogram
 from evenrank.reports.page import Table as PageTable

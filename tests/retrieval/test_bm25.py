@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.retrieval.analysis import STOP_WORD, UNKNOWN, Analyzer
+from evenrank.retrieval.analysis import LANGUAGES, STOP_WORD, UNKNOWN, Analyzer, stop_list
 from evenrank.retrieval.bm25 import Index, retrieve
 from evenrank.retrieval.rm3 import RM3
-from evenrank.retrieval.stop_words import LANGUAGES, stop_list
 
 
 def documents(*texts: str, ids: list[str] | None = None) -> pl.DataFrame:

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.datasets.synthetic import generate
-from evenrank.datasets.synthetic_config import SyntheticConfig
+from evenrank.datasets.synthetic import SyntheticConfig, generate
 from evenrank.io import EvenrankError, read_queries, read_texts
-from evenrank.rankers.pairs import TextPairs
 from evenrank.rankers.rerank import rerank
-from evenrank.retrieval.bm25 import retrieve
-from evenrank.retrieval.bm25_scorer import BM25Scorer
+from evenrank.rankers.scorers import TextPairs
+from evenrank.retrieval.bm25 import BM25Scorer, retrieve
 
 
 def collection_of(*texts: str) -> dict[str, str]:

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
-from evenrank.retrieval import expansion, nearest_rows
+from evenrank.retrieval import expansion
+from evenrank.retrieval.analysis import NLTK, read_stop_words, stop_list
 from evenrank.retrieval.expansion import expand, query_words
-from evenrank.retrieval.stop_words import NLTK, read_stop_words, stop_list
 
 
 def queries(*texts: str) -> pl.DataFrame:
@@ -128,7 +128,7 @@ def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int
     if not any(word in vectors.words for text in texts for word in text.split()):
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest_rows, "_BLOCK", block)
+        patch.setattr(expansion, "_BLOCK", block)
         patch.setattr(expansion, "_QUERIES", k)
         got = found(queries(*texts), vectors, k, form)
     expected = {str(i): slow(text, vectors, k, form) for i, text in enumerate(texts)}

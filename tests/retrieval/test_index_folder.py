@@ -14,7 +14,7 @@ import pytest
 from evenrank import EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank._version import __version__
 from evenrank.io import scan_collection
-from evenrank.io.folders import is_index
+from evenrank.io.files import is_index
 from evenrank.retrieval.index_folder import IndexWriter, collection_digest, read_manifest
 
 COLLECTION = {"d1": "The cat sat", "d2": "Cats and dogs"}

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from evenrank import RM3, EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank.retrieval import bm25_files
 from evenrank.retrieval.analysis import Analyzer
-from evenrank.retrieval.bm25 import Index
+from evenrank.retrieval.bm25 import Counts, Index, starts_of
 from evenrank.retrieval.mapped import Texts, TextsWriter
-from evenrank.retrieval.postings import Counts, starts_of
 
 WORDS = ["cat", "dogs", "the", "running", "café", "ﬁsh", "𝄞𝄞", "zebra", "l'été", "x9"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)

@@ -16,7 +16,7 @@ from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_enc
 from evenrank import Encoding, build_index, open_index, retrieve
 from evenrank.io import EvenrankError
 from evenrank.rankers.text_encoders import TextEncoder
-from evenrank.retrieval import vector_build
+from evenrank.retrieval import vector_index
 
 # transformers warns of what it does itself.
 SMALL = Encoding(batch_size=4)
@@ -113,7 +113,7 @@ def test_negative_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_windows_do_not_change_the_index(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+    monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     place = tmp_path / "index"
     build_index(home / "c.tsv", place, model=home / "splade", encoding=SMALL, quiet=True)
     run, other = (retrieve(path, QUERIES, 9, quiet=True).table for path in (place, home / "splade-index"))
@@ -127,11 +127,11 @@ def test_damaged_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: py
         path.write_bytes(contents.pop())
         return turns(count)
 
-    turns = vector_build.turns
+    turns = vector_index.turns
     buffer = io.BytesIO()
     far = {"row": pl.Series([0], dtype=pl.Int32), "term": pl.Series([25], dtype=pl.Int32)}
     pl.DataFrame({**far, "weight": pl.Series([1.0], dtype=pl.Float32)}).write_parquet(buffer)
-    monkeypatch.setattr(vector_build, "turns", damaging)
+    monkeypatch.setattr(vector_index, "turns", damaging)
     contents = [b"PAR1", buffer.getvalue()]
     while contents:
         with pytest.raises(EvenrankError, match="the beginning of the index is damaged: remove it, and start again"):

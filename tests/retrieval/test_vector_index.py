@@ -150,7 +150,7 @@ build_index(sys.argv[1], sys.argv[2], model=sys.argv[3], encoding=Encoding(batch
 def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "index"
     program = (KILLED, [home / "c.tsv", place, home / "tiny"])
-    assert in_forks(["evenrank.retrieval.vector_build", "sentence_transformers"], [program]) == [-signal.SIGKILL]
+    assert in_forks(["evenrank.retrieval.vector_index", "sentence_transformers"], [program]) == [-signal.SIGKILL]
     assert "was not finished" in refused(retrieve, place, QUERIES)
     encoded: list[int] = []
     documents = TextEncoder.documents
@@ -160,7 +160,7 @@ def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
         return documents(self, texts)
 
     monkeypatch.setattr(TextEncoder, "documents", noted)
-    monkeypatch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+    monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     # Another model, or another setting, does not continue it.
     assert "another collection, model or settings" in refused(
         build_index, home / "c.tsv", place, model=home / "tiny", encoding=Encoding(batch_size=8), quiet=True
@@ -176,10 +176,10 @@ def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_changed_window_is_encoded_again(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are not what their mark says are not used; without their texts, the index begins anew."""
-    monkeypatch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+    monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     place = tmp_path / "index"
     with monkeypatch.context() as patch:
-        patch.setattr("evenrank.retrieval.vector_build.turns", _interrupted)
+        patch.setattr("evenrank.retrieval.vector_index.turns", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             build_index(home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
     data = bytearray((place / "vectors.bin").read_bytes())
@@ -240,7 +240,7 @@ def unfinished(home: Path) -> Path:
         return store(self, folder, number, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+        patch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
         patch.setattr(encoded_windows.DenseRows, "store", stopping)
         with pytest.raises(KeyboardInterrupt):
             build_index(home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
@@ -251,7 +251,7 @@ def unfinished(home: Path) -> Path:
 def test_a_damaged_beginning_is_refused(
     home: Path, unfinished: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+    monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     place = Path(shutil.copytree(unfinished, tmp_path / "index"))
     DAMAGES[name](place)
     message = refused(build_index, home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
@@ -318,7 +318,7 @@ def test_a_changed_collection_is_noted(home: Path, tmp_path: Path, monkeypatch: 
     assert noted(9)
     # Where the size is the same, older files and large ones are not read.
     assert not noted(-9)
-    monkeypatch.setattr("evenrank.retrieval.changed_collections.MOST_READ", 9)
+    monkeypatch.setattr("evenrank.retrieval.index_folder.MOST_READ", 9)
     assert not noted(9)
     path.rename(tmp_path / "gone.tsv")
     assert not any("has changed" in note for note in retrieve(place, QUERIES, 3, quiet=True).notes)

@@ -24,7 +24,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_ray_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray", reason="needs the extra [ray]")
-    monkeypatch.setattr("evenrank.retrieval.vector_build.BATCHES", 2)
+    monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     collection(tmp_path / "c.tsv")
     models = {"dense": bi_encoder(tmp_path / "bi"), "sparse": sparse_encoder(tmp_path / "splade")}
     try:

@@ -16,8 +16,7 @@ import evenrank
 from evenrank.groups import Scoring, as_labels, load_lexicon, sides_of_texts
 from evenrank.io import EvenrankError, InputError, read_run, read_texts
 from evenrank.mitigation.attributes import attributes_of, scorings_of, sides_by
-from evenrank.training.given_lists import as_lists
-from evenrank.training.lists import TrainingLists, collate
+from evenrank.training.lists import TrainingLists, as_lists, collate
 from evenrank.training.recipes import load_recipe, to_toml
 from training_runs import assert_same, everything, fair, logged
 
@@ -343,10 +342,10 @@ def test_an_attack_leaves_out_what_is_unknown(home, gendered, tmp_path):
 def test_an_adversary_learns_nothing_of_unknown_passages(gendered, sides, tmp_path):
     from evenrank.io import read_qrels, read_queries
     from evenrank.mitigation.adversarial import AdversarialRanker, gendered_by_label
-    from evenrank.training.batches import Collator
     from evenrank.training.build import build_ranker
     from evenrank.training.lists import build_lists
     from evenrank.training.passage_groups import PassageGroups
+    from evenrank.training.trainer import Collator
 
     recipe = load_recipe(gendered)
     data = recipe.data

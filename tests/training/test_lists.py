@@ -12,8 +12,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, InputError, Run
 from evenrank.training import lists as module
-from evenrank.training.given_lists import as_lists
-from evenrank.training.lists import TrainingLists, build_from_file, build_lists, collate
+from evenrank.training.lists import TrainingLists, as_lists, build_from_file, build_lists, collate
 
 COLLECTION = pl.DataFrame({"doc_id": [f"d{i}" for i in range(8)], "text": [f"text {i}" for i in range(8)]})
 QUERIES = pl.DataFrame({"query_id": ["0", "1", "2", "3"], "text": ["query 0", "query 1", "query 2", "query 3"]})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 
 from as_they_stand import PACKED, Packing, Wrong, check_against, filled, lines_of_text, values
-from evenrank.training.list_files import read_list_file
+from evenrank.training.lists import read_list_file
 
 
 def slow_groups(content: bytes) -> list[tuple[str, list[str], list[float]]]:

@@ -205,7 +205,7 @@ def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
 
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
 def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
-    from evenrank.training.run_folder import last_checkpoint
+    from evenrank.training.run import last_checkpoint
 
     for step, content in ((4, "{}"), (8, state), (12, None)):
         (tmp_path / "checkpoints" / f"checkpoint-{step}").mkdir(parents=True)

@@ -15,14 +15,13 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 import evenrank
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
-from evenrank.mitigation import terms
-from evenrank.mitigation.ibbr import IBBR
-from evenrank.mitigation.terms import FunctionTerm, register_term
+from evenrank.mitigation import ibbr as terms
+from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
 from evenrank.rankers import losses, protocol
 from evenrank.rankers.dot import DotRanker
 from evenrank.rankers.losses import nll, register_loss
 from evenrank.rankers.protocol import register_ranker
-from evenrank.training.given_lists import as_lists, training_lists
+from evenrank.training.lists import as_lists, training_lists
 from evenrank.training.recipes import load_recipe
 from evenrank.training.validation import Validation
 from training_runs import assert_same, fair, logged
@@ -220,7 +219,7 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
 
 def test_a_custom_ranker_by_name(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
-    from evenrank.rankers.knrm import KNRMRanker
+    from evenrank.rankers.kernel_rankers import KNRMRanker
 
     class Other(KNRMRanker):
         kind = "other"

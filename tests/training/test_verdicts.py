@@ -11,10 +11,9 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
-from evenrank.training.card import summary_of, training_summary
+from evenrank.training.card import ruined, summary_of, training_summary
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe
-from evenrank.training.verdicts import ruined
 from training_runs import fair
 
 # transformers and accelerate warn of what they do themselves.

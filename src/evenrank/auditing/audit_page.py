@@ -2,25 +2,483 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import TypedDict
 
 import polars as pl
+from ir_measures import Measure
 
-from evenrank.measures import is_bias
-from evenrank.reports.folding import STEPS, asset
-from evenrank.reports.format import NONE, number, true_minus
-from evenrank.reports.rendering import render
+from evenrank.io.wording import counted
+from evenrank.measures import describe, is_bias, resolve
+from evenrank.measures.statistics import EQUAL
+from evenrank.reports.citations import CITATIONS
+from evenrank.reports.format import NONE, interval, number, p_value, true_minus
+from evenrank.reports.page import STEPS, asset, render
 
-from . import charts
 from . import page_data as data
-from .figures_table import figures_table
-from .findings import RELEVANCE_FIRST, Findings
-from .origins import origins_chart, origins_section
-from .phrases import group_label, groups, has_scores, labelled, poles, positive, signed_measures
-from .reading import explanations, glossary, literature
+from .findings import RELEVANCE_FIRST, Excess, Figure, Findings, RunAudit, signed, signed_interval
+from .page_data import rounded
 from .stages_section import stages_section
-from .summary import summarise
+from .summary import (
+    direction,
+    group_label,
+    groups,
+    has_scores,
+    labelled,
+    on_common,
+    perfect,
+    poles,
+    positive,
+    signed_measures,
+    summarise,
+    with_origins,
+)
+from .text import known_share
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
+
+GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
+REFERENCE_SHAPES = {"random": "cross", "neutral-first": "diamond", "relevance-first": "star"}
+DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4])
+
+
+def specifications() -> dict[str, dict[str, object]]:
+    """The charts by the names that the script uses.
+
+    * ``plane``: effectiveness against bias, a labelled point with two intervals for each run, and behind it the bounds
+      of bias; a run that has bounds alone is their line, without a point.
+    * ``queries``: one bar per query, sorted.
+    * ``depth``: one line per run over the ranks, with its shape at some of them.
+    * ``ties``: one row per run for one measure: tie range as a band, interval as a line, mean and tie mean as points.
+    * ``origins``: up to three rows per run for one measure: what its order adds, what a perfect one would, and the
+      difference.
+
+    A string that starts with ``@`` is a placeholder for the script; ``["@runs"]`` becomes a list. Runs are
+    distinguished by shape and colour, as in the page's legend, and so have none in the charts. The script removes the
+    layer ``zero``, a line at 0, if 0 has no meaning.
+    """
+    specifications: dict[str, dict[str, object]] = json.loads(asset("charts.json"))
+    return specifications
+
+
+def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
+    """Shape, dash and colour number (−1 for references) of each run, given as (name, whether it is a reference).
+
+    Repeated shapes and dashes are shifted against the colours, so that 36 runs look different.
+    """
+    result: list[dict[str, object]] = []
+    given = 0
+    for name, reference in runs:
+        if reference:
+            result.append({"shape": REFERENCE_SHAPES.get(name, "cross"), "colour": -1, "dash": [2, 2]})
+            continue
+        shift = given + given // len(GIVEN_SHAPES)
+        shape, dash = GIVEN_SHAPES[shift % len(GIVEN_SHAPES)], DASHES[shift % len(DASHES)]
+        result.append({"shape": shape, "colour": given, "dash": dash})
+        given += 1
+    return result
+
+
+_DIGITS = 4
+_NAMES = ("Measure", "Run")
+_ALWAYS = (*_NAMES, "Mean", "Queries")
+_OF_LABELS = {"Bounds", "Known", "Its interval"}
+_NOT_OF_BOUNDS = {"Tie mean", "b/e/w", "t p", "Wilcoxon p", "Relative"}
+
+Cell = dict[str, object]
+
+
+def figures_table(result: Findings) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """The columns and the rows, with those columns that some figure of the audit has a value for."""
+    rows = []
+    for measure in result.measures:
+        for place, run in enumerate(result.runs):
+            kind = " ".join(["first"] * (place == 0) + ["reference"] * run.reference)
+            rows.append((kind, _cells(result, run, str(measure))))
+    names = _shown(result, [cells for _, cells in rows])
+    titles = _titles(result)
+    columns: list[dict[str, object]] = [
+        {"name": name, "title": titles[name], "left": name in _NAMES} for name in titles if name in names
+    ]
+    return columns, [{"kind": kind, "cells": [cells[name] for name in titles if name in names]} for kind, cells in rows]
+
+
+def _shown(result: Findings, rows: list[dict[str, Cell]]) -> set[str]:
+    """The names of the columns that are shown."""
+    names = set(rows[0])
+    if not labelled(result):
+        return names - _OF_LABELS
+    if only_bounds(result):
+        names -= _NOT_OF_BOUNDS
+    else:
+        names -= _OF_LABELS - {"Known"}
+    return {name for name in names if name in _ALWAYS or any(cells[name]["sort"] != "" for cells in rows)}
+
+
+def _titles(result: Findings) -> dict[str, str]:
+    """What each column holds, by its name."""
+    baseline, signed = result.baseline, signed_measures(result)
+    nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
+    of = " of the signed difference" if signed else ""
+    titles = {
+        "Measure": "Effectiveness first, then bias",
+        "Run": "The run or reference ranking",
+        "Mean": "Mean over queries, or the value of the whole run",
+        "95% interval": "Bootstrap interval over queries; sorts by its lower end",
+        "Bounds": "Smallest and largest value over every way to label the unknown documents; sorts by their width",
+        "Known": "Share of the documents that the figure looks at which have a label",
+        "Tie mean": "Mean over all orders of tied documents",
+        "Tie range": "Smallest and largest value over all orders of tied documents; sorts by its width",
+    }
+    if baseline is not None:
+        titles |= {
+            "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value",
+            "Its interval": "95% interval of the difference of a measure of the whole run; sorts by its lower end",
+            "Holm p": "The t-test's p, corrected over the runs compared",
+            "b/e/w": f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
+            "t p": f"Paired t-test{of} (permutation test for a measure of the whole run), uncorrected",
+            "Wilcoxon p": f"Wilcoxon signed-rank test{of}, uncorrected",
+            "Relative": f"Difference as a share of the mean of {baseline}",
+        }
+    return titles | {"Queries": "Number of queries with a value"}
+
+
+def _cells(result: Findings, run: RunAudit, key: str) -> dict[str, Cell]:
+    figure = run.figures[key]
+    tag = "reference" if run.reference else "baseline" if run.name == result.baseline else ""
+    low = figure.ci95[0] if figure.ci95 is not None else None
+    counted = [f"{figure.undefined:,} undefined"] if figure.undefined else []
+    counted += [f"{run.absent:,} not in the run, counted as 0"] if run.absent and not is_bias(figure.measure) else []
+    share = figure.known[0] / max(1, figure.known[1]) if figure.known is not None else None
+    return {
+        "Measure": _cell(key, key, left=True),
+        "Run": _cell(run.name, run.name, left=True, tag=tag),
+        "Mean": _cell(true_minus(number(figure.mean, _DIGITS)), figure.mean),
+        "95% interval": _cell(true_minus(interval(figure.ci95, _DIGITS)), low),
+        "Bounds": _cell(true_minus(interval(figure.bounds, _DIGITS)), _width(figure.bounds)),
+        "Known": _cell(NONE if figure.known is None else known_share(*figure.known), share),
+        "Tie mean": _cell(true_minus(number(figure.tie_mean, _DIGITS)), figure.tie_mean),
+        "Tie range": _cell(
+            true_minus(interval(figure.tie_range, _DIGITS)),
+            _width(figure.tie_range),
+            mark="~" if figure.tie_sensitive else "",
+        ),
+        **(_compared(result, figure) if result.baseline is not None else {}),
+        "Queries": _cell(f"{figure.n:,}", figure.n, tag=", ".join(counted)),
+    }
+
+
+def _width(ends: tuple[float, float] | None) -> float | None:
+    return None if ends is None else ends[1] - ends[0]
+
+
+def _compared(result: Findings, figure: Figure) -> dict[str, Cell]:
+    compared = figure.vs_baseline
+    if compared is None:
+        names = ("Difference", "Its interval", "Holm p", "b/e/w", "t p", "Wilcoxon p", "Relative")
+        return {name: _cell("", None) for name in names}
+    p = compared.p if figure.whole_run else compared.t_p
+    counts = NONE
+    if compared.better is not None:
+        counts = f"{compared.better:,}/{compared.equal:,}/{compared.worse:,}"
+    # A relative difference misleads for a figure that can have either sign.
+    signed = resolve(figure.measure).signed
+    relative = NONE if compared.relative is None or signed else f"{compared.relative:+.1%}"
+    return {
+        "Difference": _cell(
+            true_minus(number(compared.difference, _DIGITS)),
+            compared.difference,
+            tag=true_minus(on_common(result, figure)),
+        ),
+        "Its interval": _cell(
+            true_minus(interval(compared.ci95, _DIGITS)), compared.ci95[0] if compared.ci95 is not None else None
+        ),
+        "Holm p": _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
+        "b/e/w": _cell(counts, compared.better),
+        "t p": _cell(p_value(p), p),
+        "Wilcoxon p": _cell(p_value(compared.wilcoxon_p), compared.wilcoxon_p),
+        "Relative": _cell(true_minus(relative), compared.relative),
+    }
+
+
+def _cell(text: str, sort: str | float | None, *, left: bool = False, mark: str = "", tag: str = "") -> Cell:
+    return {"text": text, "sort": "" if sort is None else sort, "left": left, "mark": mark, "tag": tag}
+
+
+_ORDER, _BEYOND = 2, 6
+"""The columns of the two differences."""
+_NO_SUM = (
+    "No measure of bias in this audit can be taken apart like this: that takes a weighted sum over ranks, such as"
+    " ARaB, FaiRR or NFaiRR."
+)
+_BOUNDS = (
+    "Only bounds are known: where in them a figure lies is not known, and so neither is what the order of the"
+    " documents adds."
+)
+_NO_QRELS = (
+    "Without qrels it is unknown what a perfect ranking of the same candidates would add, and so is what a run has"
+    " beyond relevance."
+)
+_NO_COMMON = "No query has both a judgement and a value, so what a perfect ranking would add is unknown."
+
+
+def origins_section(result: Findings) -> dict[str, object] | None:
+    """The rows of the section's table and what it says; None without a measure of bias."""
+    biased = [measure for measure in result.measures if is_bias(measure)]
+    if not biased:
+        return None
+    found = with_origins(result)
+    relevance = any(run.figures[str(m)].beyond_relevance is not None for m in found for run in result.given)
+    rows = [row for measure in found for row in _rows(result, str(measure), relevance)]
+    return {
+        "rows": rows,
+        "relevance": relevance,
+        "columns": _headings(relevance),
+        "missing": _missing(result, found, relevance),
+        "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
+        "ties": any(row["ties"] for row in rows),
+    }
+
+
+def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
+    """Why something is not known."""
+    if not found:
+        return _BOUNDS if only_bounds(result) else _NO_SUM
+    if relevance:
+        return ""
+    return _NO_COMMON if result.judged else _NO_QRELS
+
+
+def _headings(relevance: bool) -> list[str]:
+    of_relevance = ["Perfect ranking adds", "Beyond relevance", "Interval (beyond)", "p (beyond)"] if relevance else []
+    return ["Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)", *of_relevance, "Queries"]
+
+
+def _rows(result: Findings, key: str, relevance: bool) -> list[dict[str, object]]:
+    """A row for each run that is known to be such a sum."""
+    rows: list[dict[str, object]] = []
+    for run in result.given:
+        figure = run.figures[key]
+        added, beyond = figure.added, figure.beyond_relevance
+        if added is None:
+            continue
+        cells = [number(added.reference + added.mean, _DIGITS), number(added.reference, _DIGITS), *_difference(added)]
+        if relevance:
+            cells += [signed(perfect(figure)), *(_difference(beyond) if beyond is not None else (NONE,) * 3)]
+        ties = [one is not None and one.tie_sensitive for one in (added, beyond)]
+        rows.append(
+            {
+                "measure": key,
+                "run": run.name,
+                "first": not rows,
+                "cells": [*map(true_minus, cells), f"{added.n:,}"],
+                "ties": any(ties),
+                # The columns of the differences, by whether ties decide them.
+                "marked": [place for place, tied in zip((_ORDER, _BEYOND), ties, strict=True) if tied],
+                "tags": _tags(figure, added, beyond),
+            }
+        )
+    return rows
+
+
+def _difference(of: Excess) -> tuple[str, str, str]:
+    return signed(of.mean), signed_interval(of.ci95), p_value(of.t_p)
+
+
+def _tags(figure: Figure, added: Excess, beyond: Excess | None) -> dict[int, str]:
+    """Remarks by column: where a figure is over fewer queries than that of the table of figures."""
+    tags = {}
+    if added.n != figure.n or abs(added.reference + added.mean - (figure.mean or 0.0)) > EQUAL:
+        tags[0] = f"of {counted(added.n, 'query')}"
+    if beyond is not None and beyond.n != added.n:
+        tags[_BEYOND] = f"of {counted(beyond.n, 'query')}"
+    return tags
+
+
+# --- data of the chart ------------------------------------------------------------------------------------------------
+
+
+def origins_chart(result: Findings) -> dict[str, object]:
+    """By the measures' places: for each run its name, and its differences as (kind, mean, low, high, p)."""
+    found = with_origins(result)
+    return {
+        str(place): [
+            {"run": run.name, "marks": _marks(run.figures[str(measure)])}
+            for run in result.given
+            if run.figures[str(measure)].added is not None
+        ]
+        for place, measure in enumerate(result.measures)
+        if measure in found
+    }
+
+
+def _marks(figure: Figure) -> list[tuple[object, ...]]:
+    marks: list[tuple[object, ...]] = []
+    for kind, of in (("added", figure.added), ("beyond", figure.beyond_relevance)):
+        if of is not None:
+            low, high = of.ci95 or (None, None)
+            marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.t_p)))
+    would = perfect(figure)
+    if would is not None:
+        marks.insert(1, ("perfect", rounded(would), None, None, None))
+    return marks
+
+
+class MeasureExplanation(TypedDict):
+    """``names`` of the variants, ``kind`` (bias or effectiveness, and which values are better) and ``text``."""
+
+    names: str
+    kind: str
+    text: str
+
+
+def explanations(result: Findings) -> list[MeasureExplanation]:
+    """An explanation of each measure; variants that differ only in parameters share one."""
+    entries: dict[str, MeasureExplanation] = {}
+    for measure in result.measures:
+        if measure.NAME in entries:
+            entries[measure.NAME]["names"] += f", {measure}"
+            continue
+        kind = f"{'bias' if is_bias(measure) else 'effectiveness'}, {direction(measure)}"
+        text = resolve(measure).meaning
+        if is_bias(measure) or not text:
+            text = f"{text} {_plain(describe(measure))}".strip()
+        entries[measure.NAME] = {"names": str(measure), "kind": kind, "text": text}
+    return list(entries.values())
+
+
+def literature(result: Findings) -> list[tuple[str, str]]:
+    """The publications that the measures' descriptions cite, by key."""
+    text = " ".join(entry["text"] for entry in explanations(result))
+    return [(key, f"{citation.text}.") for key, citation in CITATIONS.items() if key in text]
+
+
+def glossary(result: Findings) -> list[tuple[str, str]]:
+    """The terms of the page that are not measures."""
+    sign = positive(poles(result))
+    entries = [
+        _references(result),
+        ("Neutrality", _NEUTRALITY_OF_LABELS if labelled(result) else _NEUTRALITY),
+        *_of_labels(result),
+        *_of_origins(result),
+    ]
+    if sign:
+        entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
+    entries.append(
+        (
+            "95% interval",
+            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries.",
+        )
+    )
+    if result.baseline is not None:
+        entries.append(
+            (
+                "Significance and loss",
+                "Significant means a Holm-corrected p below .05. A difference that is not significant may still exist:"
+                " “no loss shown” appears only if the interval rules out a loss of more than 5%.",
+            )
+        )
+        signed = signed_measures(result)
+        if signed and not only_bounds(result):
+            entries.append(
+                (
+                    "b/e/w and p of signed measures",
+                    f"For {' and '.join(signed)}, the difference, its interval and its p-values keep the sign, whereas"
+                    " a query counts as better (b) if its value is nearer to 0 than the baseline's. So a run can be"
+                    " better on most queries without a significant difference, and the reverse.",
+                )
+            )
+    entries.append(
+        (
+            "Ties",
+            "Documents with the same score have no natural order. The tie mean is the mean over all their orders, the"
+            " tie range the smallest and largest value.",
+        )
+    )
+    return entries
+
+
+def _references(result: Findings) -> tuple[str, str]:
+    """The term for the reference rankings, and what they are."""
+    useless = "A fair ranking that is no more effective than random is useless."
+    if not any(run.name == RELEVANCE_FIRST for run in result.runs):
+        return (
+            "random, neutral-first",
+            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
+            f" by neutrality. {useless}",
+        )
+    return (
+        "random, neutral-first, relevance-first",
+        "Three reference rankings of the same candidates: the mean over all random orders, the candidates sorted by"
+        " neutrality, and the candidates sorted by relevance, which is what a perfect ranking would show (documents of"
+        f" one grade in random order, unjudged ones as irrelevant). {useless}",
+    )
+
+
+def _of_origins(result: Findings) -> list[tuple[str, str]]:
+    """The terms of the section on where the bias comes from."""
+    figures = [figure for run in result.given for figure in run.figures.values()]
+    entries = []
+    if any(figure.added is not None for figure in figures):
+        entries.append(
+            (
+                "Order adds",
+                "The run's figure minus that of its own candidates in random order, query by query. The rest is in the"
+                " candidates already: no order of them is to blame for it.",
+            )
+        )
+    if any(figure.beyond_relevance is not None for figure in figures):
+        entries.append(
+            (
+                "Beyond relevance",
+                "The run's figure minus that of its own candidates sorted by relevance, query by query. 0 if the run"
+                " shows what a perfect ranking would show; a random order has minus what a perfect ranking adds.",
+            )
+        )
+    return entries
+
+
+_NEUTRALITY = (
+    "1 for a passage that has no group words (or too few to count) or mentions the groups in their target shares, 0 for"
+    " one that mentions only the group with the smallest target share."
+)
+_NEUTRALITY_OF_LABELS = (
+    "1 for a document whose label is of no group, or whose weights are the same for all groups; 0 for one of a single"
+    " group."
+)
+
+
+def _of_labels(result: Findings) -> list[tuple[str, str]]:
+    """The terms of an audit whose groups are from labels, and the target of measures that compare with one."""
+    entries = []
+    if labelled(result):
+        entries.append(
+            (
+                "Known",
+                "The share of the documents that a figure looks at which have a label. A document without one is"
+                " unknown: neither of a group nor of none.",
+            )
+        )
+    if only_bounds(result):
+        entries.append(
+            (
+                "Bounds",
+                "The smallest and largest value that the figure could have, over every way to label the unknown"
+                f" documents. They hold for whatever reason labels are missing. “{NONE}” where they are not known"
+                " exactly.",
+            )
+        )
+    if "target" in result.settings:
+        target = str(result.settings["target"])
+        described = "equal shares for all groups" if target == "uniform" else target
+        entries.append(("Target", f"The shares of exposure that the groups should have: {described}."))
+    return entries
+
+
+def _plain(text: str) -> str:
+    """A description without reStructuredText markup, up to its first directive."""
+    return re.sub(r"``(.+?)``", r"\1", text.split(" .. ")[0])
+
 
 _SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js", "origins.js")
 _SECTIONS = (
@@ -40,7 +498,6 @@ _SECTIONS = (
     ("provenance", "Provenance"),
 )
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
-_DIGITS = 4
 _MOST_WORDS = 15
 
 
@@ -72,9 +529,9 @@ def _charts(result: Findings) -> dict[str, object]:
     compared = result.baseline is not None and len(result.given) > 1
     kind = f"difference from {result.baseline}" if compared else "value"
     return {
-        "specifications": charts.specifications(),
+        "specifications": specifications(),
         "folds": STEPS,
-        "styles": charts.styles([(run.name, run.reference) for run in result.runs]),
+        "styles": styles([(run.name, run.reference) for run in result.runs]),
         "focus": result.measures.index(focus) if focus is not None else 0,
         "lean": result.measures.index(lean) if lean is not None else 0,
         "compared": data.compared(result),

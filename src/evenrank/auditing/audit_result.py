@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evenrank.io import EvenrankError, atomic_path, write_text
-from evenrank.io.atomic import for_spreadsheets, json_text
+from evenrank.io.outputs import for_spreadsheets, json_text
 from evenrank.measures import facts
 from evenrank.reports.result import Result, envelope
 
-from .excess import Excess
-from .findings import Findings, RunAudit
+from .findings import Excess, Findings, RunAudit
 
 if TYPE_CHECKING:
     import pandas

@@ -1,21 +1,25 @@
-"""Figures with their intervals, and every run's comparison with the baseline."""
+"""Figures with their intervals, and every run's comparison with the baseline and with references of its candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import polars as pl
 from ir_measures import Measure
 
+from evenrank.io import EvenrankError, Order, Run, read_run
+from evenrank.io.provenance import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Lacking, RunMeasure, is_bias, resolve
+from evenrank.measures import Evaluation, Lacking, RunMeasure, is_bias, is_linear, resolve
 from evenrank.measures import statistics as st
-from evenrank.reports.format import Interval
+from evenrank.reports.format import Interval, number
 
-from .figures import Measured
-from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Figure, KnownLabels, RunAudit
+from .figures import Measured, Over, measure_run
+from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit
 
 
 def with_statistics(
@@ -91,10 +95,10 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
 def _draws_of_parts(how: RunMeasure, parts: list[tuple[Array, ...]], seed: int) -> list[Array]:
     """Bootstrap draws of a figure of several parts for each run, stratified by part, the same queries for all runs."""
     draws = []
-    for number, of_runs in enumerate(zip(*parts, strict=True)):
+    for part, of_runs in enumerate(zip(*parts, strict=True)):
         values = np.stack(of_runs, axis=1)
         values = values[(~np.isnan(values)).any(axis=1)]
-        draws.append(st.bootstrap_means(values, seed + number) if len(values) else np.full((1, len(parts)), np.nan))
+        draws.append(st.bootstrap_means(values, seed + part) if len(values) else np.full((1, len(parts)), np.nan))
     return [how.combine([draw[:, r] for draw in draws]) for r in range(len(parts))]
 
 
@@ -263,3 +267,198 @@ def paired_intervals(paired: Sequence[Array | None], seed: int) -> list[Interval
     draws = iter(st.bootstrap_means(stacked[~np.isnan(stacked).all(axis=1)], seed).T)
     found = [None if one is None else (one, next(draws)) for one in paired]
     return [None if one is None or not _several([one[0]]) else st.interval(one[1]) for one in found]
+
+
+_FIELDS: dict[Over, tuple[str, str]] = {"random": ("added", RANDOM), "relevance": ("beyond_relevance", RELEVANCE_FIRST)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A run and a reference order of its own candidates, on the queries where both have a value of a measure."""
+
+    place: int
+    measure: Measure
+    field: str
+    run: Measured
+    reference: Measured
+
+
+def with_excesses(
+    results: list[RunAudit],
+    evaluations: Sequence[Evaluation],
+    measured: Sequence[Measured],
+    known: Mapping[str, tuple[Evaluation, Measured]],
+    axis: pl.Series,
+    seed: int,
+) -> list[RunAudit]:
+    """The results with what each evaluated run, the first of them, adds and has beyond relevance.
+
+    ``measured``: the evaluations' values on the ``axis``; ``known``: the references that are measured, by name, each
+    with the evaluation whose candidates it orders. Only of measures that are weighted sums over ranks: of others the
+    difference from an expectation says little of a single order.
+    """
+    pairs = []
+    for place, (evaluation, run) in enumerate(zip(evaluations, measured, strict=True)):
+        linear = [figure.measure for figure in results[place].figures.values() if is_linear(figure.measure)]
+        for over, (key, name) in _FIELDS.items():
+            if not linear or (over == "relevance" and evaluation.qrels is None):
+                continue
+            of, reference = known.get(name, (None, None))
+            if of is not evaluation or reference is None:
+                reference = measure_run(evaluation, name, linear, axis, over=over, profiled=False)
+            for measure in linear:
+                own, other = on_common_queries([run, reference], str(measure))
+                pairs.append(_Pair(place, measure, key, own, other))
+    # One set of draws for all runs and measures.
+    intervals = paired_intervals([differences(pair.run, pair.reference, pair.measure) for pair in pairs], seed)
+    changed = [dict(result.figures) for result in results]
+    for pair, ends in zip(pairs, intervals, strict=True):
+        key = str(pair.measure)
+        figures = changed[pair.place]
+        excess = _excess(pair, ends, seed)
+        if pair.field == "added":
+            figures[key] = replace(figures[key], added=excess)
+        else:
+            figures[key] = replace(figures[key], beyond_relevance=excess)
+    return [replace(result, figures=figures) for result, figures in zip(results, changed, strict=True)]
+
+
+def _excess(pair: _Pair, ends: Interval | None, seed: int) -> Excess | None:
+    """The difference of a pair; None without a query where both have a value."""
+    key = str(pair.measure)
+    compared = compare_runs(pair.run, pair.reference, pair.measure, seed)
+    if compared.difference is None or compared.baseline_mean is None:
+        return None
+    return Excess(
+        compared.difference,
+        compared.n,
+        ends,
+        compared.t_p,
+        compared.wilcoxon_p,
+        compared.baseline_mean,
+        compared.tie_difference,
+        compared.tie_p,
+        pair.run.values[key] - pair.reference.values[key],
+        _leans(pair.reference.values[key]),
+    )
+
+
+def _leans(values: Array) -> bool | None:
+    """Whether the mean of values [Q] is shown not to be 0; None with fewer than two."""
+    tests = st.paired_tests(values, np.zeros_like(values))
+    if tests.n < 2:
+        return None
+    # Equal values have no test.
+    return tests.difference != 0 if tests.t_p is None else tests.t_p < st.SIGNIFICANT
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The runs of other orders by the name of their run, and notes on those that cannot be used."""
+
+    runs: dict[str, tuple[Run, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def load_orders(runs: list[Run], order: Order) -> Orders:
+    """The other orders of listwise runs: in memory, or in the files that a run's card names, if they are unchanged."""
+    found: dict[str, tuple[Run, ...]] = {}
+    notes = []
+    for run in runs:
+        others, problem = (run.orders, None) if run.orders else _of_card(run, order)
+        others = tuple(_on_queries_of(run, other) for other in others)
+        if problem is None and not all(_same_documents(run, other) for other in others):
+            problem = "a run of another order ranks other documents"
+        if problem is not None:
+            notes.append(f"{run.name}: {problem}: how far the order of passages moves its figures is unknown.")
+        elif others:
+            found[run.name] = others
+    return Orders(found, tuple(notes))
+
+
+def with_orders(
+    results: list[RunAudit],
+    orders: Orders,
+    measures: list[Measure],
+    axis: pl.Series,
+    evaluation: Callable[[Run], Evaluation],
+) -> list[RunAudit]:
+    """The results with each figure of a listwise run over all its orders; ``evaluation``: that of a run."""
+    return [
+        _over_orders(result, [_figures(evaluation(run), measures, axis) for run in orders.runs[result.name]])
+        if result.name in orders.runs
+        else result
+        for result in results
+    ]
+
+
+def order_notes(results: list[RunAudit]) -> list[str]:
+    """The figures of listwise runs over all orders, and which of them the order moves further than chance does."""
+    notes = []
+    for run in results:
+        moved = {key: figure for key, figure in run.figures.items() if figure.order_range is not None}
+        if not moved:
+            continue
+        shown = ", ".join(f"{key} {_spread(figure)}" for key, figure in moved.items())
+        notes.append(f"{run.name}: mean and range over the orders in which its passages were given: {shown}.")
+        flagged = [key for key, figure in moved.items() if figure.order_sensitive]
+        if flagged:
+            notes.append(
+                f"{run.name}: the order in which passages were given moves {', '.join(flagged)} by more than its"
+                " interval is wide."
+            )
+    return notes
+
+
+def _spread(figure: Figure) -> str:
+    low, high = figure.order_range or (None, None)
+    return f"{number(figure.order_mean)} ({number(low)} to {number(high)})"
+
+
+def _figures(run: Evaluation, measures: list[Measure], axis: pl.Series) -> dict[str, Figure]:
+    return with_statistics([measure_run(run, run.run.name, measures, axis)], measures, None, 0)[0].figures
+
+
+def _over_orders(result: RunAudit, others: list[dict[str, Figure]]) -> RunAudit:
+    figures = {}
+    for key, figure in result.figures.items():
+        means = [mean for one in (figure, *(other[key] for other in others)) if (mean := one.mean) is not None]
+        if len(means) == 1 + len(others):
+            figure = replace(figure, order_mean=sum(means) / len(means), order_range=(min(means), max(means)))
+        figures[key] = figure
+    return replace(result, figures=figures)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _of_card(run: Run, order: Order) -> tuple[tuple[Run, ...], str | None]:
+    """The orders that a run's card names, and why they cannot be used; none of a run without."""
+    listwise = (run.card or {}).get("listwise")
+    named = listwise.get("orders") if isinstance(listwise, Mapping) else None
+    if run.source is None or not isinstance(named, list) or not named:
+        return (), None
+    runs = []
+    for facts in named:
+        name = facts.get("file") if isinstance(facts, Mapping) else None
+        # A card names files beside its run, and no others.
+        if not isinstance(name, str) or not name or os.path.basename(name) != name:
+            return (), "its card does not name the runs of other orders"
+        path = os.path.join(os.path.dirname(run.source), name)
+        if not same_file(path, facts):
+            return (), f"the run of another order, {name}, is missing or has changed"
+        try:
+            runs.append(read_run(path, run.name, order=order))
+        except EvenrankError:
+            return (), f"the run of another order, {name}, cannot be read"
+    return tuple(runs), None
+
+
+def _on_queries_of(run: Run, other: Run) -> Run:
+    """The ``other`` run of the same name, on the queries that the first has."""
+    return replace(other, name=run.name, table=other.table.filter(pl.col("query_id").is_in(run.queries.implode())))
+
+
+def _same_documents(run: Run, other: Run) -> bool:
+    keys = ["query_id", "doc_id"]
+    return run.table.height == other.table.height and run.table.join(other.table, on=keys, how="anti").is_empty()

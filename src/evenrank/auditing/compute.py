@@ -16,28 +16,28 @@ from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evalu
 from evenrank.measures import statistics as st
 
 from .audit_result import AuditResult
-from .card_notes import add_cards, card_notes
-from .collection_sample import sample_collection
-from .comparison import with_statistics
-from .documents import Documents, LabelOptions, LexiconOptions, describe_documents
-from .excess_figures import with_excesses
-from .exposure_notes import evaluated_settings, exposure_notes, load_target
+from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
+from .documents import Documents, LabelOptions, LexiconOptions, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .inputs import Inputs, Options, Unknown, load_inputs, name_runs, note_sources, usual_measures
 from .notes import (
+    add_cards,
+    card_notes,
     depth_notes,
+    evaluated_settings,
+    exposure_notes,
     first_documents,
     label_notes,
+    load_target,
     make_notes,
     make_warnings,
     neutral_notes,
     poles_notes,
     query_notes,
+    tie_notes,
 )
-from .order_effects import load_orders, order_notes, with_orders
 from .stages import decompose, name_stages, stage_notes
-from .tie_notes import tie_notes
 from .words import Words, find_words
 
 Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
@@ -47,8 +47,6 @@ Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[objec
 Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
 
 
-# parameters: one for each option of the command line, which mirrors this function
-# long: the signature and the description of its parameters; the steps are functions below
 def audit(
     runs: Rankings | None = None,
     *,

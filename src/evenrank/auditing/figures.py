@@ -11,8 +11,7 @@ from ir_measures import Measure
 
 from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, is_bias, resolve
-from evenrank.measures.base import mean_of
-from evenrank.measures.by_relevance import means_by_relevance
+from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.reports.format import Interval

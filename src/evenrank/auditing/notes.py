@@ -1,18 +1,31 @@
-"""The warnings and notes of an audit, and the documents that its report shows."""
+"""The warnings and notes of an audit, of ties, targets and cards, and the documents that its report shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
 from evenrank.groups import GroupTable
-from evenrank.io.tables import IdIndex
+from evenrank.io import EvenrankError, Provenance, Run
+from evenrank.io.provenance import made_by_text
+from evenrank.io.tables import IdIndex, pick
+from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import Background, Evaluation, NeutralityMeasure, PairwiseMeasure, is_bias
-from evenrank.measures.wins import tied_pair_share
+from evenrank.measures import (
+    EED,
+    Background,
+    Evaluation,
+    NeutralityMeasure,
+    PairwiseMeasure,
+    Target,
+    as_target,
+    is_bias,
+    resolve,
+)
+from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_pair_share
 
 from .comparison import common, depth_decides
 from .figures import SHOWN_DEPTH, Measured
@@ -288,3 +301,177 @@ def first_documents(
     if qrels is None:
         return table.with_columns(pl.lit(None, dtype=pl.Int64).alias("relevance"))
     return table.join(qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+
+
+_LOW_PRECISION = ("bfloat16", "float16")
+_FEW_DECIMALS = 4
+# Of fewer distinct scores, many are round by chance.
+_FEWEST_SCORES = 20
+
+
+class TiedTexts:
+    """Hashes of the texts of tied documents, taken while a collection is read.
+
+    Documents count as tied if another document of their query has the same score, and one of those with it is in the
+    first ranks of a run.
+    """
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._runs = tuple(runs)
+        self._parts: list[pl.DataFrame] = []
+
+    def watching(self, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """The batches (``doc_id``, ``text``), unchanged."""
+        tied_ids = [tied_documents(run, lists_of(run))["doc_id"].unique() for run in self._runs]
+        wanted = IdIndex(tied_ids) if any(map(len, tied_ids)) else None
+        for batch in batches:
+            if wanted is not None:
+                tied = batch.filter(wanted.among(batch["doc_id"]))
+                self._parts.append(tied.select("doc_id", pl.col("text").hash().alias("text")))
+            yield batch
+
+    @property
+    def hashes(self) -> pl.DataFrame | None:
+        """``doc_id`` and ``text``, a hash; None if no texts were read."""
+        return pl.concat(self._parts).unique("doc_id") if self._parts else None
+
+
+def tied_documents(run: Run, lists: RankedLists) -> pl.DataFrame:
+    """The rows of ties that reach into the first ranks: ``query_id``, ``doc_id``, ``score``, and whether the row itself
+    is one of the first ranks, ``top``. ``lists``: the run's."""
+    starts, sizes, _, _ = lists.ties_within(SHOWN_DEPTH)
+    rows, _ = expand(starts, sizes)
+    table = pick(run.table, rows)
+    return table.select("query_id", "doc_id", "score", top=pl.col("rank") <= SHOWN_DEPTH)
+
+
+def pairs_of_ties(tied: pl.DataFrame, hashes: pl.DataFrame) -> tuple[int, int]:
+    """Of the pairs of :func:`tied_documents` with texts, one or both in the first ranks, how many have different texts;
+    and all of them."""
+    tied = tied.join(hashes, on="doc_id")
+
+    def pairs(*keys: str) -> int:
+        sizes = tied.group_by(*keys).agg(every=pl.len().cast(pl.Int64), below=(~pl.col("top")).sum().cast(pl.Int64))
+        every, below = sizes["every"], sizes["below"]
+        return int((every * (every - 1) // 2 - below * (below - 1) // 2).sum())
+
+    every = pairs("query_id", "score")
+    return every - pairs("query_id", "score", "text"), every
+
+
+def tie_notes(evaluations: Iterable[Evaluation], hashes: pl.DataFrame | None) -> list[str]:
+    """Notes on runs with ties in their first ranks, unless all of those are known to be of equal texts."""
+    notes = []
+    for evaluation in evaluations:
+        run = evaluation.run
+        tied = tied_documents(run, evaluation.lists)
+        if not tied.height:
+            continue
+        parts: list[str] = []
+        if hashes is not None:
+            different, every = pairs_of_ties(tied, hashes)
+            if every and not different:
+                continue
+            if every:
+                parts.append(
+                    f"of {counted(every, 'pair')} of tied documents that reach into the first {SHOWN_DEPTH} ranks,"
+                    f" {different:,} {are(different)} of different texts"
+                )
+        parts += _rounding(run, evaluation.lists)
+        if parts:
+            notes.append(f"{run.name}: {'; '.join(parts)}.")
+    return notes
+
+
+def _rounding(run: Run, lists: RankedLists) -> list[str]:
+    """What is known to have rounded the scores, unless their ties were resolved."""
+    card = run.card or {}
+    if card.get("resolved_ties"):
+        return []
+    ranker = card.get("ranker")
+    precision = ranker.get("precision") if isinstance(ranker, dict) else None
+    if precision in _LOW_PRECISION:
+        return [f"it was computed in {precision}, which makes close scores equal (evenrank rerank --resolve-ties)"]
+    first, _ = expand(lists.offsets[:-1], np.minimum(lists.lengths, SHOWN_DEPTH))
+    grid = grid_of(lists.scores[first])
+    return [f"its top scores {grid}, so that close ones are equal"] if grid is not None else []
+
+
+def grid_of(scores: Array) -> str | None:
+    """What scores [N] are rounded to, as ``have at most 3 decimals``; None if nothing shows, or for whole numbers."""
+    distinct = np.unique(scores)
+    if len(distinct) < _FEWEST_SCORES or (distinct == np.rint(distinct)).all():
+        return None
+    for decimals in range(1, _FEW_DECIMALS + 1):
+        # The nearest number of float64, as a reader of the file has it.
+        if (np.round(distinct, decimals) == distinct).all():
+            return f"have at most {counted(decimals, 'decimal')}"
+    if np.abs(distinct).max() > np.finfo(np.float32).max:
+        return None
+    single = distinct.astype(np.float32)
+    if (single != distinct).any():
+        return None
+    if not (single.view(np.uint32) & 0xFFFF).any():
+        return "are numbers of bfloat16"
+    if np.abs(distinct).max() <= np.finfo(np.float16).max and (distinct.astype(np.float16) == distinct).all():
+        return "are numbers of float16"
+    return None
+
+
+def load_target(target: object, groups: GroupTable | None, judged: bool) -> Target | None:
+    """The target as it is given; None for equal shares.
+
+    Raises EvenrankError for a target of groups that there are not, and for one that needs qrels which are not there.
+    """
+    if target is None:
+        return None
+    if groups is None:
+        raise EvenrankError("`target` is of groups: it needs `collection`, `scores` or `labels`")
+    if target == "relevant" and not judged:
+        raise EvenrankError("`target='relevant'` needs `qrels`")
+    return as_target(target, groups.groups)
+
+
+def evaluated_settings(evaluation: Evaluation, measures: Iterable[Measure]) -> dict[str, object]:
+    """The settings of measures that compare with a target; nothing without one."""
+    if not any("target" in measure.SUPPORTED_PARAMS for measure in measures):
+        return {}
+    return {"target": "uniform" if evaluation.target is None else evaluation.target.described}
+
+
+def exposure_notes(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> list[str]:
+    """Which target measures compare with, and how many rankings a run has."""
+    notes = []
+    comparing = [
+        str(m)
+        for m in measures
+        if "target" in m.SUPPORTED_PARAMS and m.params.get("target") is None and m.NAME != EED.NAME
+    ]
+    if comparing:
+        target = evaluations[0].target
+        described = "equal shares of all groups" if target is None else target.described
+        notes.append(f"Target of {', '.join(comparing)}: {described}.")
+    over = [str(measure) for measure in measures if resolve(measure).of_rankings]
+    for evaluation in evaluations:
+        if not evaluation.rankings:
+            continue
+        if not over:
+            notes.append(f"{evaluation.run.name}: no measure looks at more than one ranking; EED, EER and EEL would.")
+            continue
+        count = counted(len(evaluation.rankings) + 1, "ranking")
+        notes.append(
+            f"{evaluation.run.name}: {', '.join(over)} over {count}; all other measures look at the first alone."
+        )
+    return notes
+
+
+def card_notes(runs: Iterable[Run]) -> list[str]:
+    """A note for each run with a card."""
+    return [f"{run.name}: {made_by_text(run.card)}." for run in runs if run.card is not None]
+
+
+def add_cards(provenance: Provenance, runs: Iterable[Run], background: Run) -> None:
+    """Puts the cards into the record of the inputs."""
+    for run in runs:
+        provenance.add_card(f"run {run.name}", run.card)
+    provenance.add_card("background", background.card)

@@ -13,8 +13,8 @@ from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure,
 
 from .findings import RANDOM, REFERENCES, Figure, Findings
 from .inputs import select_texts
-from .phrases import direction, group_label, labelled, passages, pick, poles
-from .phrases import groups as group_names
+from .summary import direction, group_label, labelled, passages, pick, poles
+from .summary import groups as group_names
 from .unknown_labels import shows_queries
 
 QUERY_CAP = 500

@@ -18,8 +18,7 @@ from evenrank.measures import Evaluation, LinearMeasure, is_bias, resolve
 
 from .comparison import compare_runs, differences, on_common_queries, paired_intervals, with_statistics
 from .figures import Measured, measure_run, place_values
-from .findings import RANDOM, Figure
-from .stage_steps import Decomposition, Stages, Step
+from .findings import RANDOM, Decomposition, Figure, Stages, Step
 
 _COLLECTION = "collection"
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from evenrank.measures.statistics import EQUAL
 from evenrank.reports.format import NONE, Interval, number, p_value, true_minus
 
-from .findings import Findings
-from .stage_steps import Decomposition, Step, signed, signed_interval
+from .findings import Decomposition, Findings, Step, signed, signed_interval
 
 COLLECTION, CANDIDATES = "collection", "candidates"
 _DIGITS = 4

@@ -12,21 +12,21 @@ from evenrank.io.wording import counted, percent
 from evenrank.measures import is_bias
 from evenrank.reports.format import NONE, interval, number, p_value
 
-from .findings import Figure, Findings, RunAudit
-from .origin_words import origins_text, origins_title
-from .phrases import (
+from .findings import TITLE, Figure, Findings, RunAudit
+from .summary import (
     direction,
     group_label,
     groups,
     has_scores,
     labelled,
     on_common,
+    origins_text,
+    origins_title,
     poles,
     positive,
     signed_measures,
+    summarise,
 )
-from .stage_steps import TITLE
-from .summary import summarise
 from .words import Words
 
 _DIGITS = 4

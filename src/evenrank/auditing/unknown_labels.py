@@ -7,8 +7,8 @@ from ir_measures import Measure
 from evenrank.measures import is_bias
 
 from .findings import Figure, Findings, KnownLabels
-from .phrases import group_label, lean_measure
-from .phrases import groups as group_names
+from .summary import group_label, lean_measure
+from .summary import groups as group_names
 from .text import known_share
 
 _COLOURS = 4

@@ -49,7 +49,6 @@ EndpointAnswers = Annotated[
 """Where ``--answers`` is something else."""
 
 
-# parameters: the options
 def chosen(
     model: str | None,
     endpoint: str | None,

@@ -114,8 +114,7 @@ def _stages(arguments: list[str]) -> dict[str, str] | None:
 
 
 @_options.in_range
-# long: a line for each option
-def command(  # parameters: the options
+def command(
     runs: Runs = None,
     stages: Stage = None,
     collection: _options.MaybeCollection = None,
@@ -148,7 +147,7 @@ def command(  # parameters: the options
 ) -> None:
     """Measure the group bias of one or more rankings, together with their effectiveness."""
     from evenrank import EvenrankError, audit, named_runs
-    from evenrank.io.run_cards import files_beside
+    from evenrank.io.provenance import files_beside
 
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")

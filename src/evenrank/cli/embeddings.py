@@ -30,7 +30,7 @@ Limit = Annotated[int | None, typer.Option("--limit", help="Read only this numbe
 
 @app.command("debias")
 @_options.in_range
-def debias(  # parameters: the options
+def debias(
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     out: Annotated[str, typer.Option("--out", help=_OUT)],
     definitional: Definitional = None,
@@ -56,9 +56,9 @@ def debias(  # parameters: the options
 ) -> None:
     """Remove the bias direction from word vectors, and report how equal the distances are afterwards."""
     from evenrank.embeddings import debias_file
-    from evenrank.embeddings.vector_files import vector_files
+    from evenrank.embeddings.vectors import vector_files
     from evenrank.io import check_apart, write_text
-    from evenrank.io.atomic import json_text
+    from evenrank.io.outputs import json_text
 
     outputs = (*vector_files(out), *(path for path in (json, specific_out) if path != _output.STANDARD))
     check_apart(outputs, (vectors, definitional, equalize, specific, groups))
@@ -90,7 +90,7 @@ def debias(  # parameters: the options
 
 @app.command("audit")
 @_options.in_range
-def audit(  # parameters: the options
+def audit(
     vectors: Annotated[str, typer.Argument(metavar="IN", help=_IN)],
     after: Annotated[
         str | None, typer.Option("--after", metavar="OUT", help="The same vectors after debiasing.")
@@ -155,7 +155,7 @@ def train(
     """Train word vectors on a collection (word2vec, skip-gram); words are case-folded."""
     from evenrank import tokenize
     from evenrank.embeddings import train_vectors, write_vectors
-    from evenrank.embeddings.vector_files import vector_files
+    from evenrank.embeddings.vectors import vector_files
     from evenrank.io import check_apart
     from evenrank.io.wording import counted
 
@@ -170,6 +170,6 @@ def train(
 
 def _vector_file(out: str) -> str | None:
     """The file that vectors are written to; None for a folder."""
-    from evenrank.embeddings.vector_files import format_of
+    from evenrank.embeddings.vectors import format_of
 
     return out if format_of(out) != "folder" or out == _output.STANDARD else None

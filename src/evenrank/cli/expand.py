@@ -10,7 +10,7 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(
     queries: _options.QueriesArgument,
     vectors: Annotated[str, typer.Option(help=_options.VECTORS)],
     out: Annotated[str, typer.Option(help="The queries to write (TSV; -: standard output).")],

@@ -12,7 +12,7 @@ from .embeddings import Definitional, Equalize, Specific
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="ibbr, sampling, position or expansion.")],
     scale: Annotated[
         str,

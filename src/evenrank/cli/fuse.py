@@ -10,7 +10,7 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(
     runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="Two or more TREC runs.")],
     out: Annotated[str, typer.Option(help="The run to write (-: standard output).")],
     weight: Annotated[
@@ -30,8 +30,8 @@ def command(  # parameters: the options
     """Interpolate runs: scores are scaled to 0 … 1 per query, weighted and summed."""
     import evenrank
     from evenrank.io import Provenance, write_text
-    from evenrank.io.atomic import json_text
-    from evenrank.io.run_cards import card_path, write_card
+    from evenrank.io.outputs import json_text
+    from evenrank.io.provenance import card_path, write_card
 
     if (weight is None) == (tune is None):
         raise evenrank.EvenrankError("expected one of `weight` and `tune`")

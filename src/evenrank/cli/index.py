@@ -17,9 +17,8 @@ QueryPrompt = Annotated[
 ]
 
 
-# long: the options
 @_options.in_range
-def command(  # parameters: the options
+def command(
     collection: _options.CollectionArgument,
     out: Annotated[str, typer.Option(help="The folder of the index, new or empty.")],
     k1: Annotated[float | None, typer.Option(help="BM25: term frequency saturation, from 0 (default: 0.9).")] = None,

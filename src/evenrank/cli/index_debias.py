@@ -10,9 +10,8 @@ from . import _options, _output
 from .index import Precision, QueryPrompt
 
 
-# long: the options
 @_options.in_range
-def command(  # parameters: the options
+def command(
     index: Annotated[str, typer.Argument(metavar="INDEX", help="An index of a model's vectors (evenrank index).")],
     out: Annotated[str, typer.Option(help="The folder of the debiased index, new or empty.")],
     method: Annotated[

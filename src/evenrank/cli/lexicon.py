@@ -29,7 +29,7 @@ def list_() -> None:
 
 @app.command("check")
 @_options.in_range
-def check(  # parameters: the options
+def check(
     lexicon: Annotated[str, typer.Argument(metavar="LEXICON", help=_options.LEXICON)],
     collection: _options.Collection,
     labels: Annotated[

@@ -29,7 +29,7 @@ Format = Annotated[
 
 
 @_options.in_range
-def command(  # parameters, long: the options
+def command(
     run: RunArgument,
     qrels: Annotated[str, typer.Option("--qrels", help="TREC qrels or irds:NAME.")],
     out: Annotated[str, typer.Option("--out", help="The file to write: .parquet or .jsonl.")],

@@ -37,7 +37,7 @@ def answers(
 
 @app.command("similarity")
 @_options.in_range
-def similarity(  # parameters: the options
+def similarity(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A trained tk, or any transformer: a folder or a hub name.")
     ],
@@ -79,7 +79,7 @@ def similarity(  # parameters: the options
 
 @app.command("sensitivity")
 @_options.in_range
-def sensitivity(  # long, parameters: the options
+def sensitivity(
     model: Annotated[
         str | None,
         typer.Argument(

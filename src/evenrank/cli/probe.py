@@ -52,7 +52,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of variants made in memo
 
 
 @_options.in_range
-def command(  # long, parameters: the options
+def command(
     queries: _options.Queries,
     collection: _options.Collection,
     variants: Variants,
@@ -83,7 +83,7 @@ def command(  # long, parameters: the options
 ) -> None:
     """Probe a ranker: its scores of passages and of their variants, beside a placebo."""
     import evenrank
-    from evenrank.io.run_cards import files_beside
+    from evenrank.io.provenance import files_beside
     from evenrank.probes.variant_files import manifest_path
 
     model, named = _variants(variants, words or [], endpoint is not None)
@@ -147,7 +147,7 @@ def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple
     """
     from evenrank.io import EvenrankError
     from evenrank.io.errors import quoted
-    from evenrank.probes.variant_kinds import KINDS
+    from evenrank.probes.variants import KINDS
 
     def is_variant(word: str) -> bool:
         return word in KINDS or ("=" in word and not os.path.exists(word))

@@ -10,7 +10,7 @@ from . import _options, _output, _words
 
 if TYPE_CHECKING:
     from evenrank.decisions.frontier import Frontier
-    from evenrank.decisions.rebalance_result import Rebalanced
+    from evenrank.decisions.rebalance import Rebalanced
 
 Out = Annotated[str | None, typer.Option("--out", help="The run to write (-: standard output).")]
 Method = Annotated[
@@ -98,8 +98,7 @@ Bias = Annotated[
 
 
 @_options.in_range
-# long: a line for each option
-def command(  # parameters: the options
+def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A TREC run.")],
     out: Out = None,
     method: Method = "neutral",
@@ -133,12 +132,10 @@ def command(  # parameters: the options
     """Put the first documents of a run into a fairer order, without training."""
     import evenrank
     from evenrank import EvenrankError, run_name
-    from evenrank.decisions.group_sources import GroupSource
-    from evenrank.decisions.rebalance import note_inputs, request_of, write_rebalanced
-    from evenrank.decisions.rebalance_methods import MethodOptions
-    from evenrank.decisions.rebalance_search import UnmetError
+    from evenrank.decisions.rebalance import UnmetError, note_inputs, request_of, write_rebalanced
+    from evenrank.decisions.rebalance_lists import GroupSource, MethodOptions
     from evenrank.io import Provenance
-    from evenrank.io.run_cards import card_path, files_beside
+    from evenrank.io.provenance import card_path, files_beside
 
     if out is None and frontier is None:
         raise EvenrankError("expected `out`, `frontier` or both")
@@ -210,7 +207,7 @@ def _emit(
 ) -> None:
     """Writes the files that were asked for, then prints the tables; ``quiet``: the run is on standard output."""
     from evenrank.io import write_text
-    from evenrank.io.atomic import json_text
+    from evenrank.io.outputs import json_text
 
     found = [one for one in (report, drawn) if one is not None]
     beside = {} if report is None or drawn is None else {"frontier": drawn.to_dict()}

@@ -47,7 +47,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the shuffles of --lis
 
 
 @_options.in_range
-def command(  # long, parameters: the options
+def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The TREC run to re-rank.")],
     collection: _options.Collection,
     queries: _options.Queries,

@@ -10,9 +10,8 @@ from . import _options, _output
 from .index import Precision, QueryPrompt
 
 
-# long: the options
 @_options.in_range
-def command(  # parameters, long: the options
+def command(
     collection: Annotated[
         str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).")
     ],
@@ -59,8 +58,8 @@ def command(  # parameters, long: the options
     """Rank a collection for each query, with BM25 or with its index, and write a TREC run."""
     from evenrank import RM3, Encoding, read_queries, retrieve, write_run
     from evenrank.io import Provenance
-    from evenrank.io.folders import INDEX, is_index
-    from evenrank.io.run_cards import card_path, write_card
+    from evenrank.io.files import INDEX, is_index
+    from evenrank.io.provenance import card_path, write_card
     from evenrank.io.wording import counted
 
     card = None if out == _output.STANDARD else card_path(out)

@@ -10,7 +10,7 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(
     collection: _options.CollectionArgument,
     out: Annotated[
         str, typer.Option("--out", help="The collection to write: TSV, .jsonl or .parquet (ray: a folder).")

@@ -11,7 +11,7 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(  # parameters: the options
+def command(
     out: Annotated[str, typer.Option("--out", help="The group table to write (Parquet; ray: a folder of parts).")],
     collection: _options.MaybeCollectionArgument = None,
     lexicon: _options.OwnLexicon = None,

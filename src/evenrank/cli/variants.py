@@ -10,7 +10,7 @@ from . import _options, _output
 
 
 @_options.in_range
-def command(  # parameters, long: the options
+def command(
     collection: _options.CollectionArgument,
     kind: Annotated[
         str,

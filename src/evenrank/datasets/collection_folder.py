@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenrank.io.atomic import atomic_path, make_folder
+from evenrank.io.outputs import atomic_path, make_folder
 
 SPLITS = ("train", "valid", "test")
 FILES = ("collection.tsv", "queries.tsv", *(f"queries.{split}.tsv" for split in SPLITS))

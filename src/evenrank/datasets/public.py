@@ -19,8 +19,8 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from evenrank.io.atomic import atomic_path, make_folder
 from evenrank.io.errors import EvenrankError, InputError, quoted
+from evenrank.io.outputs import atomic_path, make_folder
 
 BASE_URL = "https://raw.githubusercontent.com"
 BASE_URL_VARIABLE = "EVENRANK_DATA_URL"

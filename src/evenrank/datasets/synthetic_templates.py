@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 Ids = npt.NDArray[np.int64]
 
@@ -152,3 +154,31 @@ MALE_WORDS = templates().male_words
 """The male words of the collection, in lower case."""
 FEMALE_WORDS = templates().female_words
 """The female words of the collection, in lower case."""
+
+
+_POOLS = ("given", "family", "maker", "place")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Pools of distinct names. Entities have a given and a family name, answers a given and a maker's name."""
+
+    given: pl.Series
+    family: pl.Series
+    maker: pl.Series
+    place: pl.Series
+
+
+def make_names(rng: np.random.Generator, entities: int) -> Names:
+    """Pools that grow with the number of entities like the vocabulary of natural text (to the power 0.6)."""
+    size = int(entities**0.6) + 12
+    taken = {word for words in templates().answers.values() for word in words}
+    taken |= templates().male_words | templates().female_words
+    syllables = templates().syllables
+    pools = {}
+    for what in _POOLS:
+        parts = itertools.product(syllables["onset"], syllables["vowel"], syllables["middle"], syllables[what])
+        every = [name for name in map("".join, parts) if name.lower() not in taken]
+        chosen = rng.permutation(len(every))[:size]
+        pools[what] = pl.Series(what, [every[i] for i in chosen.tolist()])
+    return Names(**pools)

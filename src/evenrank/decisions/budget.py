@@ -29,7 +29,7 @@ _SHARE = re.compile(r"([+-]?\d+(?:\.\d+)?) ?%")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a rule has to know of its measure: see :func:`evenrank.measures.facts`."""
+    """What a rule has to know of its measure: see :func:`evenrank.measures.registry`."""
 
     bias: bool
     signed: bool

@@ -3,33 +3,463 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
+import numpy as np
 import polars as pl
 
-from evenrank.embeddings.group_probes import require_probes
-from evenrank.groups import Lexicon, Tokens
-from evenrank.io import EvenrankError, Provenance, as_qrels, as_queries, check_apart
+from evenrank.auditing import AuditResult, audit
+from evenrank.embeddings.group_probes import (
+    FOLDS,
+    GroupProbe,
+    Recovered,
+    deal_folds,
+    draw_rows,
+    neighbourhoods,
+    probe_groups,
+    require_probes,
+)
+from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
+from evenrank.groups.table import largest_groups
+from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
 from evenrank.io.convert import PathLike
-from evenrank.io.folders import INDEX
+from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
+from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
-from evenrank.retrieval.changed_collections import changed_collection
-from evenrank.retrieval.encoding import Encoding
+from evenrank.reports.format import Interval, interval, number, p_value
+from evenrank.reports.page import Page, Table
+from evenrank.reports.result import Result
 from evenrank.retrieval.erased_index import PassageNumbers, check_method, open_to_debias, remove_index, write_debiased
-from evenrank.retrieval.erasure import Erasure
-from evenrank.retrieval.index_folder import read_manifest
+from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
+from evenrank.retrieval.index_folder import Encoding, Manifest, changed_collection, read_manifest
 from evenrank.retrieval.vector_index import VectorIndex
 
-from .debiased_groups import PassageGroups
-from .debiased_probes import probe_indexes
-from .debiased_result import DebiasedIndex
-from .debiased_runs import Search, measure_rankings
-from .group_sources import GroupSource
+from .paired_figures import Difference, difference
+from .rebalance_lists import GroupSource
 
 
-# parameters: those of the command
-# long: the signature and the description of its parameters
+@dataclass(frozen=True)
+class PassageGroups:
+    """Where groups are known from: ``source``, whose lexicon, with labels or scores, only gives pairs of words."""
+
+    source: GroupSource
+
+    def check(self, method: str) -> None:
+        """Raises EvenrankError for settings that do not go together."""
+        if not self._counts and self.source.lexicon is not None and method != "hard":
+            raise EvenrankError("`lexicon`: groups are known from `labels` or `scores`, and only hard needs its pairs")
+        self._asked.check()
+
+    @property
+    def _counts(self) -> bool:
+        """Whether words are counted in texts."""
+        return self.source.scores is None and self.source.labels is None
+
+    @property
+    def _asked(self) -> GroupSource:
+        return self.source if self._counts else replace(self.source, lexicon=None)
+
+    @cached_property
+    def _words(self) -> Lexicon:
+        return lexicon_of(self.source.lexicon)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The lexicon's pairs of counterparts; none where groups are known otherwise and no lexicon is given."""
+        return self._words.pairs if self._counts or self.source.lexicon is not None else ()
+
+    def numbers(self, index: VectorIndex) -> PassageNumbers:
+        """The group of each of the index's passages. Raises EvenrankError where nothing is known of any."""
+        if not self._counts:
+            table = self.table([index.ids])
+            return PassageNumbers.of(index, table.groups, _numbered(table), table.settings)
+        source = self.source
+        # Groups are told by counts alone.
+        scoring = replace(scoring_of(self._words, source.poles, source.tokens, source.threshold), magnitudes=())
+        # A batch at a time: a passage's number is kept, and not its counts.
+        tables = score_batches(as_batches(source.collection), scoring)
+        known = [_numbered(GroupTable.of(table, scoring.describe())) for table in tables]
+        if not known:
+            raise EvenrankError("the collection has no document")
+        return PassageNumbers.of(index, self._words.groups, pl.concat(known), scoring.describe())
+
+    def table(self, ids: Sequence[pl.Series]) -> GroupTable:
+        """The group table of some documents."""
+        return self._asked.grouping(ids).table
+
+
+def _numbered(table: GroupTable) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": table.table["doc_id"], "group": pl.Series(largest_groups(table)).cast(pl.Int16)})
+
+
+LEAST = 10
+"""Passages of a group without which it is not probed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What probes recover.
+
+    Attributes:
+        groups: How many passages of each group were probed; empty where there was nothing to probe.
+        before: From the index that was debiased; ``after``: from the debiased one. None without groups.
+        unseen: Whether ``after`` is of an erasure that was fitted on all passages but those held out, which are what it
+            is for passages that come later; of a method that is not fitted on passages it is as stored.
+    """
+
+    groups: dict[str, int]
+    before: GroupProbe | None = None
+    after: GroupProbe | None = None
+    unseen: bool = False
+
+    @property
+    def chance(self) -> float:
+        """The balanced accuracy of a classifier that knows nothing."""
+        return 1 / max(len(self.groups), 1)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        named = {"before": self.before, "after": self.after}
+        found = {name: None if one is None else one.to_dict() for name, one in named.items()}
+        return {"groups": self.groups, "chance": self.chance, **found}
+
+
+def probe_indexes(
+    before: VectorIndex, after: VectorIndex, groups: PassageNumbers, *, sample: int = 1000, seed: int = 0
+) -> Probes:
+    """Probes of the passages of a group, up to ``sample`` of each at random, in five folds.
+
+    A passage and the one whose vector is nearest to its own after debiasing are in the same fold, so that copies of a
+    text with the words of another group do not decide. Groups with fewer than ten passages are left out.
+    """
+    numbers = groups.numbers
+    enough = [number for number, name in enumerate(groups.names) if groups.counts[name] >= LEAST]
+    rows = draw_rows(np.where(np.isin(numbers, enough), numbers, UNKNOWN), sample, seed)
+    if len(enough) < 2:
+        return Probes({})
+    own, stored = numbers[rows], after.vectors[rows].astype(np.float64)
+    folds = deal_folds(neighbourhoods(stored), own, seed=seed)
+    if any(len(np.unique(own[folds != fold])) < len(enough) for fold in range(FOLDS)):
+        # Hardly different passages: they are all in one fold.
+        return Probes({})
+    erased: Array | list[Array] = stored
+    erasure = after.erasure
+    unseen = erasure is not None and erasure.method == "leace"
+    if erasure is not None and unseen:
+        erased = [
+            _without(before, groups, erasure, rows[folds == fold])(before.vectors[rows])
+            for fold in np.unique(folds).tolist()
+        ]
+    counts = {groups.names[number]: int((own == number).sum()) for number in enough}
+    given = before.vectors[rows].astype(np.float64)
+    return Probes(
+        counts, probe_groups(given, own, folds, seed=seed), probe_groups(erased, own, folds, seed=seed), unseen
+    )
+
+
+def _without(index: VectorIndex, groups: PassageNumbers, like: Erasure, rows: np.ndarray) -> Erasure:
+    """The erasure as it is fitted on all passages but those of ``rows``."""
+    numbers = groups.numbers.copy()
+    numbers[rows] = UNKNOWN
+    return Erasure(fit_leace_blocks(index.vectors, numbers, len(groups.names)), like.unit, like.method)
+
+
+UNTOUCHED, DEBIASED = "untouched", "debiased"
+UTILITY, ARAB, NFAIRR = "nDCG@10", "ARaB@10", "NFaiRR@10"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure of a ranking: its ``mean`` and interval; what the order ``added`` to its candidates, (mean, interval),
+    where the measure is linear; and the figure ``against`` the untouched index's."""
+
+    mean: float | None
+    ci95: Interval | None
+    added: tuple[float, Interval | None] | None = None
+    against: Difference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """The figures of each ranking, by its name and the measure's."""
+
+    queries: int
+    depth: int
+    figures: Mapping[str, Mapping[str, Measured]]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        runs = {name: {measure: asdict(one) for measure, one in of.items()} for name, of in self.figures.items()}
+        return {"queries": self.queries, "depth": self.depth, "runs": runs}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How rankings are made: ``queries`` with their texts, ``qrels`` if there are any, ``depth`` documents of each; the
+    ``model`` and the ``encoding`` as for :meth:`VectorIndex.search`."""
+
+    queries: pl.DataFrame
+    qrels: pl.DataFrame | None = None
+    depth: int = 200
+    model: object = None
+    encoding: Encoding | None = None
+    seed: int = 0
+    quiet: bool = False
+
+    def run(self, index: VectorIndex, name: str) -> Run:
+        """The ranking of an index."""
+        options = {"model": self.model, "encoding": self.encoding, "quiet": self.quiet}
+        return index.search(self.queries, self.depth, name=name, **options)  # type: ignore[arg-type]
+
+
+def measure_rankings(before: VectorIndex, after: VectorIndex, source: PassageGroups, search: Search) -> Rankings:
+    """The figures of the index before and after."""
+    queries, qrels = search.queries, search.qrels
+    runs = {UNTOUCHED: search.run(before, UNTOUCHED), DEBIASED: search.run(after, DEBIASED)}
+    table = source.table([run.table["doc_id"] for run in runs.values()])
+    measures = [*([UTILITY] if qrels is not None else []), *([ARAB] if table.poles is not None else []), NFAIRR]
+    result = _audited(runs, table, qrels, measures, search.seed)
+    figures = {name: {measure: _measured(result, name, measure, search.seed) for measure in measures} for name in runs}
+    return Rankings(queries.height, search.depth, figures)
+
+
+def _audited(
+    runs: Mapping[str, Run], table: GroupTable, qrels: pl.DataFrame | None, measures: Sequence[str], seed: int
+) -> AuditResult:
+    known = {"labels": table} if table.labelled else {"scores": table, "missing": "skip", "missing_limit": 1.0}
+    return audit(runs, qrels=qrels, baseline=UNTOUCHED, measures=list(measures), seed=seed, **known)
+
+
+def _measured(result: AuditResult, name: str, measure: str, seed: int) -> Measured:
+    figure = result[name, measure]
+    added = None if figure.added is None else (figure.added.mean, figure.added.ci95)
+    against = None
+    if name != UNTOUCHED:
+        against = difference(figure.values, result[UNTOUCHED, measure].values, seed)
+    return Measured(figure.mean, figure.ci95, added, against)
+
+
+def distance(mean: float, bias: str) -> float:
+    """How far a mean is from no bias."""
+    return float("inf") if np.isnan(mean) else abs(mean) if bias == ARAB else 1 - mean
+
+
+_SOURCE = (
+    "LEACE: Belrose et al., NeurIPS 2023. Hard debiasing: Bolukbasi et al., NeurIPS 2016. What remains: Gonen &"
+    " Goldberg, NAACL 2019."
+)
+_METHODS = {"leace": "LEACE", "hard": "Hard debiasing"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DebiasedIndex(Result):
+    """What :func:`evenrank.debias_index` returns.
+
+    ``manifest``: of the new index, whose ``settings["erasure"]`` says what was done; ``probes``: what is recovered of
+    the groups; ``rankings``: of the queries, None without any.
+    """
+
+    manifest: Manifest
+    probes: Probes
+    rankings: Rankings | None
+    settings: Mapping[str, object]
+    notes: tuple[str, ...] = ()
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def erasure(self) -> Mapping[str, object]:
+        """What was done, as the index's manifest says it."""
+        found = self.manifest.settings["erasure"]
+        assert isinstance(found, Mapping)
+        return found
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """The largest distance between the means of two groups' vectors, as stored: before and after."""
+        found = self.erasure["gap"]
+        assert isinstance(found, Mapping)
+        return found["before"], found["after"]
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {
+            "settings": dict(self.settings),
+            "summary": list(self.summary()),
+            "index": str(self.manifest.path),
+            "documents": self.manifest.documents,
+            "erasure": dict(self.erasure),
+            "probes": self.probes.to_dict(),
+            "rankings": None if self.rankings is None else self.rankings.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> tuple[str, ...]:
+        """The findings, in sentences; the last is what can still be recovered."""
+        lines = [_what(self)]
+        if self.rankings is not None:
+            lines += _ranked(self.rankings)
+        return (*lines, _remains(self.probes))
+
+    def page(self) -> Page:
+        """The figures as a page."""
+        tables = [] if self.probes.before is None else [_probe_table(self.probes)]
+        if self.rankings is not None:
+            tables += [_ranking_table(self.rankings), _difference_table(self.rankings)]
+        facts = [("passages", f"{self.manifest.documents:,}"), ("directions erased", f"{self.erasure['directions']}")]
+        if self.rankings is not None:
+            facts.append(("queries", f"{self.rankings.queries:,}"))
+        title = f"Debiased index: {self.manifest.path}"
+        return Page("index debias", title, _SOURCE, tuple(facts), tuple(tables), (), self.notes, self.summary())
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+def _what(result: DebiasedIndex) -> str:
+    method, directions = str(result.erasure["method"]), result.erasure["directions"]
+    assert isinstance(directions, int)
+    before, after = result.gap
+    passages = counted(result.manifest.documents, "passage")
+    return (
+        f"{_METHODS[method]} erased {counted(directions, 'direction')} from {passages}"
+        " and from every query to come. The largest distance between the means of two groups, as stored, is"
+        f" {after:.2g}; it was {before:.2g}."
+    )
+
+
+def _ranked(rankings: Rankings) -> list[str]:
+    own = rankings.figures[DEBIASED]
+    lines = [f"{measure}: {_change(rankings, measure)}." for measure in own]
+    if UTILITY not in own:
+        lines.insert(0, "Effectiveness is unknown: there are no qrels.")
+    return lines
+
+
+def _change(rankings: Rankings, measure: str) -> str:
+    before, after = rankings.figures[UNTOUCHED][measure], rankings.figures[DEBIASED][measure]
+    text = (
+        f"{number(after.mean)}, it was {number(before.mean)} ({_difference(after)}){_farther(before, after, measure)}"
+    )
+    if before.added is None or after.added is None:
+        return text
+    return f"{text}; of this the order adds {number(after.added[0])}, it added {number(before.added[0])}"
+
+
+def _farther(before: Measured, after: Measured, measure: str) -> str:
+    """Words for a difference that is shown and leads away from no bias."""
+    against = after.against
+    if against is None or against.ci95 is None or before.mean is None or after.mean is None or measure == UTILITY:
+        return ""
+    shown = not against.ci95[0] <= 0 <= against.ci95[1]
+    return ", farther from no bias" if shown and distance(after.mean, measure) > distance(before.mean, measure) else ""
+
+
+def _difference(figure: Measured) -> str:
+    against = figure.against
+    if against is None or against.mean is None:
+        return "no difference is defined"
+    sign = "+" if against.mean >= 0 else ""
+    return f"{sign}{number(against.mean)} {interval(against.ci95)}"
+
+
+def _remains(probes: Probes) -> str:
+    found, before = probes.after, probes.before
+    if found is None or before is None:
+        return "What can still be recovered is not known: too few different passages of two groups to probe."
+    chance = number(probes.chance, 2)
+    held = "passages that the erasure was not fitted on" if probes.unseen else "held-out passages"
+    known = f"(before: {number(before.rbf.accuracy, 2)})"
+    rbf = f"an RBF probe is right about the group of {_share(found.rbf)} of {held} {known}"
+    linear = f"a linear one of {_share(found.linear)} (before: {number(before.linear.accuracy, 2)})"
+    if _differs(found.linear, probes.chance):
+        return f"The groups can still be told apart: {rbf}, {linear}; chance is {chance}."
+    if _differs(found.rbf, probes.chance):
+        return f"Linear erasure leaves what is not linear: {rbf}, {linear}; chance is {chance}."
+    if not (_differs(before.linear, probes.chance) or _differs(before.rbf, probes.chance)):
+        return f"Nothing was shown to be there to erase: {rbf}, {linear}; chance is {chance}."
+    return (
+        f"Nothing is shown to be left: {rbf}, {linear}; chance is {chance}. That these probes fail does not show that"
+        " no other would succeed."
+    )
+
+
+def _differs(found: Recovered, chance: float) -> bool:
+    """Whether a probe knows something; one that is below chance does, too."""
+    return not found.ci95[0] <= chance <= found.ci95[1]
+
+
+def _share(found: Recovered) -> str:
+    return f"{number(found.accuracy, 2)} {interval(found.ci95, 2)}"
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _probe_table(probes: Probes) -> Table:
+    after = "after, of passages not fitted on" if probes.unseen else "after, as stored"
+    named = (("before", probes.before), (after, probes.after))
+    rows = tuple(
+        (
+            name,
+            *(cell for one in (found.linear, found.rbf) for cell in (number(one.accuracy), interval(one.ci95))),
+            number(probes.chance),
+        )
+        for name, found in named
+        if found is not None
+    )
+    counts = ", ".join(f"{count:,} of {name}" for name, count in probes.groups.items())
+    note = (
+        f"Balanced accuracy of support vector machines over {FOLDS} folds, each passage held out once; passages:"
+        f" {counts}. Groups weigh alike; intervals over passages. A passage and the one nearest to it in the debiased"
+        " index are in the same fold: copies of a text with the words of another group do not decide."
+    )
+    return Table("What a probe recovers", ("index", "linear", "95%", "RBF", "95%", "chance"), rows, (note,))
+
+
+def _ranking_table(rankings: Rankings) -> Table:
+    measures = list(rankings.figures[UNTOUCHED])
+    added = [measure for measure in measures if measure != UTILITY and _has_added(rankings, measure)]
+    heads = ["ranking"]
+    for measure in measures:
+        heads += [measure, "95%", *([f"{measure} added", "95%"] if measure in added else [])]
+    rows = []
+    for name, figures in rankings.figures.items():
+        row = [name]
+        for measure, one in figures.items():
+            row += [number(one.mean), interval(one.ci95)]
+            if measure in added:
+                row += ["–", "–"] if one.added is None else [number(one.added[0]), interval(one.added[1])]
+        rows.append(tuple(row))
+    notes = [f"{counted(rankings.queries, 'query')}, {counted(rankings.depth, 'document')} of each."]
+    if added:
+        notes.append("Added: what the order adds to its own candidates in random order.")
+    return Table("Rankings", tuple(heads), tuple(rows), tuple(notes))
+
+
+def _has_added(rankings: Rankings, measure: str) -> bool:
+    return any(figures[measure].added is not None for figures in rankings.figures.values())
+
+
+def _difference_table(rankings: Rankings) -> Table:
+    rows = []
+    for measure, one in rankings.figures[DEBIASED].items():
+        against = one.against
+        if against is not None and against.mean is not None:
+            figures = number(against.mean), interval(against.ci95), p_value(against.t_p)
+            rows.append((DEBIASED, measure, *figures, f"{against.n:,}"))
+    note = "Paired, over the queries where both are defined; intervals by bootstrap; p of the t-test, uncorrected."
+    return Table(
+        "Against the untouched index",
+        ("ranking", "measure", "difference", "95%", "p", "queries"),
+        tuple(rows),
+        (note,),
+        left=2,
+    )
+
+
 def debias_index(
     index: str | os.PathLike[str],
     out: str | os.PathLike[str],

@@ -2,35 +2,453 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from math import floor, log10
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
 from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
+from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable, Lexicon, Tokens
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
-from evenrank.io.wording import counted
+from evenrank.io.types import Array
+from evenrank.io.wording import counted, percent
 from evenrank.measures import Target, is_bias, parse_measure, resolve
-from evenrank.mitigation.reordering import Reordering
-from evenrank.mitigation.reorderings import METHODS
+from evenrank.measures import statistics as st
+from evenrank.measures.base import mean_of
+from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.mitigation.reorderings import METHODS, Reordering
+from evenrank.reports.format import Interval, interval, number, p_value
+from evenrank.reports.page import Page, Table
+from evenrank.reports.result import Result
 
-from .frontier_points import Plane, Point, Ranking
-from .frontier_result import Frontier
-from .frontier_words import notes_on
-from .group_sources import GroupSource
-from .order_figures import OrderFigures
-from .rebalance import note_inputs
-from .rebalance_lists import DEPTH, Grouping, OfMissing, RunLists
-from .rebalance_methods import MethodOptions, in_words, learnt
-from .rebalance_plan import restricted
-from .tuning_queries import TuningQueries, absence_note, absent_queries
+from .paired_figures import Difference, described, difference
+from .rebalance import TuningQueries, absence_note, absent_queries, note_inputs, restricted
+from .rebalance_lists import (
+    DEPTH,
+    Grouping,
+    GroupSource,
+    MethodOptions,
+    OfMissing,
+    OrderFigures,
+    RunLists,
+    in_words,
+    learnt,
+)
 
 __all__ = ["STRENGTHS", "Frontier", "Point", "frontier", "sweep"]
+
+BLIND = "blind"
+LEVELS = (0.5, 0.25)
+"""The shares of the run's bias at which the methods are compared."""
+_JUMP = 0.1
+"""From which share of the run's bias on two neighbouring strengths are called a jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One ranking in the plane of effectiveness against bias.
+
+    Attributes:
+        name: The method and its strength, or the name of a run or a reference.
+        method, strength: None for a run that was given and for a reference.
+        utility, bias: The mean over queries and its 95% interval; a mean of None is undefined.
+        utility_difference, bias_difference: The figures minus the run's; None for the run itself.
+        beyond: Effectiveness minus that of the straight line from the run to ``blind`` at the same bias; None without
+            such a run, and for a point whose bias is not between theirs.
+        reference: Whether it is a reference ranking of the run's documents.
+    """
+
+    name: str
+    method: str | None
+    strength: float | None
+    utility: tuple[float | None, Interval | None]
+    bias: tuple[float | None, Interval | None]
+    utility_difference: Difference | None = None
+    bias_difference: Difference | None = None
+    beyond: Difference | None = None
+    reference: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """The point as JSON values."""
+        values = asdict(self)
+        for name in ("utility", "bias"):
+            values[name] = {"mean": values[name][0], "ci95": values[name][1]}
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class EqualBias:
+    """What a method costs at a given bias, between the two strengths that are nearest.
+
+    Attributes:
+        share: The bias, as a share of the run's distance to none (or to the best of the methods).
+        bias: The figure itself.
+        method: The method; ``strength``: interpolated.
+        between: The two strengths; ``biases``: their figures; ``jump``: whether these are so far apart that no strength
+            that was tried has this bias.
+        utility: The mean over queries, interpolated as each query's value is; the weights are taken as given.
+        cost: Effectiveness minus the run's.
+        behind: Effectiveness minus that of the method that costs least; None for that one.
+        holm_p: The p of that difference, corrected over all pairs of methods at this bias, as which one costs least is
+            found on the same queries.
+    """
+
+    share: float
+    bias: float
+    method: str
+    strength: float
+    utility: float
+    cost: Difference
+    behind: Difference | None
+    holm_p: float | None = None
+    between: tuple[float, float] = (0.0, 0.0)
+    biases: tuple[float, float] = (0.0, 0.0)
+    jump: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The values of a ranking: effectiveness and bias of each query [Q], NaN where undefined."""
+
+    name: str
+    utility: Array
+    bias: Array
+    method: str | None = None
+    strength: float | None = None
+    reference: bool = False
+
+
+class Plane:
+    """Rankings of the same queries; the first one is the run that all others are compared with."""
+
+    def __init__(self, rankings: Sequence[Ranking], bias: Measure, seed: int) -> None:
+        self.rankings, self.seed = tuple(rankings), seed
+        self.run = self.rankings[0]
+        mean = mean_of(self.run.bias) or 0.0
+        how = resolve(bias)
+        self._sign = -1.0 if how.better == "higher" or (how.signed and mean < 0) else 1.0
+        self._to_zero = how.better != "higher"
+
+    def gap(self, ranking: Ranking) -> float:
+        """How biased a ranking is: 0 or less is not at all, or, of a measure where more is better, minus its figure."""
+        mean = mean_of(ranking.bias)
+        return np.nan if mean is None else self._sign * mean
+
+    def points(self) -> tuple[Point, ...]:
+        """All rankings with intervals; those of differences are paired."""
+        run = self.run
+        blind = next((one for one in self.rankings if one.name == BLIND and one.method is None), None)
+        lines = [None if blind is None else self._line(run, blind, one) for one in self.rankings]
+        columns = [
+            column
+            for one, line in zip(self.rankings, lines, strict=True)
+            for column in (
+                one.utility,
+                one.bias,
+                one.utility - run.utility,
+                one.bias - run.bias,
+                one.utility - (run.utility if line is None else line),
+            )
+        ]
+        several = [(~np.isnan(column)).sum() > 1 for column in columns]
+        draws = st.bootstrap_means(np.stack(columns, axis=1), self.seed)
+        found = []
+        for place, (one, line) in enumerate(zip(self.rankings, lines, strict=True)):
+            own = [draws[:, 5 * place + i] if several[5 * place + i] else None for i in range(5)]
+            ends = [None if draw is None else st.interval(draw) for draw in own[:2]]
+            point = Point(
+                one.name,
+                one.method,
+                one.strength,
+                (mean_of(one.utility), ends[0]),
+                (mean_of(one.bias), ends[1]),
+                reference=one.reference,
+            )
+            if one is not run:
+                point = replace(
+                    point,
+                    utility_difference=described(one.utility, run.utility, own[2]),
+                    bias_difference=described(one.bias, run.bias, own[3]),
+                    beyond=None if line is None else described(one.utility, line, own[4]),
+                )
+            found.append(point)
+        return tuple(found)
+
+    def _line(self, run: Ranking, blind: Ranking, one: Ranking) -> Array | None:
+        """Effectiveness [Q] on the straight line from the run to ``blind``, at the bias of a ranking."""
+        if one is run or one is blind or one.reference:
+            return None
+        start, end, own = self.gap(run), self.gap(blind), self.gap(one)
+        if not end < start or not end <= own <= start:
+            return None
+        part = (start - own) / (start - end)
+        line: Array = (1 - part) * run.utility + part * blind.utility
+        return line
+
+    @property
+    def methods(self) -> dict[str, list[Ranking]]:
+        """The path of each method: the run, then the rankings by rising strength."""
+        names = dict.fromkeys(one.method for one in self.rankings if one.method is not None)
+        return {
+            name: [
+                replace(self.run, strength=0.0),
+                *sorted((one for one in self.rankings if one.method == name), key=lambda one: one.strength or 0.0),
+            ]
+            for name in names
+        }
+
+    def levels(self) -> dict[float, float]:
+        """The biases, as :meth:`gap` has them, at which methods are compared, by their shares; none without bias."""
+        start = self.gap(self.run)
+        best = 0.0 if self._to_zero else min(self.gap(one) for path in self.methods.values() for one in path)
+        if not start > best + st.NEAR_ZERO:
+            return {}
+        return {share: best + share * (start - best) for share in LEVELS}
+
+    def equal(self, levels: Mapping[float, float] | None = None) -> tuple[EqualBias, ...]:
+        """The methods at the same bias, the one that costs least first; ``levels``: by default :meth:`levels`."""
+        methods = self.methods
+        levels = self.levels() if levels is None else levels
+        return tuple(one for share, level in levels.items() for one in self._at(share, level, methods))
+
+    def between(self, method: str, level: float) -> tuple[float, float] | None:
+        """The strengths between which a method first comes down to a bias; None if it does not."""
+        found = self._ends(self.methods[method], level)
+        return None if found is None else (found[0].strength or 0.0, found[1].strength or 0.0)
+
+    def _ends(self, path: list[Ranking], level: float) -> tuple[Ranking, Ranking] | None:
+        """The neighbours on a method's path between which it first comes down to a bias."""
+        pairs = itertools.pairwise(path)
+        return next(((one, other) for one, other in pairs if self.gap(one) > level >= self.gap(other)), None)
+
+    def _at(self, share: float, level: float, methods: Mapping[str, list[Ranking]]) -> Iterator[EqualBias]:
+        found = {method: ends for method, path in methods.items() if (ends := self._ends(path, level)) is not None}
+        if not found:
+            return
+        parts = {method: self._part(ends, level) for method, ends in found.items()}
+        reached = {
+            method: (1 - parts[method]) * before.utility + parts[method] * after.utility
+            for method, (before, after) in found.items()
+        }
+        names = sorted(reached, key=lambda name: -(mean_of(reached[name]) or 0.0))
+        least = reached[names[0]]
+        behind = [None] + [difference(reached[name], least, self.seed) for name in names[1:]]
+        pairs = itertools.combinations([reached[name] for name in names], 2)
+        # Those with the best come first. It is the best of these queries, so that any pair could have been one.
+        corrected = [None, *st.holm([st.paired_tests(second, first).t_p for first, second in pairs])]
+        for method, apart, p in zip(names, behind, corrected, strict=False):
+            values, part, (before, after) = reached[method], parts[method], found[method]
+            strengths = before.strength or 0.0, after.strength or 0.0
+            yield EqualBias(
+                share,
+                self._sign * level,
+                method,
+                (1 - part) * strengths[0] + part * strengths[1],
+                mean_of(values) or 0.0,
+                difference(values, self.run.utility, self.seed),
+                apart,
+                p,
+                strengths,
+                (self._sign * self.gap(before), self._sign * self.gap(after)),
+                self._is_jump(before, after, level),
+            )
+
+    def _part(self, ends: tuple[Ranking, Ranking], level: float) -> float:
+        """How far a bias is on the way from one ranking to another."""
+        high, low = map(self.gap, ends)
+        return (high - level) / (high - low)
+
+    def _is_jump(self, before: Ranking, after: Ranking, level: float) -> bool:
+        """Whether two rankings are far apart, beside the way from the run to this bias, and neither has it."""
+        high, low, way = self.gap(before), self.gap(after), self.gap(self.run) - level
+        return high - low > _JUMP * way and level - low > _JUMP / 2 * way and high - level > _JUMP / 2 * way
+
+
+@dataclass(frozen=True, repr=False)
+class Frontier(Result):
+    """What :func:`evenrank.frontier` returns.
+
+    Attributes:
+        name: The run's name.
+        points: The run, every method at every strength, the runs beside it, and the references.
+        equal: The methods at the same bias, the one that costs least first.
+        measures: Of effectiveness and of bias.
+        queries: Number of queries that are reported.
+        settings, notes, provenance: How it was made.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    equal: tuple[EqualBias, ...]
+    measures: tuple[Measure, Measure]
+    queries: int
+    settings: dict[str, object]
+    notes: tuple[str, ...]
+    provenance: Provenance | None = field(default=None, compare=False)
+
+    def __getitem__(self, name: str) -> Point:
+        """The point of that name."""
+        return next(point for point in self.points if point.name == name)
+
+    def page(self) -> Page:
+        """The figures as a page."""
+
+        return frontier_page(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "run": self.name,
+            "utility": str(self.measures[0]),
+            "bias": str(self.measures[1]),
+            "queries": self.queries,
+            "settings": self.settings,
+            "points": [point.to_dict() for point in self.points],
+            "equal_bias": [one.to_dict() for one in self.equal],
+            "notes": list(self.notes),
+        }
+
+
+def method_names(found: Frontier) -> list[str]:
+    """The methods, in the order of the points."""
+    return list(dict.fromkeys(point.method for point in found.points if point.method is not None))
+
+
+def summary(found: Frontier) -> Iterator[str]:
+    """What the figures at equal bias show."""
+    utility, bias = found.measures
+    if found.points[0].bias[0] is None:
+        yield f"{bias} of the run is undefined: there is nothing to compare at equal bias."
+    elif not found.equal:
+        yield f"The run has no {bias} to take away, or no method takes any: there is nothing to compare at equal bias."
+    for share, group in groupby(found.equal, key=lambda one: one.share):
+        levels = list(group)
+        least, others = levels[0], levels[1:]
+        of = "the run's" if resolve(bias).better != "higher" else "the distance from the run's to the best"
+        yield (
+            f"At {bias} {number(least.bias, 4)} ({percent(share)} of {of}) {least.method} {_at_strength(least)}"
+            f" {_costs(utility, least.cost)}.{''.join(_behind(one) for one in others[:1])}"
+        )
+        yield from (_jump(one, bias) for one in levels[:2] if one.jump)
+        short = [name for name in method_names(found) if name not in [one.method for one in levels]]
+        if short:
+            yield f"Not reached at any strength by {', '.join(short)}."
+    beyond = [point for point in found.points if point.method is not None and point.beyond is not None]
+    if beyond:
+        shown = sorted({str(one.method) for one in beyond if _above(one.beyond)})
+        yield (
+            f"Beyond the straight line from the run to {BLIND}, with p < .05 (not corrected):"
+            f" {', '.join(shown) or 'no method at any strength'}."
+        )
+
+
+def _at_strength(one: EqualBias) -> str:
+    if one.jump:
+        return f"between strengths {strength_text(one.between[0])} and {strength_text(one.between[1])}"
+    return f"at strength {strength_text(one.strength)}"
+
+
+def strength_text(value: float) -> str:
+    """A strength with three digits, or as many as tell it from 0 and 1."""
+    near = min(value, 1 - value)
+    return f"{value:g}" if near <= 0 else f"{value:.{max(3, 1 - floor(log10(near)))}f}"
+
+
+def _costs(utility: Measure, cost: Difference) -> str:
+    """What a method costs beside the run: a gain costs nothing."""
+    said = f"{utility} {_signed(cost)}"
+    if cost.mean is None or cost.mean < 0:
+        return f"costs least: {said}"
+    if cost.mean == 0:
+        return f"costs nothing: {said}"
+    shown = "" if _significant(cost.t_p) else "not "
+    return f"costs nothing: {said}, a gain, which is {shown}shown (p {p_value(cost.t_p)})"
+
+
+def _jump(one: EqualBias, bias: Measure) -> str:
+    low, high = map(strength_text, one.between)
+    before, after = (number(value, 4) for value in one.biases)
+    return (
+        f"No strength of {one.method} that was tried has this bias: from {low} to {high} {bias} jumps from {before} to"
+        f" {after}. The figures are those of mixing these two rankings at random."
+    )
+
+
+def _behind(one: EqualBias) -> str:
+    if one.behind is None:
+        return ""
+    gains = one.cost.mean is not None and one.cost.mean > 0
+    if _significant(one.holm_p):
+        verb = "gains less" if gains else "costs more"
+    else:
+        verb = f"is not shown to {'gain less' if gains else 'cost more'}"
+    return f" {one.method} comes next and {verb}: {_signed(one.behind)} beside it (Holm p {p_value(one.holm_p)})."
+
+
+def _significant(p: float | None) -> bool:
+    return p is not None and p < SIGNIFICANT
+
+
+def _above(apart: Difference | None) -> bool:
+    return apart is not None and apart.mean is not None and apart.mean > 0 and _significant(apart.t_p)
+
+
+def borderline(found: Frontier) -> Iterator[str]:
+    """Why an interval and a p may disagree, where some do."""
+    apart = [one for point in found.points for one in (point.utility_difference, point.bias_difference, point.beyond)]
+    apart += [one.cost for one in found.equal]
+    if any(one is not None and one.t_p is not None and _excludes_zero(one) != _significant(one.t_p) for one in apart):
+        yield (
+            "Intervals are bootstrap percentiles, p is that of a paired t-test: near the border an interval can exclude"
+            " 0 beside a p above .05, or the reverse. p decides the verdict."
+        )
+
+
+def _excludes_zero(apart: Difference) -> bool:
+    return apart.ci95 is not None and not apart.ci95[0] <= 0 <= apart.ci95[1]
+
+
+def _signed(apart: Difference) -> str:
+    if apart.mean is None:
+        return number(None)
+    return f"{'+' if apart.mean > 0 else ''}{number(apart.mean, 4)} {interval(apart.ci95, 4)}"
+
+
+def notes_on(
+    lists: RunLists, grouping: Grouping, methods: Mapping[str, Reordering], others: Mapping[str, Run]
+) -> Iterator[str]:
+    """What a reader of a frontier of these lists should know; ``others``: the runs beside."""
+    yield (
+        "random, neutral-first and relevance-first are orders of the run's own candidates: relevance-first by falling"
+        " grade, unjudged documents as grade 0, equal grades in expectation."
+    )
+    if "neutral" in methods and not lists.lists.neutrality.any():
+        yield "neutral changes nothing: none of the documents is neutral."
+    if lists.tied:
+        yield (
+            f"{counted(lists.tied, 'document')} of {lists.total:,} in the first {grouping.depth} ranks are tied with a"
+            " neighbour in the run: the methods start from falling document ids there, and so do all figures."
+        )
+    if lists.lacking:
+        what = "counted as neutral" if grouping.missing == "neutral" else "kept at their ranks and left out of figures"
+        yield f"{counted(lists.lacking, 'document')} of {lists.total:,} are not known to the groups: {what}."
+    if "blind" not in others:
+        yield "No run named blind was given: there is no straight line that a method should be beyond."
+
+
 STRENGTHS = tuple(step / 10 for step in range(1, 11))
 NEAR_ZERO = (0.002, 0.005, 0.01, 0.02, 0.05)
 """More strengths of ``shift``, which is often far past an equal share of exposure at 0.1."""
@@ -85,8 +503,6 @@ def _methods(
     return chosen
 
 
-# parameters: one for each option of the command line, which mirrors this function
-# long: the signature and the description of its parameters
 def frontier(
     run: object,
     *,
@@ -327,3 +743,151 @@ def _references(run: Run, figures: OrderFigures) -> Iterator[Ranking]:
         (RELEVANCE_FIRST, figures.values_of(whole, how="relevance")),
     ):
         yield Ranking(name, values[0], values[1], reference=True)
+
+
+_ROOM = 1.2
+_SOURCE = "Every method at every strength: effectiveness against bias, on queries that nothing was chosen on"
+
+
+def frontier_page(found: Frontier) -> Page:
+    """All points and what the methods cost at equal bias."""
+    facts = (
+        ("queries", f"{found.queries:,}"),
+        ("methods", f"{len(method_names(found))}"),
+        ("points", f"{len(found.points)}"),
+    )
+    tables = [_equal(found)] if found.equal else []
+    title = f"Frontier of {found.name}: {found.measures[0]} against {found.measures[1]}"
+    return Page(
+        "rebalance",
+        title,
+        _SOURCE,
+        facts,
+        tuple(tables),
+        (),
+        (*found.notes, *borderline(found)),
+        tuple(summary(found)),
+        late=(_all(found),),
+        plane=_plane(found),
+    )
+
+
+def _plane(found: Frontier) -> str:
+    """The plane, of the methods' rankings with those that are about as biased as the run or less."""
+    run = found.points[0]
+    points = [
+        PlanePoint(point.name, Placed(*point.utility), Placed(*point.bias), point.reference, point.method)
+        for point in found.points
+        if point.method is None or _is_near(point, run, found)
+    ]
+    return draw_plane(found.measures, points)
+
+
+def _is_near(point: Point, run: Point, found: Frontier) -> bool:
+    """Whether a point has at most the run's bias, of measures whose best is 0 with some room."""
+    own, base = point.bias[0], run.bias[0]
+    if own is None or base is None:
+        return False
+    return own >= base if resolve(found.measures[1]).better == "higher" else abs(own) <= _ROOM * abs(base)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _equal(found: Frontier) -> Table:
+    rows = tuple(
+        (
+            number(one.bias, 4),
+            one.method,
+            " to ".join(map(strength_text, one.between)) if one.jump else strength_text(one.strength),
+            number(one.utility, 4),
+            *_cells(one.cost),
+            *(_cells(one.behind)[:2]),
+            p_value(one.holm_p),
+        )
+        for one in found.equal
+    )
+    utility, bias = map(str, found.measures)
+    heads = (bias, "method", "strength", utility, "minus the run", "95%", "p", "minus the best", "95%", "Holm p")
+    notes: tuple[str, ...] = (
+        "Between the two nearest strengths, each query's value is interpolated; intervals and tests are paired by query"
+        " and take the strength as given. The best: the method with the highest figure at that bias. Holm p: corrected"
+        " over all pairs of methods at the same bias, as the best is found on the same queries; the intervals are not.",
+    )
+    if any(one.jump for one in found.equal):
+        notes += (
+            "Two strengths: no strength that was tried has this bias, since the measure jumps between them; the figures"
+            " are those of mixing the two rankings at random.",
+        )
+    return Table("At equal bias", heads, rows, notes, left=2)
+
+
+def _all(found: Frontier) -> Table:
+    lines = any(point.beyond is not None for point in found.points)
+    rows = tuple(
+        (name + (" †" if point.reference else ""), *_figures_of(point)[: 10 + 2 * lines])
+        for name, point in _folded(found.points)
+    )
+    utility, bias = map(str, found.measures)
+    heads: tuple[str, ...] = (
+        "ranking",
+        utility,
+        "95%",
+        "minus the run",
+        "95%",
+        "p",
+        bias,
+        "95%",
+        "minus the run",
+        "95%",
+        "p",
+    )
+    heads += ("beyond the line", "95%") if lines else ()
+    notes = [
+        "†: a reference ranking of the run's documents. p: paired t-tests, not corrected. A row for several strengths:"
+        " all figures are equal."
+    ]
+    if lines:
+        notes.append(f"Beyond the line: {utility} minus that of a mixture of the run and {BLIND} of the same {bias}.")
+    return Table("All points", heads, rows, tuple(notes))
+
+
+def _folded(points: Sequence[Point]) -> Iterator[tuple[str, Point]]:
+    """The points with a label; neighbouring strengths of a method with equal figures are one, the first of them."""
+    for method, group in groupby(points, key=lambda point: point.method):
+        of_method = list(group)
+        if method is None:
+            yield from ((point.name, point) for point in of_method)
+            continue
+        for _, same in groupby(of_method, key=_figures_of):
+            alike = list(same)
+            first, last = alike[0], alike[-1]
+            if len(alike) == len(of_method) and _unchanged(first):
+                yield f"{method}: changes nothing up to strength {last.strength:g}", first
+            else:
+                yield first.name if first is last else f"{first.name} to {last.strength:g}", first
+
+
+def _unchanged(point: Point) -> bool:
+    """Whether no query's figure differs from the run's."""
+    apart = (point.utility_difference, point.bias_difference)
+    return all(one is not None and one.mean == 0 and max(map(abs, one.ci95 or (0.0, 0.0))) <= EQUAL for one in apart)
+
+
+def _figures_of(point: Point) -> tuple[str, ...]:
+    """The figures as they are shown: those of equal rankings may differ by rounding."""
+    return (
+        number(point.utility[0], 4),
+        interval(point.utility[1], 4),
+        *_cells(point.utility_difference),
+        number(point.bias[0], 4),
+        interval(point.bias[1], 4),
+        *_cells(point.bias_difference),
+        *_cells(point.beyond)[:2],
+    )
+
+
+def _cells(apart: Difference | None) -> tuple[str, str, str]:
+    if apart is None:
+        return number(None), number(None), number(None)
+    return number(apart.mean, 4), interval(apart.ci95, 4), p_value(apart.t_p)

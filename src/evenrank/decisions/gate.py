@@ -1,4 +1,4 @@
-"""Whether a run keeps to a budget: every rule holds, is broken, or is not shown."""
+"""Whether a run keeps to a budget: every rule holds, is broken, or is not shown; in words and for machines."""
 
 from __future__ import annotations
 
@@ -7,19 +7,171 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Protocol, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol, get_args
+from xml.etree import ElementTree
 
-from evenrank.io import Provenance
-from evenrank.io.errors import EvenrankError, quoted
+from evenrank._version import __version__
+from evenrank.io import Provenance, write_text
+from evenrank.io.errors import EvenrankError, plain, quoted, readable
+from evenrank.io.outputs import json_text
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
-from evenrank.io.wording import counted
+from evenrank.io.wording import are, counted
+from evenrank.reports.format import equation, number
 
 from .budget import Budget, Rule, as_budget
-from .gate_result import Correction, GateResult, Outcome, Ruling
-from .gate_rules import MeanTest, Test, Tested, tested
-from .gate_tests import factor_to_decide
-from .gate_values import Audited, against, as_audited, unequal_depth
+from .gate_rules import Audited, MeanTest, Test, Tested, against, as_audited, factor_to_decide, tested, unequal_depth
+
+Outcome = Literal["holds", "broken", "not shown"]
+Correction = Literal["holm", "none"]
+Limits = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The outcome of one rule.
+
+    Attributes:
+        outcome: "holds", "broken" or "not shown".
+        value: The estimate that the budget bounds: the figure, its absolute value, the difference from ``against`` or
+            that as a share; None if no query has a value. ``run``: the run that was gated.
+        limits: The one-sided lower and upper limit of ``value``, each at the budget's level; None with one query.
+        n: Number of queries with a value (in both runs); ``left_out``: those with a value in only one of them.
+        mean, other_mean: The figures of the run and of ``against`` over these queries, with their signs.
+        p_holds, p_broken: One-sided p-values of the two claims; ``corrected_p``: the second after the correction.
+        queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
+            samples, if the truth is what was observed; None if no number would, or with one query.
+        catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
+            an absolute value, and if the measure cannot have such a value.
+        towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
+    """
+
+    rule: Rule
+    against: str | None
+    outcome: Outcome
+    value: float | None
+    limits: Limits | None
+    n: int
+    left_out: int
+    mean: float | None
+    other_mean: float | None
+    p_holds: float | None
+    p_broken: float | None
+    corrected_p: float | None
+    queries_to_decide: int | None
+    catches: float | None
+    alpha: float
+    level: float
+    """The level at which the rule is broken if it is the only one that is; ``alpha``: that of its limits."""
+    test: Test | None = field(repr=False, compare=False, default=None)
+    run: str = ""
+    towards: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def subject(self) -> str:
+        """What the rule looks at: ``nDCG@10 against BM25``."""
+        return self.rule.subject + ("" if self.against is None else f" against {self.against}")
+
+    @property
+    def title(self) -> str:
+        """The rule's name, if it has one, and what it looks at."""
+        return self.subject if self.rule.name is None else f"{self.rule.name} ({self.subject})"
+
+    @property
+    def name(self) -> str:
+        """The rule's name; without one, what it looks at."""
+        return self.rule.name or self.subject
+
+    def power(self, at: float) -> float:
+        """The probability that a sample like this one shows the rule to be broken if the true value is ``at``.
+
+        In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and of an absolute
+        value.
+        """
+        if self.test is None:
+            raise EvenrankError(f"{self.name}: fewer than two queries show nothing")
+        if not isinstance(self.test, MeanTest):
+            raise EvenrankError(f"{self.name}: no power is stated of an absolute value")
+        return self.test.power(at, self.level)
+
+    def to_dict(self) -> dict[str, object]:
+        """The ruling as JSON values."""
+        names = ("outcome", "against", "value", "limits", "n", "left_out", "mean", "other_mean", "p_holds", "p_broken")
+        more = ("corrected_p", "queries_to_decide", "catches")
+        values = {name: getattr(self, name) for name in (*names, *more)}
+        return {"name": self.name, "rule": self.rule.to_dict(), **values}
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What :func:`evenrank.gate` returns: whether a run keeps to a budget.
+
+    Attributes:
+        run: The run that was gated; ``baseline``: what "baseline" means, if there is one.
+        rulings: The rules in the budget's order, each with its outcome.
+        alpha: The level of the one-sided limits; ``correction``: of the rules that are broken, "holm" or "none".
+        warnings: What misleads in the audit or in the budget.
+        audit: The provenance of the audit, as JSON values.
+    """
+
+    run: str
+    baseline: str | None
+    rulings: tuple[Ruling, ...]
+    alpha: float
+    correction: Correction
+    warnings: tuple[str, ...] = ()
+    audit: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """ "broken" if one rule is, "holds" if all hold, else "not shown"."""
+        outcomes = [ruling.outcome for ruling in self.rulings]
+        if "broken" in outcomes:
+            return "broken"
+        return "not shown" if "not shown" in outcomes else "holds"
+
+    def status(self, *, strict: bool = False) -> int:
+        """The exit status of ``evenrank gate``: 0 holds, 1 broken, 3 not shown (``strict``: 1)."""
+        return {"holds": 0, "broken": 1, "not shown": 1 if strict else 3}[self.outcome]
+
+    def __repr__(self) -> str:
+        return f"GateResult({self.table()})"
+
+    def table(self) -> str:
+        """The rules for a terminal, a line each, and the outcome last."""
+
+        return text(self)
+
+    def markdown(self) -> str:
+        """The rules as a Markdown table, for a pull request."""
+
+        return markdown(self)
+
+    def junit(self, *, strict: bool = False) -> str:
+        """The rules as JUnit XML: one test case each; what is not shown is skipped (``strict``: a failure)."""
+
+        return junit(self, strict=strict)
+
+    def annotations(self, *, strict: bool = False) -> str:
+        """The rules as annotations of GitHub Actions, a line each."""
+
+        return workflow_commands(self, strict=strict)
+
+    def to_dict(self) -> dict[str, object]:
+        """The result as JSON values."""
+        names = ("outcome", "run", "baseline", "alpha", "correction")
+        values: dict[str, object] = {name: getattr(self, name) for name in names}
+        return values | {"rules": [ruling.to_dict() for ruling in self.rulings], "warnings": list(self.warnings)}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The result as JSON, also written to ``path`` if one is given."""
+        last = {} if self.provenance is None else {"provenance": {**self.provenance.to_dict(), "audit": self.audit}}
+        text = json_text({"evenrank": __version__, **self.to_dict(), **last})
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
 
 _MOST_QUERIES = 1e9
 _POLES = re.compile(r"poles='([^',]*),([^',]*)'")
@@ -67,10 +219,10 @@ def gate(
     base = values.baseline(baseline)
     gated = values.run(run, base)
     found: list[tuple[str | None, Tested]] = []
-    for number, rule in enumerate(rules.rules, start=1):
-        other = against(values, rules, number, base)
+    for place, rule in enumerate(rules.rules, start=1):
+        other = against(values, rules, place, base)
         if other == gated:
-            raise rules.error(number, f"against: {quoted(gated)} is the run that is gated")
+            raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
         try:
             parts = values.parts(gated, rule)
             others = None if other is None else values.parts(other, rule)
@@ -78,7 +230,7 @@ def gate(
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             found.append((other, tested(rule, parts, others)))
         except EvenrankError as error:
-            raise rules.error(number, str(error)) from None
+            raise rules.error(place, str(error)) from None
     rulings = tuple(
         replace(ruling, run=gated, towards=_towards(values, ruling)) for ruling in _rulings(rules, found, correction)
     )
@@ -194,3 +346,194 @@ def _warnings(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> list[s
             left_out = counted(ruling.left_out, "query")
             warnings.append(f"{ruling.name}: {left_out} left out, with a value in only one of the runs.")
     return warnings
+
+
+def amount(rule: Rule, value: float | None) -> str:
+    """A value in the units of a rule: ``-1.2%``, ``+0.0120`` for a difference, ``0.0480``."""
+    if value is None:
+        return "no value"
+    if rule.relative:
+        return f"{100 * value:+.1f}%"
+    text = number(value, 4)
+    return f"+{text}" if rule.against is not None and not text.startswith("-") else text
+
+
+def limits(ruling: Ruling) -> str:
+    """The one-sided limits in brackets; "" without."""
+    if ruling.limits is None:
+        return ""
+    low, high = (amount(ruling.rule, end) for end in ruling.limits)
+    return f"[{low}, {high}]"
+
+
+def remark(ruling: Ruling) -> str:
+    """What the outcome rests on: the queries, how clear it is, what it would take; of a mean, what would be caught."""
+    parts = [counted(ruling.n, "query")]
+    if ruling.test is None:
+        parts.append("one query decides nothing" if ruling.n == 1 else "too few to show anything")
+    if ruling.outcome == "broken":
+        parts.append(equation("p", ruling.p_broken))
+        if ruling.corrected_p != ruling.p_broken:
+            parts[-1] = equation("Holm p", ruling.corrected_p)
+    elif ruling.outcome == "not shown" and ruling.test is not None:
+        if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
+            parts.append("broken but for the correction for several rules")
+        needed = ruling.queries_to_decide
+        about = "no number" if needed is None else f"about {needed:,}"
+        parts.append(f"{about} of queries would decide it" if needed is None else f"{about} would decide it")
+    if ruling.outcome == "broken" or ruling.test is None or ruling.rule.absolute:
+        return "; ".join(parts)
+    if ruling.catches is None:
+        parts.append("would catch nothing on this measure's scale in 8 of 10 such samples")
+    else:
+        parts.append(f"would catch {amount(ruling.rule, ruling.catches)} or worse in 8 of 10 such samples")
+    return "; ".join(parts)
+
+
+def line(ruling: Ruling) -> str:
+    """A rule in one line, without its outcome."""
+    return f"{ruling.title}: {found(ruling)}, {ruling.rule.limit}; {remark(ruling)}"
+
+
+def found(ruling: Ruling) -> str:
+    """The value with its limits; of an absolute value also the signed means that it is made of.
+
+    ``|new| − |old| = +0.0100 [-0.0050, +0.0250] (new -0.0300 towards f, old +0.0200 towards m)``
+    """
+    value = " ".join(filter(None, [amount(ruling.rule, ruling.value), limits(ruling)]))
+    if not ruling.rule.absolute or ruling.mean is None:
+        return value
+    means = [(ruling.run, ruling.mean, ruling.towards[0])]
+    if ruling.against is None or ruling.other_mean is None:
+        return f"{value} ({_signed(*means[0][1:])})"
+    means.append((ruling.against, ruling.other_mean, ruling.towards[1]))
+    said = ", ".join(f"{name} {_signed(mean, group)}" for name, mean, group in means)
+    return f"|{ruling.run}| − |{ruling.against}| = {value} ({said})"
+
+
+def _signed(mean: float, towards: str | None) -> str:
+    text = number(mean, 4)
+    return ("" if text.startswith("-") else "+") + text + ("" if towards is None else f" towards {towards}")
+
+
+def verdict(result: GateResult) -> str:
+    """The outcome of all rules in one line: ``new: broken (1 of 3 rules is broken, 1 is not shown)``."""
+    total = counted(len(result.rulings), "rule")
+    counts = {outcome: sum(r.outcome == outcome for r in result.rulings) for outcome in ("broken", "not shown")}
+    failed = [f"{count} {are(count)} {outcome}" for outcome, count in counts.items() if count]
+    if not failed:
+        held = "the rule holds" if len(result.rulings) == 1 else f"all {total} hold"
+        return f"{result.run}: {result.outcome} ({held})"
+    return f"{result.run}: {result.outcome} (of {total}, {', '.join(failed)})"
+
+
+def text(result: GateResult) -> str:
+    """The rules, a line each, and the outcome last; warnings first."""
+    lines = [f"note: {warning}" for warning in result.warnings]
+    lines += [f"{ruling.outcome:<9}  {line(ruling)}" for ruling in result.rulings]
+    return "\n".join(map(_printed, [*lines, verdict(result)]))
+
+
+def _printed(text: str) -> str:
+    """One line that no pipeline takes for a command, whatever the runs are called."""
+    shown = plain(readable(text)).replace("##[", "## [")
+    return f"run {shown}" if shown.lstrip().startswith("::") else shown
+
+
+_MARKS = re.compile(r"([\\`*_{}\[\]#!|~])")
+_LINKED = re.compile(r"(?<![a-zA-Z0-9_])@|#|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_LEVELS = {"holds": "notice", "broken": "error", "not shown": "warning"}
+
+
+def junit(result: GateResult, *, strict: bool) -> str:
+    """The rules as JUnit XML: a test case each."""
+    failed, skipped = _counted(result, strict)
+    counts = {"tests": str(len(result.rulings)), "failures": str(failed), "errors": "0"}
+    root = ElementTree.Element("testsuites", {"name": "evenrank gate", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(f"evenrank gate {result.run}"), **counts})
+    suite.set("skipped", str(skipped))
+    for ruling, name in zip(result.rulings, _case_names(result), strict=True):
+        names = {"classname": _xml(f"evenrank.gate.{result.run}"), "name": _xml(name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        said = _xml(f"{ruling.outcome}: {line(ruling)}")
+        if _fails(ruling, strict):
+            ElementTree.SubElement(case, "failure", {"message": said, "type": ruling.outcome}).text = said
+        elif ruling.outcome == "not shown":
+            ElementTree.SubElement(case, "skipped", {"message": said})
+        else:
+            ElementTree.SubElement(case, "system-out").text = said
+    if result.warnings:
+        said = "\n".join(f"note: {warning}" for warning in result.warnings)
+        ElementTree.SubElement(suite, "system-out").text = _xml(said)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case_names(result: GateResult) -> list[str]:
+    """A name for each rule, all of them different: what shows JUnit's files keeps one case of a name."""
+    names: list[str] = []
+    for ruling in result.rulings:
+        name = f"{ruling.title}, {ruling.rule.limit}"
+        names.append(name if name not in names else f"{name} (rule {len(names) + 1})")
+    return names
+
+
+def _fails(ruling: Ruling, strict: bool) -> bool:
+    return ruling.outcome == "broken" or (strict and ruling.outcome == "not shown")
+
+
+def _counted(result: GateResult, strict: bool) -> tuple[int, int]:
+    failed = sum(_fails(ruling, strict) for ruling in result.rulings)
+    return failed, 0 if strict else sum(ruling.outcome == "not shown" for ruling in result.rulings)
+
+
+def _xml(text: str) -> str:
+    """``text`` without characters that XML cannot have, escaped or not."""
+    lines = (plain(readable(part)) for part in text.split("\n"))
+    return re.sub(r"[\ufffe\uffff]", "�", "\n".join(lines))
+
+
+def markdown(result: GateResult) -> str:
+    """The rules as a Markdown table, and the outcome above it."""
+    rows = [
+        (
+            f"**{ruling.outcome}**" if ruling.outcome != "holds" else ruling.outcome,
+            *map(_cell, (ruling.title, found(ruling), ruling.rule.limit, remark(ruling))),
+        )
+        for ruling in result.rulings
+    ]
+    table = [("outcome", "rule", "value", "budget", ""), *[("---",) * 5], *rows]
+    lines = [f"**{_cell(verdict(result))}**", "", *(f"| {' | '.join(row)} |" for row in table)]
+    if result.warnings:
+        lines += ["", *(f"- {_cell(warning)}" for warning in result.warnings)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """``text`` as Markdown that shows it as it is: nothing is a mark, a tag, a mention, a link or a new cell.
+
+    Mentions and links are found after entities are decoded: a space of no width keeps them apart.
+    """
+    escaped = plain(readable(text)).replace("&", "&amp;").replace("<", "&lt;")
+    escaped = _LINKED.sub("\\g<0>\u200b", escaped)
+    return _MARKS.sub(r"\\\1", escaped)
+
+
+def workflow_commands(result: GateResult, *, strict: bool) -> str:
+    """The rules as workflow commands: ``::error title=…::…``; what holds is a notice, what is not shown a warning."""
+    lines = [f"::warning title=evenrank gate::{_command(warning)}" for warning in result.warnings]
+    for ruling in result.rulings:
+        level = "error" if _fails(ruling, strict) else _LEVELS[ruling.outcome]
+        title = f"evenrank gate {result.run}: {ruling.outcome}"
+        lines.append(f"::{level} title={_property(title)}::{_command(line(ruling))}")
+    return "\n".join(lines)
+
+
+def _command(text: str) -> str:
+    """The message of a workflow command."""
+    return readable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """A property of a workflow command."""
+    return _command(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,40 +1,738 @@
-"""A fairer order of the first documents of a run, without training: in memory."""
+"""A fairer order of the first documents of a run, without training: chosen on some queries, reported on others."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.auditing import AuditResult, audit
+from evenrank.auditing import AuditResult, Figure, audit
 from evenrank.auditing.inputs import usual_measures
-from evenrank.groups import Lexicon, Tokens
-from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run, write_run
-from evenrank.io.run_cards import write_card
+from evenrank.groups import GroupTable, Lexicon, Tokens
+from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.files import line_blocks
+from evenrank.io.provenance import write_card
+from evenrank.io.ranges import check_ranges
+from evenrank.io.runs import Run
+from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
-from evenrank.io.wording import counted
-from evenrank.measures import is_bias, resolve
+from evenrank.io.wording import are, counted, percent
+from evenrank.measures import is_bias, parse_measure, resolve
+from evenrank.measures import statistics as st
+from evenrank.measures.base import mean_of
+from evenrank.mitigation.reorderings import GroupedLists, Reordering
+from evenrank.reports.format import Interval, interval, number, p_value
+from evenrank.reports.page import Page, Table
+from evenrank.reports.result import Result
 
-from .group_sources import GroupSource
-from .rebalance_budget import Outcome, outcome
-from .rebalance_lists import DEPTH, SHOWN, Grouping, OfMissing, untied
-from .rebalance_methods import MethodOptions, applied
-from .rebalance_plan import Plan, Request, notes_of, parsed, restricted
-from .rebalance_result import Rebalanced
-from .tuning_queries import TuningQueries, absence_note, absent_queries
+from .budget import ALPHA
+from .paired_figures import Difference, difference
+from .rebalance_lists import (
+    DEPTH,
+    SHOWN,
+    Changes,
+    Grouping,
+    GroupSource,
+    Kept,
+    MethodOptions,
+    OfMissing,
+    OrderFigures,
+    applied,
+    grouped_lists,
+    in_words,
+    learnt,
+    untied,
+)
 
 __all__ = ["Rebalanced", "rebalance"]
+
+_FORM = re.compile(r"\s*(?P<measure>.+?)\s*(?P<sign><=|>=|≤|≥)\s*(?P<value>[^%\s]+)\s*(?P<percent>%?)\s*")
+Verdict = Literal["holds", "broken", "not shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``measure`` at most or at least ``value``; ``relative``: a share of the run's own figure.
+
+    The size of a signed measure's mean is compared.
+    """
+
+    text: str
+    measure: Measure
+    at_most: bool
+    value: float
+    relative: bool
+
+    @classmethod
+    def parse(cls, text: str, what: Literal["meet", "keep"]) -> Bound:
+        """A bound as users write it; ``meet`` is of bias, ``keep`` of effectiveness."""
+        found = _FORM.fullmatch(text) if isinstance(text, str) else None
+        example = '"ARaB@10 <= 0.02"' if what == "meet" else '"nDCG@10 >= 98%"'
+        if found is None:
+            raise EvenrankError(f"`{what}`: expected a bound such as {example}, found {quoted(text)}")
+        try:
+            value = float(found["value"])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise EvenrankError(f"`{what}`: expected a number in {quoted(text)}, found {quoted(found['value'])}")
+        measure = parse_measure(found["measure"])
+        how = resolve(measure)
+        if is_bias(measure) != (what == "meet"):
+            kind = "bias" if what == "meet" else "effectiveness"
+            raise EvenrankError(f"`{what}`: expected a measure of {kind}, as in {example}, found {measure}")
+        if how.part_count > 1 or how.of_rankings:
+            raise EvenrankError(f"`{what}`: expected a measure that is a mean over queries, found {measure}")
+        at_most = found["sign"] in ("<=", "≤")
+        percent = bool(found["percent"])
+        return cls(" ".join(text.split()), measure, at_most, value / 100 if percent else value, percent)
+
+    def figure(self, means: Array) -> Array:
+        """The figures, with their signs, from means over queries [...]."""
+        return resolve(self.measure).combine([means])
+
+    def size(self, means: Array) -> Array:
+        """The figures that are compared, from means over queries [...]."""
+        figures = self.figure(means)
+        return np.abs(figures) if resolve(self.measure).signed else figures
+
+    def slack(self, means: Array, of_run: Array) -> Array:
+        """How far figures are within the bound [...], below 0 where they are not; ``of_run``: the run's own means."""
+        limit = self.value * self.size(of_run) if self.relative else self.value
+        slack: Array = (limit - self.size(means)) if self.at_most else (self.size(means) - limit)
+        return slack
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A bound on the queries that a strength was chosen on, and on the others.
+
+    ``tuning``, ``others``: the figure that is compared; ``ci95``: of that on the others; ``verdict`` there, as a gate
+    says it: whether the one-sided 95% limits of the distance to the bound show that it is kept, or that it is not.
+    """
+
+    bound: Bound
+    tuning: float
+    others: float | None
+    ci95: Interval | None
+    met: bool | None
+    verdict: Verdict
+
+    def sentence(self) -> str:
+        """The outcome in words."""
+        said = {"holds": "holds", "broken": "is broken", "not shown": "is not shown to hold"}[self.verdict]
+        return (
+            f"{self.bound.text}: {number(self.tuning, 4)} on the queries tuned on; on the others"
+            f" {number(self.others, 4)} {interval(self.ci95, 4)}: the bound {said} there."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The outcome as JSON values."""
+        return {
+            "bound": self.bound.text,
+            "tuning": self.tuning,
+            "others": self.others,
+            "ci95": self.ci95,
+            "met": self.met,
+            "verdict": self.verdict,
+        }
+
+
+def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, seed: int) -> Outcome:
+    """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q]."""
+    mean, base = mean_of(values), mean_of(of_run)
+    if mean is None or base is None:
+        return Outcome(bound, tuning, None, None, None, "not shown")
+    size = float(bound.size(np.array(mean)))
+    met = bool(bound.slack(np.array(mean), np.array(base)) >= -st.EQUAL)
+    if (~np.isnan(values)).sum() < 2:
+        return Outcome(bound, tuning, size, None, met, "not shown")
+    draws = st.bootstrap_means(np.stack([values, of_run], axis=1), seed)
+    slack = bound.slack(draws[:, 0], draws[:, 1])
+    slack = slack[~np.isnan(slack)]
+    verdict: Verdict = "not shown"
+    if len(slack):
+        low, high = np.quantile(slack, [ALPHA, 1 - ALPHA])
+        verdict = "holds" if low >= -st.EQUAL else "broken" if high < -st.EQUAL else "not shown"
+    return Outcome(bound, tuning, size, st.interval(bound.size(draws[:, 0])), met, verdict)
+
+
+STEPS = 1000
+GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 39, *range(50, STEPS + 1, 50))
+"""Strengths are thousandths; these are tried first, close together near 0, where a small ``shift`` goes a long way."""
+_ROUNDING = 1e-12
+
+
+class UnmetError(EvenrankError):
+    """No strength meets the bounds: nothing is written, which is an answer rather than an error in the input."""
+
+
+class Tuning:
+    """A method's figures on the queries that a strength is chosen on; each strength is computed once."""
+
+    def __init__(self, method: Reordering, figures: OrderFigures) -> None:
+        self._method, self._figures = method, figures
+        self._means: dict[int, tuple[float, ...]] = {}
+        self._of_run = figures.means(figures.lists.run)
+
+    def slack(self, bound: Bound, step: int) -> float:
+        """How far the figure at a strength of ``step`` thousandths is within the bound; below 0 where it is not."""
+        place = self._figures.measures.index(bound.measure)
+        return float(bound.slack(_array(self._at(step)[place]), _array(self._of_run[place])))
+
+    def figure(self, bound: Bound, step: int) -> float:
+        """The figure, with its sign."""
+        return float(bound.figure(_array(self._at(step)[self._figures.measures.index(bound.measure)])))
+
+    def size(self, bound: Bound, step: int) -> float:
+        """The figure that is compared."""
+        return float(bound.size(_array(self._at(step)[self._figures.measures.index(bound.measure)])))
+
+    def bias(self, measure: Measure, step: int) -> float:
+        """How biased the order is: less is better; infinite where no query has a value."""
+        how = resolve(measure)
+        mean = self._at(step)[self._figures.measures.index(measure)]
+        figure = float(how.combine([_array(mean)]))
+        return math.inf if math.isnan(figure) else abs(figure) if how.signed else -figure
+
+    def _at(self, step: int) -> tuple[float, ...]:
+        if step not in self._means:
+            lists = self._figures.lists
+            order = self._method.order(lists.lists, step / STEPS)
+            self._means[step] = self._figures.means(lists.reordered(order))
+        return self._means[step]
+
+
+def chosen_step(tuning: Tuning, meet: Sequence[Bound], keep: Sequence[Bound], name: str, queries: int) -> int:
+    """The least strength, in thousandths, that meets ``meet`` and keeps ``keep``; without ``meet`` the greatest.
+
+    Figures need not rise or fall with the strength. Between two strengths of :data:`GRID` that are not allowed, those
+    that are looked for where a figure moves as far as it is from its bound, with its sign: a lean that turns to the
+    other side passes what is allowed in between. Where one is found, every thousandth before it is tried.
+    Raises UnmetError, with the nearest figures, if none of those tried is allowed.
+    """
+    search = _Search(tuning, (*meet, *keep))
+    on = f"on the {queries:,} queries to tune on"
+    step = search.first(GRID if meet else GRID[::-1])
+    if step is None:
+        nearest = search.nearest()
+        raise UnmetError(
+            f"no strength of {name} reaches {_said(search.bounds)} {on}: {_nearest(tuning, search.bounds, nearest)}"
+        )
+    return step
+
+
+def least_biased(tuning: Tuning, keep: Sequence[Bound], measure: Measure, greatest: int) -> int:
+    """Of the strengths up to the ``greatest`` that keeps ``keep``, one that keeps it with the least bias.
+
+    Those of :data:`GRID` are tried, then ever nearer ones around the best. Of equal ones, the least.
+    """
+    search = _Search(tuning, keep)
+    steps = sorted({step for step in GRID if step < greatest and search.allowed(step)} | {greatest})
+
+    def bias(step: int) -> tuple[float, int]:
+        return tuning.bias(measure, step), step
+
+    best = min(steps, key=bias)
+    width = max((after - before for before, after in pairwise(steps) if best in (before, after)), default=0)
+    while width > 1:
+        width = (width + 1) // 2
+        near = [step for step in (best - width, best + width) if 0 <= step <= greatest and search.allowed(step)]
+        best = min([best, *near], key=bias)
+    return best if math.isfinite(bias(best)[0]) else greatest
+
+
+def usual_bias(table: GroupTable) -> Measure:
+    """The measure of bias where none is named."""
+    return parse_measure("ARaB@10" if table.poles is not None else "NFaiRR@10")
+
+
+class _Search:
+    """The first strength, in either direction, at which all ``bounds`` are kept."""
+
+    def __init__(self, tuning: Tuning, bounds: Sequence[Bound]) -> None:
+        self.tuning, self.bounds = tuning, bounds
+        self._tried: dict[int, bool] = {}
+
+    def first(self, grid: Sequence[int]) -> int | None:
+        """The first allowed step in the direction of ``grid``, which rises or falls."""
+        if self.allowed(grid[0]):
+            return grid[0]
+        for before, after in pairwise(grid):
+            found = self._between(before, after)
+            if found is not None:
+                onward = 1 if after > before else -1
+                return next(step for step in range(before + onward, found + onward, onward) if self.allowed(step))
+        return None
+
+    def nearest(self) -> int:
+        """The least of the steps tried that come nearest to the bounds."""
+        return max(sorted(self._tried), key=lambda step: min(map(_finite, self._slacks(step))))
+
+    def _between(self, before: int, after: int) -> int | None:
+        """An allowed step from ``before``, which is not allowed, to ``after``; None if none is found."""
+        if not self.allowed(after) and not self._may_pass(before, after):
+            return None
+        if abs(after - before) == 1:
+            return after if self.allowed(after) else None
+        middle = (before + after) // 2
+        found = self._between(before, middle)
+        return found if found is not None or self.allowed(middle) else self._between(middle, after)
+
+    def _may_pass(self, before: int, after: int) -> bool:
+        """Whether each bound's figure moves as far between two steps as the nearer one is from the bound."""
+        for bound in self.bounds:
+            apart = abs(self.tuning.figure(bound, after) - self.tuning.figure(bound, before))
+            if -max(self.tuning.slack(bound, before), self.tuning.slack(bound, after)) > apart:
+                return False
+        return True
+
+    def allowed(self, step: int) -> bool:
+        """Whether a strength of ``step`` thousandths keeps all bounds."""
+        if step not in self._tried:
+            self._tried[step] = all(slack >= -_ROUNDING for slack in self._slacks(step))
+        return self._tried[step]
+
+    def _slacks(self, step: int) -> list[float]:
+        return [self.tuning.slack(bound, step) for bound in self.bounds]
+
+
+def _finite(slack: float) -> float:
+    """A slack to compare: one of a figure that is undefined is the least."""
+    return -math.inf if math.isnan(slack) else slack
+
+
+def _said(bounds: Sequence[Bound]) -> str:
+    return " and ".join(bound.text for bound in bounds)
+
+
+def _nearest(tuning: Tuning, bounds: Sequence[Bound], step: int) -> str:
+    figures = ", ".join(f"{bound.measure} {number(tuning.size(bound, step), 4)}" for bound in bounds)
+    return f"the nearest tried is {figures} at strength {step / STEPS:g}"
+
+
+def _array(value: float) -> Array:
+    return np.array(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TuningQueries:
+    """The queries that a strength and a direction are chosen on: those ``given``, or by a hash of ``seed`` and id.
+
+    Whether a query is one of them does not depend on the other queries of the run.
+    """
+
+    given: frozenset[str] | None
+    seed: int
+
+    @classmethod
+    def of(cls, given: object, seed: int) -> TuningQueries:
+        """From a file of ids, a file of queries, ids in a list, or queries as a dict or a table; None: by the seed."""
+        return cls(None if given is None else frozenset(_ids(given)), seed)
+
+    def chosen(self, queries: pl.Series) -> pl.Series:
+        """Whether each of ``queries`` is one of them."""
+        if self.given is not None:
+            return queries.is_in(pl.Series(sorted(self.given), dtype=pl.String).implode())
+        return pl.Series([_is_tuning(query, self.seed) for query in queries.to_list()], dtype=pl.Boolean)
+
+    def check(self, tuning: int, others: int) -> None:
+        """Raises EvenrankError if the run has no query to choose on, or none to report on."""
+        if not tuning and self.given is not None:
+            raise EvenrankError(f"`tune_queries`: the run has none of these {counted(len(self.given), 'query')}")
+        if self.given is None and tuning + others == 1:
+            raise EvenrankError(
+                "one query cannot be divided into some to choose on and some to report on: give more queries, or a"
+                " `strength` and a `method` that learns nothing on queries"
+            )
+        if self.given is None and not (tuning and others):
+            raise EvenrankError(
+                f"the run's {counted(tuning + others, 'query')} all fall into the same half: divide them by"
+                " `tune_queries` or another `seed`"
+            )
+        if not tuning or not others:
+            missing = "to tune on" if not tuning else "to report on"
+            raise EvenrankError(
+                f"none of the run's {counted(tuning + others, 'query')} is left {missing}: `tune_queries` names some"
+                " of them, but not all"
+            )
+
+    def note(self, tuning: int, others: int) -> str:
+        """How the queries were divided."""
+        how = "those given" if self.given is not None else f"a half by a hash of their ids and the seed {self.seed}"
+        return (
+            f"Strength and direction were chosen on {counted(tuning, 'query')} ({how}); figures are of the other"
+            f" {others:,}."
+        )
+
+
+def absent_queries(queries: pl.Series, qrels: pl.DataFrame | None) -> pl.Series:
+    """The judged queries that a run with ``queries`` lacks, which count 0 in effectiveness as in an audit."""
+    judged = queries.clear() if qrels is None else qrels["query_id"].unique(maintain_order=True)
+    return judged.filter(~judged.is_in(queries.implode()))
+
+
+def absence_note(absent: int) -> str:
+    """What is said of judged queries that a run lacks."""
+    said = f"{counted(absent, 'judged query')} {are(absent)} not in the run"
+    return f"{said}: effectiveness counts 0 there, as in an audit."
+
+
+def _is_tuning(query: str, seed: int) -> bool:
+    digest = hashlib.blake2b(f"{seed}\n{query}".encode(errors="surrogatepass"), digest_size=8).digest()
+    return digest[0] < 128
+
+
+def _ids(given: object) -> list[str]:
+    if isinstance(given, str) and given.startswith("irds:"):
+        return as_queries(given)["query_id"].to_list()
+    if isinstance(given, str | os.PathLike):
+        return _read(given)
+    if isinstance(given, pl.Series):
+        given = given.to_list()
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | pl.DataFrame):
+        listed = list(given)
+        if all(isinstance(query, str | int) for query in listed):
+            return [str(query) for query in listed]
+        given = listed
+    return as_queries(given, "`tune_queries`")["query_id"].to_list()
+
+
+def _read(path: str | os.PathLike[str]) -> list[str]:
+    """The ids in a file: a line each, alone or before a tab and a text; or a file of queries."""
+    if not os.path.isdir(path) and not is_parquet(path):
+        lines = pl.concat([lines_of(block) for block in line_blocks(path)])["content"]
+        if not len(lines):
+            raise InputError(path, "expected ids of queries, a line each, found none")
+        if not _is_object(lines[0]):
+            return lines.str.split("\t").list.first().str.strip_chars().to_list()
+    return as_queries(path)["query_id"].to_list()
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a fairer order; see :func:`evenrank.rebalance`."""
+
+    method: MethodOptions
+    source: GroupSource
+    strength: float | None
+    meet: tuple[Bound, ...]
+    keep: tuple[Bound, ...]
+    depth: int
+    queries: TuningQueries
+    seed: int
+
+    def check(self, judged: bool) -> None:
+        """Raises EvenrankError for what contradicts itself, before anything long is read."""
+        check_ranges(depth=self.depth, seed=self.seed, strength=self.strength)
+        self.method.check()
+        self.source.check()
+        if (self.strength is None) == (not self.bounds):
+            raise EvenrankError("expected `strength`, or `meet` and/or `keep`")
+        if self.keep and not judged:
+            raise EvenrankError("`keep` is about effectiveness: it needs `qrels`")
+        if self.queries.given is not None and not self.tunes:
+            raise EvenrankError(
+                f"`tune_queries`: nothing is chosen, as `strength` is given and {self.method.name} learns nothing"
+            )
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """All bounds."""
+        return (*self.meet, *self.keep)
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something is chosen on queries that are then not reported on."""
+        return bool(self.bounds) or self.method.learns
+
+    def plan(
+        self, grouping: Grouping, tuning: Run | None, qrels: pl.DataFrame | None, absent: pl.Series | None = None
+    ) -> Plan:
+        """The method with its direction, and the strength that meets the bounds; ``tuning``: the queries to tune on.
+
+        ``absent``: judged queries to tune on that the run lacks.
+
+        Raises UnmetError if no strength does.
+        """
+        table = grouping.table
+        if tuning is None:
+            return Plan(self.method.make(_no_lists(table), table), self.strength or 0.0, None, {})
+        if not self.bounds:
+            method = self.method.make(grouping.lists(tuning).lists, table)
+            return Plan(method, self.strength or 0.0, None, learnt(method, table.groups))
+        measures = list(dict.fromkeys([*(bound.measure for bound in self.bounds), usual_bias(table)]))
+        figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
+        if self.keep and not figures.judged:
+            raise EvenrankError(
+                f"`keep`: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
+            )
+        method = self.method.make(figures.lists.lists, table)
+        found = Tuning(method, figures)
+        step = chosen_step(found, self.meet, self.keep, self.method.described, len(tuning.queries))
+        if not self.meet:
+            step = least_biased(found, self.keep, usual_bias(table), step)
+        sizes = tuple(found.size(bound, step) for bound in self.bounds)
+        return Plan(method, step / STEPS, sizes, learnt(method, table.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A method and a strength. ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction."""
+
+    method: Reordering
+    strength: float
+    sizes: tuple[float, ...] | None
+    learnt: dict[str, object]
+
+
+def restricted(run: Run, chosen: pl.Series) -> Run:
+    """The run of those of its queries that are ``chosen`` [Q] (bool)."""
+    queries = run.queries.filter(chosen)
+    return replace(run, table=run.table.filter(pl.col("query_id").is_in(queries.implode())))
+
+
+def _no_lists(table: GroupTable) -> GroupedLists:
+    empty = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.UInt32})
+    return grouped_lists(Run("none", empty), table)
+
+
+def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes, kept: Kept) -> Iterator[str]:
+    """What is to be said of an order, beside its figures."""
+    name = request.method.described
+    if plan.learnt and request.method.learns:
+        yield f"{name}: {in_words(plan.learnt, grouping.table.poles)} (learnt on the tuning queries)."
+    if request.keep and not request.meet:
+        yield (
+            f"Of the strengths tried that keep what they must on the tuning queries, the one with the least bias there"
+            f" ({usual_bias(grouping.table)}, in size) was chosen."
+        )
+    if plan.strength > 0 and not changes.moved:
+        yield f"{name}: {_nothing_moved(request.method.name, grouping)}"
+    yield from kept.notes(name)
+    reach = f"the first {request.depth} ranks"
+    if changes.tied:
+        yield (
+            f"{counted(changes.tied, 'document')} of {changes.total:,} in {reach}"
+            f" ({_share(changes.tied, changes.total)}) {are(changes.tied)} tied with a neighbour in the run, which has"
+            f" no order of its own there: {name} starts from falling document ids, and so do the figures of the"
+            " run. The new run has no ties, so an audit of it cannot see this; its card says it."
+        )
+    if changes.lacking:
+        what = "counted as neutral" if grouping.missing == "neutral" else "kept at their ranks"
+        kind = "without a label" if grouping.table.labelled else "without text"
+        yield (
+            f"{counted(changes.lacking, 'document')} of {changes.total:,} in {reach}"
+            f" ({_share(changes.lacking, changes.total)}) {are(changes.lacking)} {kind}: {what}, and the figures"
+            f" {'count them so too' if grouping.missing == 'neutral' else 'leave them out'}."
+        )
+    if grouping.table.settings.get("poles_assumed") and grouping.table.poles is not None:
+        first, second = grouping.table.poles
+        yield f"The groups compared are assumed to be {first} and {second}."
+
+
+def _nothing_moved(method: str, grouping: Grouping) -> str:
+    """Why a method changed nothing."""
+    if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
+        return "no document is neutral, so that neutral changes nothing: try fair, detconstsort or shift."
+    if method in ("neutral", "shift"):
+        return "no document moved: the strength is too small to put one before another."
+    return "no document moved: the lists already have what is asked of them."
+
+
+def _share(part: int, total: int) -> str:
+    return percent(part / max(total, 1), 1)
+
+
+def parsed(given: str | Sequence[str] | None, what: str) -> tuple[Bound, ...]:
+    """One bound or several."""
+    texts = [] if given is None else [given] if isinstance(given, str) else list(given)
+    return tuple(Bound.parse(text, "meet" if what == "meet" else "keep") for text in texts)
+
+
+_SOURCE = "A fairer order of the first documents of each query; their ids and the length of lists are those of the run"
+
+
+@dataclass(frozen=True, repr=False)
+class Rebalanced(Result):
+    """What :func:`evenrank.rebalance` returns: the run in its new order, and what came of it.
+
+    Attributes:
+        run: The run in its new order.
+        method: The method's name; ``strength``: how strong, from 0 to 1; ``learnt``: the direction that it was given or
+            learnt on the tuning queries.
+        changes: How far documents moved, on the queries that are reported.
+        outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
+        audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
+            figures were asked for. ``tuning``: likewise on the tuning queries.
+        settings, notes, provenance: How it was made.
+    """
+
+    name: str
+    method: str
+    strength: float
+    learnt: dict[str, object]
+    changes: Changes
+    outcomes: tuple[Outcome, ...]
+    audit: AuditResult | None
+    tuning: AuditResult | None
+    settings: dict[str, object]
+    notes: tuple[str, ...]
+    provenance: Provenance | None = field(default=None, compare=False)
+    run: Run = field(kw_only=True)
+
+    @property
+    def judged(self) -> bool:
+        """Whether effectiveness is known."""
+        return self.audit is not None and any(not is_bias(measure) for measure in self.audit.measures)
+
+    @property
+    def headline(self) -> str:
+        """What was done, in a line."""
+        bounds = [*self.settings["meet"], *self.settings["keep"]]  # type: ignore[misc]
+        if self.strength > 0 or not bounds:
+            return f"{self.name}: {self.method} at strength {self.strength:g}"
+        met = "the bound is" if len(bounds) == 1 else "the bounds are"
+        if not self.settings["meet"]:
+            return f"{self.name}: unchanged: {self.method} lessens no bias on the tuning queries where {met} kept"
+        return f"{self.name}: unchanged: {met} met already on the tuning queries"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Measures of bias that are further from none than they were, on the queries that are reported."""
+        if self.audit is None:
+            return ()
+        found: dict[str, list[str]] = {}
+        for measure, before, after, _ in _rows(self.audit, self.name):
+            if (how := _worse(before, after)) is not None:
+                figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
+                found.setdefault(how, []).append(figures)
+        return tuple(f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
+
+    @property
+    def _which(self) -> str:
+        """Which documents are counted: those without text or label are not, where they keep their rank."""
+        if not self.changes.lacking or self.settings["missing"] == "neutral":
+            return "documents"
+        return "documents with a known group"
+
+    def page(self) -> Page:
+        """The figures as a page."""
+        tables = [] if self.audit is None else [_figures(self.audit, self.name, "Figures")]
+        if self.tuning is not None:
+            tables.append(
+                _figures(self.tuning, self.name, "Figures on the tuning queries (chosen on these: no evidence)")
+            )
+        facts = (
+            ("queries", f"{self.changes.queries:,}"),
+            (f"{self._which} in the first {self.settings['depth']} ranks", f"{self.changes.documents:,}"),
+        )
+        # What is not known of the cost is said first, and is the first of the notes.
+        first = self.notes[:1] if not self.judged else ()
+        said = (*first, *self.warnings, *(found.sentence() for found in self.outcomes), self.changes.sentence())
+        return Page("rebalance", self.headline, _SOURCE, facts, tuple(tables), (), self.notes[len(first) :], said)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "run": self.name,
+            "method": self.method,
+            "strength": self.strength,
+            **self.learnt,
+            "settings": self.settings,
+            "bounds": [found.to_dict() for found in self.outcomes],
+            "changes": self.changes.to_dict(),
+            "figures": _values(self.audit, self.name),
+            "tuning_figures": _values(self.tuning, self.name),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+
+def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Difference]]:
+    """Each measure with the run's figure, that of the new order, and the difference."""
+    before = audit.runs[0].name
+    rows = []
+    seed = int(audit.settings["seed"])
+    for measure in map(str, audit.measures):
+        first, second = audit[before, measure], audit[name, measure]
+        rows.append((measure, first, second, _apart(second, first, seed)))
+    return rows
+
+
+def _worse(before: Figure, after: Figure) -> str | None:
+    """How a signed measure is further from 0 than it was; None if it is not, and of other measures."""
+    if not resolve(before.measure).signed or before.mean is None or after.mean is None:
+        return None
+    if abs(after.mean) <= abs(before.mean) + st.EQUAL:
+        return None
+    if before.mean * after.mean < 0:
+        return "leans to the other side, by more than the run does"
+    return "leans further than the run does"
+
+
+def _apart(figure: Figure, of_run: Figure, seed: int) -> Difference:
+    compared = figure.vs_baseline
+    if figure.whole_run and compared is not None:
+        return Difference(compared.difference, compared.ci95, compared.p, compared.n)
+    return difference(figure.values, of_run.values, seed)
+
+
+def _figures(audit: AuditResult, name: str, title: str) -> Table:
+    rows = tuple(
+        (
+            measure,
+            number(first.mean, 4),
+            interval(first.ci95, 4),
+            number(second.mean, 4),
+            interval(second.ci95, 4),
+            number(apart.mean, 4),
+            interval(apart.ci95, 4),
+            p_value(apart.t_p),
+        )
+        for measure, first, second, apart in _rows(audit, name)
+    )
+    heads = ("measure", "run", "95%", "rebalanced", "95%", "difference", "95%", "p")
+    note = "Difference: paired by query, with a bootstrap interval; p of a paired t-test, not corrected."
+    return Table(title, heads, rows, (note,))
+
+
+def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:
+    if audit is None:
+        return None
+    return {
+        measure: {
+            "run": {"mean": first.mean, "n": first.n, "ci95": first.ci95},
+            "rebalanced": {"mean": second.mean, "n": second.n, "ci95": second.ci95},
+            "difference": apart.to_dict(),
+        }
+        for measure, first, second, apart in _rows(audit, name)
+    }
+
+
 UNKNOWN_EFFECTIVENESS = (
     "Effectiveness is unknown, as there are no qrels: how far the order has moved is all that is known of its cost."
 )
 
 
-# parameters: one for each option of the command line, which mirrors this function
-# long: the signature and the description of its parameters
 def rebalance(
     run: object,
     *,
@@ -123,7 +821,7 @@ def rebalance(
     return rebalanced(request, given, judged, name, provenance)
 
 
-def request_of(  # parameters: what a request is made of
+def request_of(
     method: MethodOptions,
     source: GroupSource,
     strength: float | None,

@@ -1,25 +1,44 @@
-"""The first documents of a run as lists that can be put into another order, and a run in its new order."""
+"""The first documents of a run as lists, the methods that put them into another order, and their figures."""
 
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
+from ir_measures import Measure
 
-from evenrank.groups import GroupTable
-from evenrank.groups.largest import NO_GROUP, largest_groups
-from evenrank.io.errors import EvenrankError
+from evenrank.auditing.inputs import select_texts
+from evenrank.groups import (
+    GroupTable,
+    Lexicon,
+    Tokens,
+    as_group_table,
+    as_labels,
+    check_labels,
+    note_lexicon,
+    score_batches,
+    scores_as_asked,
+    scoring_of,
+)
+from evenrank.groups.table import NO_GROUP, largest_groups
+from evenrank.io import Provenance, as_collection
+from evenrank.io.convert import is_path
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.ranges import check_ranges
 from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import JoinedRun, RankedLists, Target
-from evenrank.measures.missing import refuse_all
+from evenrank.measures import Background, Evaluation, JoinedRun, RankedLists, RunMeasure, Target, as_target, resolve
+from evenrank.measures.base import mean_of
+from evenrank.measures.joined import refuse_all
 from evenrank.measures.ranked_lists import expand
-from evenrank.mitigation.reordering import GroupedLists
+from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
 
 DEPTH, SHOWN = 100, 10
 OfMissing = Literal["error", "skip", "neutral"]
@@ -258,3 +277,273 @@ def _scaled(ranked: RankedLists, rows: Array, query: Array) -> Array:
         ranked.scores[rows] / 2 - low[query], width[query], out=np.full(len(rows), 0.5), where=width[query] > 0
     )
     return scaled
+
+
+_OWNERS = {"protected": "fair", "alpha": "fair", "per": "shift"}
+"""Which method each option is of."""
+_ASKED = {
+    "fair": " (the minimum of protected documents)",
+    "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
+}
+"""What the methods ask of every prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """A method by its name, and what it is given; None for its default.
+
+    ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for.
+    """
+
+    name: str
+    protected: str | None = None
+    alpha: float | None = None
+    per: str | None = None
+
+    def check(self) -> None:
+        """Raises EvenrankError for an unknown method, and for an option that it does not have."""
+        if self.name not in METHODS:
+            raise EvenrankError(f"`method`: expected one of {', '.join(METHODS)}, found {quoted(self.name)}")
+        for option, owner in _OWNERS.items():
+            if getattr(self, option) is not None and self.name != owner:
+                raise EvenrankError(f"`{option}` is of the method {owner}, not of {self.name}")
+        check_ranges(alpha=self.alpha)
+        if self.per not in (None, "group", "magnitude"):
+            raise EvenrankError(f"`per`: expected group or magnitude, found {quoted(self.per)}")
+
+    @staticmethod
+    def owned(**options: object) -> dict[str, dict[str, object]]:
+        """Options that are not None, by the method that each is of."""
+        found: dict[str, dict[str, object]] = {}
+        for option, value in options.items():
+            if value is not None:
+                found.setdefault(_OWNERS[option], {})[option] = value
+        return found
+
+    @property
+    def learns(self) -> bool:
+        """Whether the method needs lists to learn a direction from."""
+        return self.name == "shift" or (self.name == "fair" and self.protected is None)
+
+    def make(self, lists: GroupedLists, table: GroupTable) -> Reordering:
+        """The method, with the direction that it learns from ``lists``.
+
+        Raises EvenrankError for a method that works on the difference of two groups if it is not known of which.
+        """
+        if self.per == "magnitude" and table.poles is None:
+            raise EvenrankError(
+                f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
+                f" groups are {', '.join(table.groups)})"
+            )
+        given = {name: getattr(self, name) for name in ("protected", "alpha", "per")}
+        return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def described(self) -> str:
+        """The method with the options that tell it from others of its name."""
+        return f"{self.name} per {self.per}" if self.per == "magnitude" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whether the orders of lists are what the method promises: sums over lists.
+
+    ``lists``: their number; ``unmet``: lists with prefixes that miss what the method asks for, where no order could
+    have it; ``prefixes``: these prefixes.
+    """
+
+    lists: int
+    unmet: int = 0
+    prefixes: int = 0
+
+    def notes(self, method: str) -> Iterator[str]:
+        """What is to be said of them."""
+        of = counted(self.lists, "list")
+        if self.unmet:
+            yield (
+                f"{method}: {self.prefixes:,} prefixes in {self.unmet:,} of {of} miss what is asked of every prefix"
+                f"{_ASKED.get(method, '')}, as the documents do not allow it."
+            )
+
+
+def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
+    """The new order [N] of lists, and what is to be said of it."""
+    number = len(lists.lengths)
+    order = method.order(lists, strength)
+    if isinstance(method, Fair | DetConstSort):
+        unmet = method.unmet(lists, order, strength)
+        return order, Kept(number, int((unmet > 0).sum()), int(unmet.sum()))
+    return order, Kept(number)
+
+
+def learnt(method: Reordering, groups: tuple[str, ...]) -> dict[str, object]:
+    """The direction that a method has, as JSON values."""
+    if isinstance(method, Fair):
+        return {"protected": groups[method.protected], "alpha": method.alpha}
+    if isinstance(method, Shift):
+        offsets = [round(float(offset), 6) for offset in method.offsets]
+        named = dict(zip(groups, offsets, strict=True)) if method.per == "group" else offsets[0]
+        return {"per": method.per, "offsets": named}
+    return {}
+
+
+def in_words(found: Mapping[str, object], poles: tuple[str, str] | None) -> str:
+    """What :func:`learnt` says, in a line; ``poles``: the groups that signed magnitude is the difference of."""
+    if found.get("per") == "magnitude" and poles is not None:
+        # One number, of a magnitude that is positive towards the first pole.
+        return f"offset {found['offsets']:+g} for each unit by which {poles[0]} outweighs {poles[1]}"
+    return ", ".join(f"{key} {_plain(value)}" for key, value in found.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {offset:+g}" for name, offset in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+Orders = Literal["given", "random", "relevance"]
+
+
+class OrderFigures:
+    """Measures of a run, and of the same documents in other orders.
+
+    ``queries`` [Q]: those of the run, in its order, then the ``absent`` ones, judged but not in the run, which count 0
+    in effectiveness; all values belong to them, and only their judgements count. ``judged``: how many of the run's have
+    any. Ties are in the order that methods start from, whoever computes a measure.
+    ``lists``: the run's lists, without the rows that no measure looks at.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        grouping: Grouping,
+        qrels: pl.DataFrame | None,
+        measures: Sequence[Measure],
+        seed: int = 0,
+        absent: pl.Series | None = None,
+    ) -> None:
+        self.queries = run.queries if absent is None else pl.concat([run.queries, absent])
+        self.measures = tuple(measures)
+        self._grouping, self._seed = grouping, seed
+        self._qrels = None if qrels is None else qrels.filter(pl.col("query_id").is_in(self.queries.implode()))
+        self.judged = (
+            0 if self._qrels is None else self._qrels["query_id"].n_unique() - (0 if absent is None else len(absent))
+        )
+        self._background: Background | None = None
+        self._background = self.evaluation(run).as_background(run.name)
+        self.lists = _looked_at(grouping.lists(run), grouping.depth, measures)
+
+    def evaluation(self, run: Run) -> Evaluation:
+        """The evaluation of a run of these queries' documents."""
+        made = Evaluation(
+            untied(run),
+            self._grouping.table,
+            self._qrels,
+            missing=self._grouping.missing,
+            target=self._grouping.target,
+            seed=self._seed,
+        )
+        made.background = self._background
+        return made
+
+    def values(self, run: Run) -> tuple[Array, ...]:
+        """The values [Q] of each measure; NaN where a query has none."""
+        return self.values_of(self.evaluation(run))
+
+    def values_of(self, evaluation: Evaluation, *, how: Orders = "given") -> tuple[Array, ...]:
+        """:meth:`values` of an evaluation.
+
+        ``how``: in the order "given"; or in expectation over "random" orders, or by falling grade ("relevance").
+        """
+        return tuple(self._laid(resolve(measure), evaluation, how) for measure in self.measures)
+
+    def means(self, run: Run) -> tuple[float, ...]:
+        """The mean of each measure's values; NaN where no query has one."""
+        found = map(mean_of, self.values(run))
+        return tuple(np.nan if mean is None else mean for mean in found)
+
+    def _laid(self, measure: RunMeasure, evaluation: Evaluation, how: Orders) -> Array:
+        queries = measure.queries(evaluation)
+        if how == "relevance":
+            found = measure.by_relevance(evaluation)
+        else:
+            found = measure.values(evaluation) if how == "given" else measure.expected(evaluation, random=True)
+        laid = np.full(len(self.queries), np.nan)
+        places = IdIndex([self.queries]).places(queries)
+        # A place of −1 would be the last query's.
+        assert (places >= 0).all(), "the evaluation has other queries than the run"
+        laid[places] = found
+        return laid
+
+
+def _looked_at(lists: RunLists, depth: int, measures: Sequence[Measure]) -> RunLists:
+    """The lists without the rows that are neither put into another order nor looked at by a measure."""
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    if not all(isinstance(cutoff, int) for cutoff in cutoffs):
+        return lists
+    return lists.cut(max(depth, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))))
+
+
+_OF_MISSING = ("error", "skip", "neutral")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSource:
+    """What says which groups documents are of, as :func:`evenrank.audit` takes it, and what a fair list is.
+
+    ``missing``: what happens to documents that it does not know: "error", "skip" (they keep their rank) or "neutral";
+    by default an error for words, and ``skip`` for labels, which are seldom complete.
+    """
+
+    collection: object = None
+    scores: object = None
+    labels: object = None
+    neutral: Sequence[str] | str | None = None
+    group_column: str | None = None
+    lexicon: str | os.PathLike[str] | Lexicon | None = None
+    poles: str | None = None
+    tokens: Tokens | None = None
+    threshold: float | None = None
+    target: object = None
+    missing: OfMissing | None = None
+
+    def check(self) -> None:
+        """Raises EvenrankError for what contradicts itself, before anything is read."""
+        words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
+        check_labels(self.labels, tuple(self.neutral or ()), self.group_column, scores=self.scores, **words)
+        if self.missing not in (None, *_OF_MISSING):
+            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {self.missing!r}")
+        if self.collection is None and self.scores is None and self.labels is None:
+            raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
+
+    def note(self, provenance: Provenance) -> None:
+        """Records the inputs, before they are read."""
+        for role in ("collection", "scores", "labels"):
+            provenance.add(role, getattr(self, role))
+        if is_path(self.target) and os.path.exists(self.target):
+            provenance.add("target", self.target)
+        described = self.scores is not None or self.labels is not None
+        note_lexicon(provenance, self.lexicon or (None if described else "gender-en"))
+
+    def grouping(self, ids: Sequence[pl.Series], depth: int = DEPTH) -> Grouping:
+        """What is known of the documents ``ids``. Raises EvenrankError for what cannot be used."""
+        table = self._table(ids)
+        target: Target | None = None if self.target is None else as_target(self.target, table.groups)
+        return Grouping(table, depth, target, self.missing or ("skip" if table.labelled else "error"))
+
+    def _table(self, ids: Sequence[pl.Series]) -> GroupTable:
+        if self.labels is not None:
+            neutral = (self.neutral,) if isinstance(self.neutral, str) else self.neutral or ()
+            return as_labels(self.labels, ids, neutral=neutral, group_column=self.group_column, poles=self.poles)
+        if self.scores is not None:
+            made = as_group_table(self.scores, ids)
+            return scores_as_asked(
+                made, lexicon=self.lexicon, poles=self.poles, tokens=self.tokens, threshold=self.threshold
+            )
+        collection = as_collection(self.collection)
+        scoring = scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
+        parts = [part for part in score_batches(select_texts(collection, ids), scoring) if part.height]
+        source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
+        if not parts:
+            raise EvenrankError(f"none of the run's documents is in {source}")
+        return replace(GroupTable.of(pl.concat(parts), scoring.describe()), source=source)

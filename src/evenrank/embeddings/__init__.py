@@ -1,26 +1,41 @@
 """Word vectors: read from common formats, taken from a transformer, or trained; debiased; and evaluated.
 
-- vectors: :mod:`.vectors`, :mod:`.vector_files`, :mod:`.word_sets`
-- debiasing: :mod:`.debias` (with :mod:`.subspace`, :mod:`.specific`, :mod:`.equality`), :mod:`.leace` (with
-  :mod:`.moments`)
-- evaluation: :mod:`.evaluation` (with :mod:`.associations`, :mod:`.recovery`, :mod:`.neighbours`), :mod:`.group_probes`
+- vectors: :mod:`.vectors`, :mod:`.word_sets`
+- debiasing: :mod:`.debias`, :mod:`.leace`
+- evaluation: :mod:`.evaluation`, :mod:`.group_probes`
 - whole files: :mod:`.debias_file`, :mod:`.audit_file`
 """
 
-from .associations import Association, association
 from .audit_file import BiasAudit, audit_file, parse_analogy
-from .debias import Debiased, hard_debias
+from .debias import (
+    Debiased,
+    EqualityCheck,
+    SpecificWords,
+    Subspace,
+    bias_subspace,
+    check_equality,
+    hard_debias,
+    learn_specific,
+    specific_words,
+)
 from .debias_file import DebiasResult, debias_file
-from .equality import EqualityCheck, check_equality
-from .evaluation import BiasEvaluation, BiasFigures, EvaluationSettings, direct_bias, evaluate_bias, most_biased
-from .leace import Erased, Eraser, eraser_of, fit_leace, leace
-from .moments import GroupMeans, Moments
-from .neighbours import Analogy, analogy, nearest
-from .recovery import Recovery, recovery
-from .specific import SpecificWords, learn_specific, specific_words
-from .subspace import Subspace, bias_subspace
-from .vector_files import write_vectors
-from .vectors import Vectors, from_keyed_vectors, from_transformer, read_vectors, train_vectors
+from .evaluation import (
+    Analogy,
+    Association,
+    BiasEvaluation,
+    BiasFigures,
+    EvaluationSettings,
+    Recovery,
+    analogy,
+    association,
+    direct_bias,
+    evaluate_bias,
+    most_biased,
+    nearest,
+    recovery,
+)
+from .leace import Erased, Eraser, GroupMeans, Moments, eraser_of, fit_leace, leace
+from .vectors import Vectors, from_keyed_vectors, from_transformer, read_vectors, train_vectors, write_vectors
 from .word_sets import AssociationTest, WordSets, gender_en, load_word_sets, read_sets, read_word_list
 
 __all__ = [

@@ -11,13 +11,10 @@ from evenrank.io.wording import counted
 from evenrank.reports.page import Page
 from evenrank.reports.result import Result
 
-from .debias import Debiased, hard_debias
+from .debias import Debiased, SpecificWords, bias_subspace, choose_specific, hard_debias, specific_words
 from .evaluation import most_biased
 from .leace import Erased, leace
-from .specific import SpecificWords, choose_specific, specific_words
-from .subspace import bias_subspace
-from .vector_files import vector_files, write_vectors
-from .vectors import Vectors, read_vectors
+from .vectors import Vectors, read_vectors, vector_files, write_vectors
 from .word_sets import WordSets, load_word_sets, read_sets
 
 Path = str | os.PathLike[str]
@@ -72,7 +69,6 @@ class DebiasResult(Result):
         return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
 
 
-# parameters: the options of `evenrank embeddings debias`
 def debias_file(
     vectors: Path,
     out: Path,

@@ -6,24 +6,213 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
-from evenrank.io import EvenrankError
+from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
+from evenrank.io.ranges import check_ranges, seed_32
 from evenrank.io.types import Array
 
 from ._rows import Doubles, Flags, Integers, row_numbers, unit_rows
-from .associations import Association, association
-from .neighbours import Analogy, analogy, nearest
-from .recovery import Recovery, recovery
-from .specific import specific_words
-from .subspace import Subspace, bias_subspace
+from .debias import Subspace, bias_subspace, specific_words
 from .vectors import Vectors
-from .word_sets import WordSets, gender_en
+from .word_sets import AssociationTest, WordSets, gender_en
+
+EXACT = 200_000
+"""Up to this number of partitions, all are computed; beyond, a sample."""
+_PARTITIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """The result of a test: ``effect`` size, and one-sided ``p`` over ``partitions`` (all of them if ``exact``).
+
+    Both are None if a set has too few words with a vector; ``missing``: words without one.
+    """
+
+    name: str
+    effect: float | None
+    p: float | None
+    partitions: int
+    exact: bool
+    missing: tuple[str, ...]
+
+
+def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 10_000, seed: int = 0) -> Association:
+    """Tests whether the words of X are nearer to A than to B, and more so than those of Y (WEAT).
+
+    s(w, A, B) = mean cos(w, a) − mean cos(w, b); effect size d = (mean over X of s − mean over Y of s) / standard
+    deviation of s over X ∪ Y (of a sample, n − 1); p: the share of the partitions of X ∪ Y into sets of these sizes
+    whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). Up to
+    200,000 partitions all are computed, else ``permutations`` random ones and the observed.
+    """
+    check_ranges(permutations=permutations, seed=seed)
+    of = {"x": test.x, "y": test.y, "a": test.a, "b": test.b}
+    row_of = row_numbers(vectors.words, (word for words in of.values() for word in words))
+    missing = tuple(dict.fromkeys(word for words in of.values() for word in words if word not in row_of))
+    known = {key: unit_rows(vectors.matrix[[row_of[w] for w in words if w in row_of]]) for key, words in of.items()}
+    if min(len(known["a"]), len(known["b"])) < 1 or min(len(known["x"]), len(known["y"])) < 2:
+        return Association(test.name, None, None, 0, False, missing)
+    targets = np.concatenate([known["x"], known["y"]])
+    s: Doubles = targets @ known["a"].mean(axis=0) - targets @ known["b"].mean(axis=0)
+    of_x = len(known["x"])
+    spread = float(s.std(ddof=1))
+    effect = (float(s[:of_x].mean()) - float(s[of_x:].mean())) / spread if spread > 1e-12 else None
+    p, partitions, exact = permutation_p(s, of_x, permutations, seed)
+    return Association(test.name, effect, p, partitions, exact, missing)
+
+
+def permutation_p(s: Doubles, of_x: int, permutations: int, seed: int) -> tuple[float, int, bool]:
+    """One-sided p of Σ over the first ``of_x`` of ``s`` [N] − Σ over the others; the number of partitions; whether all.
+
+    The difference increases with the first sum, so only that is compared.
+    """
+    total = math.comb(len(s), of_x)
+    # The order of summation must not matter.
+    least = float(s[:of_x].sum()) - 1e-9 * max(1.0, float(np.abs(s).sum()))
+    if total <= EXACT:
+        chosen = np.fromiter(combinations(range(len(s)), of_x), np.dtype((np.int64, of_x)), total)
+        return float((s[chosen].sum(axis=1) >= least).mean()), total, True
+    rng = np.random.default_rng(seed)
+    above = 1
+    for start in range(0, permutations, _PARTITIONS):
+        drawn = rng.permuted(np.tile(s, (min(_PARTITIONS, permutations - start), 1)), axis=1)
+        above += int((drawn[:, :of_x].sum(axis=1) >= least).sum())
+    return above / (permutations + 1), permutations + 1, False
+
 
 _BLOCK = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Analogy:
+    """a is to b as c is to …: ``free`` is the nearest word, ``constrained`` the nearest other than a, b and c.
+
+    ``robust``: whether the constrained search for the reverse analogy (b is to a as the answer is to …) returns c.
+    All are None if a word has no vector.
+    """
+
+    a: str
+    b: str
+    c: str
+    free: str | None
+    constrained: str | None
+    robust: bool | None
+
+
+def cosines(vectors: Vectors, point: Array) -> Doubles:
+    """The cosine [V] of every word with a ``point`` [D]; 0 for a zero vector."""
+    direction = unit_rows(point[None])[0]
+    found = np.empty(len(vectors.words))
+    for start in range(0, len(found), _BLOCK):
+        block = vectors.matrix[start : start + _BLOCK]
+        length = np.sqrt(np.einsum("ij,ij->i", block, block))
+        found[start : start + _BLOCK] = block @ direction.astype(np.float32) / np.where(length > 0, length, 1)
+    return found
+
+
+def nearest(vectors: Vectors, word: str, count: int = 10) -> tuple[tuple[str, float], ...] | None:
+    """The ``count`` nearest other words with their cosines; None if the word has no vector."""
+    row = row_numbers(vectors.words, [word]).get(word)
+    if row is None:
+        return None
+    cosine = cosines(vectors, vectors.matrix[row])
+    cosine[row] = -np.inf
+    return tuple((vectors.words[i], float(cosine[i])) for i in _largest(cosine, min(count, len(cosine) - 1)))
+
+
+def _largest(values: Doubles, count: int) -> Integers:
+    """The indexes of the ``count`` largest values, in descending order; ties in their original order."""
+    if count < 1:
+        return np.empty(0, np.int64)
+    bound = np.partition(values, -count)[-count]
+    among = np.flatnonzero(values >= bound)
+    return among[np.argsort(-values[among], kind="stable")][:count]
+
+
+def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
+    """a : b :: c : ?, by 3CosAdd (Mikolov et al. 2013): the word nearest to b − a + c by cosine, of unit vectors.
+
+    ``constrained`` excludes a, b and c, as is usual; ``free`` does not: it is often b or c itself, and the usual answer
+    then means little (Nissim et al. 2020).
+    """
+    row_of = row_numbers(vectors.words, (a, b, c))
+    if any(word not in row_of for word in (a, b, c)):
+        return Analogy(a, b, c, None, None, None)
+
+    def answers(a: int, b: int, c: int) -> tuple[int, int]:
+        u = unit_rows(vectors.matrix[[a, b, c]])
+        cosine = cosines(vectors, u[1] - u[0] + u[2])
+        free = int(_largest(cosine, 1)[0])
+        cosine[[a, b, c]] = -np.inf
+        return free, int(_largest(cosine, 1)[0])
+
+    first, second, third = row_of[a], row_of[b], row_of[c]
+    if len(vectors.words) <= len({first, second, third}):
+        return Analogy(a, b, c, None, None, None)
+    free, found = answers(first, second, third)
+    back = answers(second, first, found)[1]
+    return Analogy(a, b, c, vectors.words[free], vectors.words[found], back == third)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How well the sides of the most biased words can be recovered: ``kmeans`` alignment and the accuracy of two SVMs.
+
+    ``linear`` and ``rbf``: mean accuracy over random splits on the words not trained on; ``linear_sd``, ``rbf_sd``: its
+    standard deviation. ``tested``: the number of words that an SVM is tested on in a split.
+    """
+
+    kmeans: float
+    linear: float
+    linear_sd: float
+    rbf: float
+    rbf_sd: float
+    tested: int
+
+
+def recovery(
+    vectors: Vectors, sides: tuple[Integers, Integers], *, train: int = 200, splits: int = 10, seed: int = 0
+) -> Recovery:
+    """How well the two ``sides`` (rows) can be recovered from unit vectors (Gonen & Goldberg 2019, sections 4 and 5).
+
+    ``kmeans``: the share of words in the cluster of their side, for the better of the two assignments; slightly above
+    0.5 by chance. The SVMs (linear, and with an RBF kernel) are trained on ``train`` random words of each side, or on
+    two fifths of a side with fewer than 2.5 times ``train``, and tested on the others, in ``splits`` random splits.
+    Raises EvenrankError for sides of fewer than five words; MissingExtraError without scikit-learn.
+    """
+    check_ranges(train=train, splits=splits, seed=seed)
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.svm import SVC
+    except ModuleNotFoundError:
+        raise MissingExtraError("recovering the groups", "embeddings") from None
+
+    size = min(map(len, sides))
+    if size < 5:
+        raise EvenrankError(f"recovery: expected 5 words or more of each side, found {size}")
+    rows = unit_rows(vectors.matrix[np.concatenate(sides)])
+    side_of = np.repeat([0, 1], [len(side) for side in sides])
+    clusters = KMeans(n_clusters=2, n_init=10, random_state=seed_32(seed)).fit_predict(rows)
+    agree = float((clusters == side_of).mean())
+    rng = np.random.default_rng(seed)
+    per_side = min(train, size * 2 // 5)
+    found: dict[str, list[float]] = {"linear": [], "rbf": []}
+    for _ in range(splits):
+        drawn = np.concatenate([rng.permutation(np.flatnonzero(side_of == side))[:per_side] for side in (0, 1)])
+        test = np.ones(len(rows), np.bool_)
+        test[drawn] = False
+        for kernel, scores in found.items():
+            svm = SVC(kernel=kernel, C=1.0, gamma="scale", random_state=seed_32(seed)).fit(rows[drawn], side_of[drawn])
+            scores.append(float((svm.predict(rows[test]) == side_of[test]).mean()))
+    spread = {kernel: float(np.std(scores, ddof=1)) if splits > 1 else 0.0 for kernel, scores in found.items()}
+    means = {kernel: float(np.mean(scores)) for kernel, scores in found.items()}
+    tested = len(rows) - 2 * per_side
+    return Recovery(max(agree, 1 - agree), means["linear"], spread["linear"], means["rbf"], spread["rbf"], tested)
+
+
 _LEAST = 5
 """Words of each side without which recovery is not measured."""
 
@@ -33,8 +222,8 @@ class EvaluationSettings:
     """Settings of :func:`evaluate_bias`.
 
     ``count``: most biased words of each side, among the ``first`` words (:func:`most_biased`); ``train``, ``splits``:
-    see :func:`evenrank.embeddings.recovery.recovery`; ``permutations``: see
-    :func:`evenrank.embeddings.associations.association`; ``seed``: of all that is random. Raises EvenrankError for a
+    see :func:`evenrank.embeddings.evaluation.recovery`; ``permutations``: see
+    :func:`evenrank.embeddings.evaluation.association`; ``seed``: of all that is random. Raises EvenrankError for a
     value out of range.
     """
 

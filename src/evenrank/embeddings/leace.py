@@ -1,17 +1,4 @@
-"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart.
-
-When it misleads: the guarantee covers the words it was fitted on and linear classifiers: other words keep part of their
-bias, and a classifier with a kernel may recover it from the fitted ones. The words that represent the groups decide
-what is erased, and meaning that is correlated with the group is erased too.
-
-Worked example: two words of one group at 1, two of the other at −1 on the first axis; afterwards both means are 0.
-
->>> import numpy as np
->>> from evenrank.embeddings import fit_leace
->>> rows, groups = np.array([[1.0, 2.0], [1.0, -2.0], [-1.0, 2.0], [-1.0, -2.0]]), np.array([0, 0, 1, 1])
->>> (fit_leace(rows, groups)(rows).round(6) + 0.0).tolist()
-[[0.0, 2.0], [0.0, -2.0], [0.0, 2.0], [0.0, -2.0]]
-"""
+"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart."""
 
 from __future__ import annotations
 
@@ -25,8 +12,75 @@ from evenrank.io.types import Array
 from evenrank.io.wording import counted
 
 from ._rows import Doubles, Flags, Integers, first_words, row_numbers, unit_rows
-from .moments import BLOCK, GroupMeans, Moments
 from .vectors import Vectors
+
+BLOCK = 4096
+"""Rows in float64 at once."""
+
+
+class GroupMeans:
+    """The number of rows of each of G groups, ``counts`` [G], and their ``means`` [G, D], in float64."""
+
+    def __init__(self, groups: int, dimensions: int) -> None:
+        self.counts: Integers = np.zeros(groups, np.int64)
+        self.means: Doubles = np.zeros((groups, dimensions))
+
+    def add(self, rows: Array, groups: Integers) -> None:
+        """Adds a block of rows [N, D] of these groups [N], from 0 to G − 1."""
+        found = np.asarray(rows, dtype=np.float64)
+        for group in np.unique(groups).tolist():
+            own = found[groups == group]
+            self.counts[group] += len(own)
+            self.means[group] += (own.mean(axis=0) - self.means[group]) * (len(own) / self.counts[group])
+
+    @property
+    def mean(self) -> Doubles:
+        """The mean of all rows [D]."""
+        found: Doubles = self.counts @ self.means / self.counts.sum()
+        return found
+
+    def gap(self, groups: int | None = None) -> float:
+        """The largest distance between the means of two of the first ``groups`` (None: all) with rows; 0 of one."""
+        means = self.means[:groups][self.counts[:groups] > 0]
+        return max((float(np.linalg.norm(a - b)) for a in means for b in means), default=0.0)
+
+
+class Moments(GroupMeans):
+    """The same, with the covariance of all rows.
+
+    Blocks are merged as in Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1: sums
+    of squares about the means, so that no digits are lost where the mean is large.
+    """
+
+    def __init__(self, groups: int, dimensions: int) -> None:
+        super().__init__(groups, dimensions)
+        self._scatter: Doubles = np.zeros((dimensions, dimensions))
+
+    def add(self, rows: Array, groups: Integers) -> None:
+        """See :meth:`GroupMeans.add`."""
+        found = np.asarray(rows, dtype=np.float64)
+        if not len(found):
+            return
+        before, own = int(self.counts.sum()), found.mean(axis=0)
+        centred = found - own
+        self._scatter += centred.T @ centred
+        if before:
+            apart = own - self.mean
+            self._scatter += np.outer(apart, apart) * (before * len(found) / (before + len(found)))
+        super().add(found, groups)
+
+    @property
+    def covariance(self) -> Doubles:
+        """The covariance of all rows [D, D], divided by their number."""
+        found: Doubles = self._scatter / self.counts.sum()
+        return found
+
+    @property
+    def cross(self) -> Doubles:
+        """The covariance of the rows with one column per group, 1 for its own rows, else 0 [D, G]."""
+        shares = self.counts / self.counts.sum()
+        found: Doubles = (shares[:, None] * (self.means - self.mean)).T
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

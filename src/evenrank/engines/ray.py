@@ -16,10 +16,9 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
-from evenrank.io.atomic import write_text
 from evenrank.io.errors import EvenrankError, MissingExtraError, quoted
-from evenrank.io.files import file_system, open_raw
-from evenrank.io.folders import UNFINISHED, joined, part_name
+from evenrank.io.files import UNFINISHED, file_system, joined, open_raw, part_name
+from evenrank.io.outputs import write_text
 from evenrank.io.ranges import check_ranges
 
 from .progress import progress

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from evenrank.io.errors import EvenrankError, InputError
-from evenrank.io.files import is_gzip, open_parquet, open_raw, refuse_pipe
-from evenrank.io.folders import files_of
+from evenrank.io.files import files_of, is_gzip, open_parquet, open_raw, refuse_pipe
 from evenrank.io.texts import file_batches
 
 SHARD_BYTES = 1 << 26

@@ -27,7 +27,7 @@ from evenrank.io import (
     write_run,
 )
 from evenrank.mitigation.negative_sampling import Settings
-from evenrank.mitigation.negative_streams import stream_negatives
+from evenrank.mitigation.negatives import stream_negatives
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index
 from evenrank.retrieval.rm3 import RM3
@@ -134,7 +134,7 @@ class Lists:
             lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
         return part
 
-    def negatives(  # parameters: a draw's settings
+    def negatives(
         self,
         part: Part,
         shares: Mapping[Path, float],

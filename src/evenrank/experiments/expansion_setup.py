@@ -25,7 +25,7 @@ from evenrank.embeddings import (
 )
 from evenrank.io import EvenrankError, read_qrels, read_queries
 from evenrank.rankers.models import find_folder
-from evenrank.rankers.vocabulary import words
+from evenrank.rankers.word_ranker import words
 from evenrank.retrieval.rm3 import RM3
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_package, unused

@@ -1,23 +1,347 @@
-"""An experiment as one HTML page that opens offline: claims, tables, figures, notes."""
+"""An experiment as one HTML page that opens offline: claims, tables of measured and published figures, notes."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from evenrank.io import Provenance
-from evenrank.io.atomic import json_text
+from evenrank.io.errors import plain
+from evenrank.io.outputs import json_text
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
+from evenrank.measures.statistics import Mixed
+from evenrank.reports.format import NONE, interval, number
 from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
 from evenrank.reports.result import envelope
 
-from .paper_claims import Claim
-from .paper_tables import Table, Value
-
 __all__ = ["Drawing", "ExperimentPage", "bars", "curve", "plane"]
+
+Interval = tuple[float, float]
+
+
+MARKS = "p < .05"
+"""The heading of a label that says which of a row's figures differ significantly; it is no part of the row's name."""
+CONTROLS = ("blind", "random", "neutral-first")
+"""Rankings that every table has in addition to the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A measured figure: the mean of ``n`` ``unit`` (seeds or queries) with its 95% interval."""
+
+    mean: float | None
+    n: int = 0
+    unit: str = "seeds"
+    ci95: Interval | None = None
+
+    @classmethod
+    def over_seeds(cls, values: Sequence[float | None]) -> Value:
+        """The mean over seeds with its t interval (none for a single seed)."""
+        known = np.array([value for value in values if value is not None and not math.isnan(value)])
+        if not len(known):
+            return cls(None)
+        return cls(float(known.mean()), len(known), "seeds", t_interval(known))
+
+    @classmethod
+    def of_test(cls, test: Mixed, level: float = 0.95) -> Value:
+        """The mean of a mixed test; its n is that of what limits it, seeds or queries."""
+        return cls(test.mean, test.n, test.limit, test.interval(level))
+
+    def signed(self, digits: int = 4) -> str:
+        """A difference with its interval, for a claim."""
+        ends = f" [{self.ci95[0]:+.{digits}f}, {self.ci95[1]:+.{digits}f}]" if self.ci95 else ""
+        return "undefined" if self.mean is None else f"{self.mean:+.{digits}f}{ends}"
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {"mean": self.mean, "n": self.n, "unit": self.unit, "ci95": list(self.ci95) if self.ci95 else None}
+
+
+def t_interval(values: Array, level: float = 0.95) -> Interval | None:
+    """The two-sided interval of a mean by Student's t; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    from scipy import stats
+
+    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+    return float(values.mean()) - half, float(values.mean()) + half
+
+
+def paired(values: Sequence[float], baseline: Sequence[float]) -> Value:
+    """The mean difference over seeds, each seed's two figures paired."""
+    return Value.over_seeds([a - b for a, b in zip(values, baseline, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: its labels, the measured figures and the published ones."""
+
+    labels: tuple[str, ...]
+    measured: Mapping[str, Value] = field(default_factory=dict)
+    published: Mapping[str, float] = field(default_factory=dict)
+    control: bool = False
+    warning: str = ""
+    """What a reader has to know before the figures: that the ranker is destroyed (:func:`ruined`)."""
+
+    @property
+    def n(self) -> str:
+        """What the measured means are over: seeds or queries, and how many."""
+        known = [value for value in self.measured.values() if value.mean is not None]
+        if not known:
+            return NONE
+        parts = []
+        for unit in sorted({value.unit for value in known}, reverse=True):
+            counts = sorted({value.n for value in known if value.unit == unit})
+            name = unit if counts != [1] else unit.removesuffix("s").replace("querie", "query")
+            parts.append(f"{counts[0]}–{counts[-1]} {name}" if len(counts) > 1 else f"{counts[0]} {name}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the layout of the paper: ``labels`` are the headings of the first columns, ``columns`` (key → heading)
+    those of the figures."""
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    columns: Mapping[str, str]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    digits: int = 3
+
+    def cells(self, row: Row) -> list[tuple[str, str, str]]:
+        """Each column's measured mean, its interval, and the published figure, as strings."""
+        found = []
+        for key in self.columns:
+            value = row.measured.get(key, Value(None))
+            digits = 0 if value.unit == "count" else self.digits
+            ends = interval(value.ci95, digits) if value.ci95 else ""
+            printed = row.published.get(key)
+            whole = printed is not None and printed == round(printed) and abs(printed) >= 10
+            found.append((number(value.mean, digits), ends, number(printed, 0 if whole else self.digits)))
+        return found
+
+    def text(self) -> str:
+        """The table for a terminal, with three lines per row: measured, interval, published."""
+        head = [*self.labels, "", *self.columns.values(), "n"]
+        lines = [head]
+        for row in self.rows:
+            cells = self.cells(row)
+            mark = " †" if row.warning else ""
+            first, *others = map(plain, row.labels)
+            lines.append([first + mark, *others, "measured", *(cell[0] for cell in cells), row.n])
+            if any(cell[1] for cell in cells):
+                lines.append([*[""] * len(self.labels), "95%", *(cell[1] for cell in cells), ""])
+            if row.published:
+                lines.append([*[""] * len(self.labels), "published", *(cell[2] for cell in cells), ""])
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        left = len(self.labels) + 1
+        shown = [
+            "  ".join(t.ljust(w) if i < left else t.rjust(w) for i, (t, w) in enumerate(zip(line, widths, strict=True)))
+            for line in lines
+        ]
+        rule = "─" * len(shown[0])
+        title = f"{self.name}. {self.title}"
+        return "\n".join(
+            [title, rule, shown[0], rule, *(line.rstrip() for line in shown[1:]), rule, *self.warnings, *self.notes]
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of the rows, each once."""
+        shown = []
+        for row in self.rows:
+            named = [plain(label) for head, label in zip(self.labels, row.labels, strict=True) if head != MARKS]
+            if row.warning:
+                shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
+        return shown
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "labels": list(self.labels),
+            "columns": dict(self.columns),
+            "rows": [
+                {
+                    "labels": list(row.labels),
+                    "control": row.control,
+                    "warning": row.warning,
+                    "measured": {key: value.to_dict() for key, value in row.measured.items()},
+                    "published": dict(row.published),
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+    def csv(self) -> str:
+        """One line per figure: labels, column, mean, n, unit, interval, published."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*self.labels, "column", "mean", "n", "unit", "low", "high", "published"])
+        for row in self.rows:
+            for key in self.columns:
+                value = row.measured.get(key, Value(None))
+                low, high = value.ci95 or (None, None)
+                writer.writerow([*row.labels, key, value.mean, value.n, value.unit, low, high, row.published.get(key)])
+        return out.getvalue()
+
+
+State = Literal["supported", "not supported", "not decidable"]
+
+
+_ONE = {"queries": "query", "analogies": "analogy", "matches": "match"}
+"""Units whose singular is not without the last letter."""
+
+
+PAPERS = ("ibbr", "sampling", "advbert", "expansion", "position")
+"""The five papers, each with a file of claims. AdvBert is the baseline that the experiment ``sampling`` trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim of a paper, or a line that the experiment itself has to reach.
+
+    where: the table, figure or section that states it; empty: a line of evenrank's own.
+    published: the paper's figures for it, as text.
+    """
+
+    paper: str
+    key: str
+    text: str
+    where: str = ""
+    published: str = ""
+
+
+@cache
+def statements(paper: str) -> dict[str, Statement]:
+    """The claims of a paper by their keys, in the order of the file."""
+    text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
+    return {key: Statement(paper, key, **values) for key, values in tomllib.loads(text).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the data support a claim (None: not decidable), and the n that would decide, in words."""
+
+    supported: bool | None
+    needs: str = ""
+
+    @property
+    def state(self) -> State:
+        """In words."""
+        return {True: "supported", False: "not supported", None: "not decidable"}[self.supported]  # type: ignore[return-value]
+
+
+UNDECIDED = Verdict(None)
+
+
+def above(value: Value, threshold: float = 0.0) -> Verdict:
+    """Whether a figure is shown to be above a threshold: its 95% interval lies on one side of it."""
+    if value.mean is None or value.ci95 is None:
+        return Verdict(None, f"more than {counted(value.n, _ONE.get(value.unit, value.unit[:-1]))}" if value.n else "")
+    if value.ci95[0] > threshold:
+        return Verdict(True)
+    if value.ci95[1] <= threshold:
+        return Verdict(False)
+    return Verdict(None, _needed(value, threshold))
+
+
+def below(value: Value, threshold: float = 0.0) -> Verdict:
+    """Whether a figure is shown to be below a threshold."""
+    if value.mean is None:
+        return above(value, threshold)
+    ends = None if value.ci95 is None else (-value.ci95[1], -value.ci95[0])
+    return above(Value(-value.mean, value.n, value.unit, ends), -threshold)
+
+
+def within(value: Value, low: float, high: float) -> Verdict:
+    """Whether a figure is shown to lie between two thresholds (equivalence).
+
+    ``value.ci95`` should be the 90% interval for two one-sided tests at 5%.
+    """
+    return every(above(value, low), below(value, high))
+
+
+def every(*verdicts: Verdict) -> Verdict:
+    """Supported if all are; not supported if one is not."""
+    states = [verdict.supported for verdict in verdicts]
+    if False in states:
+        return Verdict(False)
+    if None in states:
+        return Verdict(None, "; ".join(dict.fromkeys(one.needs for one in verdicts if one.needs)))
+    return Verdict(True)
+
+
+FLOOR = "a ranker that beats BM25"
+
+
+def floored(verdict: Verdict, *floors: Verdict) -> Verdict:
+    """A verdict that stands where every floor is shown, and is open elsewhere: a broken ranker shows nothing."""
+    return verdict if every(*floors).supported else Verdict(None, FLOOR)
+
+
+def _needed(value: Value, threshold: float) -> str:
+    """The n with which the interval would end at the threshold if the mean and the spread stayed as they are."""
+    assert value.mean is not None
+    assert value.ci95 is not None
+    distance = abs(value.mean - threshold)
+    half = (value.ci95[1] - value.ci95[0]) / 2
+    if not distance or half / distance > 100:
+        return f"more {value.unit} than can be run"
+    return f"about {math.ceil(value.n * (half / distance) ** 2 - 1e-6):,} {value.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim, the verdict, and the figures with their n."""
+
+    statement: Statement
+    verdict: Verdict
+    detail: str
+
+    @classmethod
+    def of(cls, paper: str, key: str, verdict: Verdict, detail: str) -> Claim:
+        """The claim ``key`` of ``claims/PAPER.toml``."""
+        return cls(statements(paper)[key], verdict, detail)
+
+    @property
+    def text(self) -> str:
+        """The claim with its place in the paper."""
+        return self.statement.text + (f" [{self.statement.where}]" if self.statement.where else "")
+
+    def __str__(self) -> str:
+        needs = f"; {self.verdict.needs} would decide" if self.verdict.needs else ""
+        published = f"; published: {self.statement.published}" if self.statement.published else ""
+        return f"{self.verdict.state}: {self.text} ({self.detail}{needs}{published})"
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "paper": self.statement.paper,
+            "key": self.statement.key,
+            "claim": self.statement.text,
+            "where": self.statement.where,
+            "published": self.statement.published,
+            "verdict": self.verdict.state,
+            "detail": self.detail,
+            "needs": self.verdict.needs,
+        }
 
 
 Curves = Mapping[str, Sequence[tuple[str, Value, Value]]]
@@ -161,3 +485,20 @@ class ExperimentPage:
             files[re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"] = table.csv()
         write_tables(folder, files)
         return folder / "report.html"
+
+
+def published(name: str) -> list[dict[str, str]]:
+    """The rows of a published table such as ``ibbr_table1``; values are strings, empty if the paper has none."""
+    file = resources.files(__package__) / "published" / f"{name}.csv"
+    return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+
+
+def numbers(row: dict[str, str], columns: list[str]) -> dict[str, float]:
+    """The figures of a row in ``columns``, as far as the paper has them."""
+    return {column: float(row[column]) for column in columns if row.get(column)}
+
+
+def fact(paper: str, name: str) -> float:
+    """A figure from the text of a paper."""
+    found = {(row["paper"], row["fact"]): row["value"] for row in published("facts")}
+    return float(found[paper, name])

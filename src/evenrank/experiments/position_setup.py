@@ -1,18 +1,28 @@
-"""The position experiment's settings at each scale, what they need and what they cost."""
+"""The position experiment's settings at each scale, its collections, and its trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
+import polars as pl
+
+from evenrank.datasets.squad_collection import squad_collection
 from evenrank.datasets.synthetic import SyntheticConfig
+from evenrank.io import EvenrankError, Run, make_folder, read_queries, scan_collection
+from evenrank.mitigation.rotation import rotate_collection
+from evenrank.position.answers import load_answer_positions
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_package, unused
-from .real_text import MINILM_PACKAGE, real_needs, small_encoder
-from .work import cpu_precision
+from .corpora import Lists, Part, Source, built_in, draw, judged_queries
+from .real_text import MINILM_PACKAGE, real_needs, small_encoder, squad_files, squad_text
+from .work import Sections, Trained, Trainings, Work, cpu_precision
+
+__all__ = ["Experiment"]
 
 SOURCE = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
 BIASED, OTHER = "MS MARCO", "SQuAD 2.0"
@@ -274,3 +284,287 @@ def cost(settings: Settings) -> Cost:
     if settings.early is not None:
         return Cost(trainings, 2_000_000_000, "about 20 minutes on 2 CPU cores")
     return Cost(trainings, 120_000_000_000, "about a week on one GPU")
+
+
+ANSWERS = "irds:msmarco-qna/train"
+"""The data set with the answers to MS MARCO's questions."""
+_MSMARCO = {"train": "train/judged", "valid": "dev/small", "test": "dev/judged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection as it is and rotated, with its parts.
+
+    texts: by version. answers: by version, SQuAD files or names of data sets. parts: ``train``, ``valid``, ``test``.
+    groups: a file of training lists, where the training queries have no run.
+    """
+
+    texts: Mapping[str, str]
+    answers: Mapping[str, str]
+    parts: Mapping[str, Part]
+    documents: int
+    groups: str | None = None
+
+
+def prepare(
+    settings: Settings, folder: Path, seed: int, name: str, say: Callable[[str], None] = lambda _: None
+) -> Collection:
+    """One collection of a seed; published data are the same for every seed, a built-in collection is its own."""
+    if settings.planted is not None:
+        return _planted(settings, folder, seed, name, say)
+    home = make_folder(folder / slug(name))
+    if settings.early is not None:
+        return _real(settings, folder, home, say)
+    return _published(settings, folder, home, name, say)
+
+
+def _planted(settings: Settings, folder: Path, seed: int, name: str, say: Callable[[str], None]) -> Collection:
+    """The built-in collection in a published one's place. Its entities are divided among the parts."""
+    assert settings.planted is not None
+    planted = settings.planted[name]
+    home = folder / f"{slug(name)}-{seed}"
+    source = built_in(home, replace(planted, seed=planted.seed + seed), clicks=False)
+    _, qrels = judged_queries(source.queries, source.qrels)
+    answers = str(home / "answers.json")
+    texts, moved = rotated(source.collection, home, answers)
+    say(f"first-stage lists: {home}")
+    lists, parts = Lists(source.collection, home), {}
+    for part, size in settings.sizes[name].items():
+        table = draw(read_queries(home / f"queries.{part}.tsv"), {part: size}, seed)[part]
+        parts[part] = lists.part(part, table, qrels, depth=settings.depth[name])
+    return Collection(texts, moved, parts, planted.passages)
+
+
+def _real(settings: Settings, folder: Path, home: Path, say: Callable[[str], None]) -> Collection:
+    """SQuAD divided by article; it trains on the questions whose answer begins in the first part of the passage."""
+    assert settings.early is not None
+    text = squad_text(Options(squad=settings.squad), folder, home, seed=settings.split)
+    splits = dict(text.splits)
+    if settings.within_training:
+        # Development sees no test article: the training articles are divided once more.
+        splits = divided(text.splits["train"], text.articles, seed=settings.split)
+    places = answer_places(text.answers)
+    early = places.filter(pl.col("place") < settings.early)
+    splits["train"] = splits["train"].join(early, on="query_id", how="semi", maintain_order="left")
+    sizes = settings.sizes[OTHER]
+    for part, size in sizes.items():
+        if size:
+            splits[part] = draw(splits[part], {part: min(size, splits[part].height)}, settings.split)[part]
+    _, qrels = judged_queries(text.source.queries, text.source.qrels)
+    texts, moved = rotated(text.source.collection, home, text.answers)
+    say(f"first-stage lists: {home}")
+    lists = Lists(text.source.collection, home)
+    parts = {
+        part: lists.part(f"{part}-lists", splits[part], qrels, depth=settings.depth[OTHER])
+        for part in ("train", "valid", "test")
+    }
+    return Collection(texts, moved, parts, text.documents)
+
+
+def divided(
+    queries: pl.DataFrame, articles: pl.DataFrame, *, seed: int, shares: tuple[float, float] = (0.6, 0.15)
+) -> dict[str, pl.DataFrame]:
+    """Training questions divided by article, once more: training, validation and test."""
+    known = queries.join(articles, on="query_id", how="left", maintain_order="left")
+    names = known["article"].unique(maintain_order=True).sample(fraction=1.0, shuffle=True, seed=seed)
+    first, second = round(shares[0] * len(names)), round(sum(shares) * len(names))
+    parts = {"train": names[:first], "valid": names[first:second], "test": names[second:]}
+    return {part: known.filter(pl.col("article").is_in(own.implode())).drop("article") for part, own in parts.items()}
+
+
+def answer_places(answers: str) -> pl.DataFrame:
+    """Where the first annotated answer of each question begins: ``query_id``, ``doc_id``, ``place`` (0 to 1)."""
+    table = load_answer_positions(answers, annotated=True).table.sort("query_id", "token")
+    first = table.unique("query_id", keep="first", maintain_order=True)
+    return first.select("query_id", "doc_id", pl.col("position").alias("place"))
+
+
+def _published(settings: Settings, folder: Path, home: Path, name: str, say: Callable[[str], None]) -> Collection:
+    source, answers, tables = msmarco() if name == BIASED else squad_source(settings, folder, home)
+    say(f"rotated collection and first-stage lists: {home}")
+    # The answers of a data set stay in its own texts: for the rotated version, its passages are read from there.
+    known = None if name == BIASED else answers
+    texts, moved = rotated(source.collection, home, known)
+    if name == BIASED:
+        moved = {ORIGINAL: answers}
+    lists = Lists(source.collection, home, k1=0.82, b=0.68)
+    _, qrels = judged_queries(source.queries, source.qrels)
+    depth = settings.depth[name]
+    parts = {part: lists.part(part, tables[part], qrels, depth=depth) for part in ("valid", "test")}
+    # No run of the training queries, which would fill 77 GB: negatives are drawn while BM25 searches.
+    parts["train"] = lists.judged("train", tables["train"], qrels)
+    groups = home / "train.parquet"
+    lists.negatives(parts["train"], {groups: 0.0}, n=settings.drawn, depth=depth, seed=0)
+    documents = sum(batch.height for batch in scan_collection(source.collection, unique=False))
+    return Collection(texts, moved, parts, documents, str(groups))
+
+
+def rotated(collection: str, home: Path, answers: str | None) -> tuple[dict[str, str], dict[str, str]]:
+    """The collection by version, rotated once into ``home``, and its answers."""
+    out = home / "rotated.tsv"
+    moved = home / "rotated.answers.json"
+    if not out.is_file():
+        rotate_collection(collection, out, answers=answers, answers_out=None if answers is None else moved)
+    texts = {ORIGINAL: collection, DEBIASED: str(out)}
+    return texts, {} if answers is None else {ORIGINAL: answers, DEBIASED: str(moved)}
+
+
+def msmarco() -> tuple[Source, str, dict[str, pl.DataFrame]]:
+    """MS MARCO: train; dev small validates; the other judged queries of dev test."""
+    names = {part: f"irds:msmarco-passage/{name}" for part, name in _MSMARCO.items()}
+    tables = {part: judged_queries([name], [name])[0] for part, name in names.items()}
+    return msmarco_parts(names, tables)
+
+
+def msmarco_parts(
+    names: Mapping[str, str], tables: Mapping[str, pl.DataFrame]
+) -> tuple[Source, str, dict[str, pl.DataFrame]]:
+    """The parts by the names of their data sets: the test queries are those of dev that do not validate."""
+    test = tables["test"].join(tables["valid"], on="query_id", how="anti", maintain_order="left")
+    every = (names["train"], names["test"])
+    return Source("irds:msmarco-passage", every, every, ""), ANSWERS, {**tables, "test": test}
+
+
+def squad_source(settings: Settings, folder: Path, home: Path) -> tuple[Source, str, dict[str, pl.DataFrame]]:
+    """SQuAD 2.0 with the official split: 5,000 training questions, drawn by article, validate."""
+    files = squad_files(Options(squad=settings.squad), folder)
+    absent = [file.name for file in files if not file.is_file()]
+    if absent:
+        raise EvenrankError(f"{folder}: put SQuAD 2.0 there first ({' and '.join(absent)}, from its site)")
+    if not (home / "counts.json").is_file():
+        squad_collection(files, validation=settings.sizes[OTHER]["valid"]).write(home)
+    queries, qrels = (str(home / "queries.tsv"),), (str(home / "qrels.txt"),)
+    tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}
+    return Source(str(home / "collection.tsv"), queries, qrels, ""), str(home / "answers.json"), tables
+
+
+class Experiment(Trainings[Settings, Collection]):
+    """The trainings of one run of the experiment."""
+
+    source = SOURCE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The collections of this scale."""
+        return tuple(self.settings.sizes)
+
+    def of(self, seed: int, name: str) -> Collection:
+        """A collection of a seed; published ones are those of the first seed."""
+        kept = seed if self.settings.planted is not None else 0
+        return self._once((kept, name), lambda: prepare(self.settings, self.folder, kept, name, self.say))
+
+    def work(self, seed: int, name: str, version: str) -> Work:
+        """The trainings of a seed on a version of a collection."""
+        return self._work(seed, self.of(seed, name).texts[version])
+
+    def sections(self, seed: int, ranker: str, name: str, version: str, start: Trained | None = None) -> Sections:
+        """The recipe of a training."""
+        settings, data, wanted = self.settings, self.of(seed, name), self.settings.rankers[ranker]
+        train, valid = data.parts["train"], data.parts["valid"]
+        own = dict(wanted["ranker"])
+        if start is not None:
+            own["model"] = start.model
+        elif settings.planted is not None and _of_words(own):
+            own["model"] = self.start(seed, ranker)
+        lists = {"qrels": train.qrels, "run": train.run} if data.groups is None else {"groups": data.groups}
+        depth = settings.depth[name]
+        shorter = settings.shorter.get(ranker) if name == OTHER else None
+        steps = {} if shorter is None else {"max_steps": shorter, "evaluate_every": max(1, shorter // 3)}
+        return {
+            "ranker": own,
+            "data": {
+                "collection": data.texts[version],
+                "queries": train.queries,
+                "negatives": settings.negatives,
+                "depth": depth,
+                **lists,
+                **wanted.get("data", {}),
+            },
+            "validation": {
+                "queries": valid.queries,
+                "qrels": valid.qrels,
+                "run": valid.run,
+                "depth": depth,
+                "depths": [one for one in settings.depths if one < depth] + [depth],
+            },
+            "loss": {"name": wanted["loss"]},
+            "training": {**wanted["training"], **steps, "seed": seed},
+        }
+
+    def start(self, seed: int, ranker: str) -> str:
+        """The folder of a kernel ranker, untrained, with vectors of the words of all collections of a seed: one that
+        knew those of one collection alone could not be transferred."""
+        target = self.folder / f"seed-{seed}" / f"{ranker}-start"
+        if not target.is_dir():
+            from evenrank.training.build import build_ranker
+            from evenrank.training.recipes import RankerRecipe
+
+            wanted = RankerRecipe.model_validate(self.settings.rankers[ranker]["ranker"])
+            texts = pl.concat(
+                batch.select(doc_id=pl.lit(slug(name)) + pl.col("doc_id"), text="text")
+                for name in self.names
+                for batch in scan_collection(self.of(seed, name).texts[ORIGINAL], unique=False)
+            )
+            make_folder(target.parent)
+            with tempfile.TemporaryDirectory(dir=target.parent) as part:
+                build_ranker(wanted, seed=seed, texts=texts).save(Path(part) / "model")
+                (Path(part) / "model").rename(target)
+        return str(target)
+
+    def ranker(self, seed: int, ranker: str, name: str, version: str, start: Trained | None = None) -> Trained:
+        """A ranker trained on a version of a collection, from scratch or starting from another training."""
+        origin = "" if start is None else f"-from-{start.folder.name.removeprefix(f'{ranker}-')}"
+        return self.work(seed, name, version).train(
+            f"{ranker}-{slug(name)}-{version}{origin}", self.sections(seed, ranker, name, version, start)
+        )
+
+    def ranked(self, trained: Trained, seed: int, name: str, version: str) -> Run:
+        """The test lists of a collection as a training ranks them to its own depth, reading a version of its texts."""
+        kept = f"test-{slug(name)}-{version}"
+        part = self.of(seed, name).parts["test"]
+        return self.work(seed, name, version).rank(trained, kept, part, depth=int(trained.result["depth"]))
+
+    def transferred(self, seed: int, ranker: str, version: str) -> Trained:
+        """Trained on a version of the biased collection, then on the other one as it is."""
+        return self.ranker(seed, ranker, OTHER, ORIGINAL, start=self.ranker(seed, ranker, BIASED, version))
+
+    def untrained(self, seed: int, ranker: str, name: str, folder: Path) -> str:
+        """The ranker that the trainings on a collection start from, saved in a folder."""
+        from evenrank.training.build import build_ranker
+        from evenrank.training.recipes import parse_recipe
+
+        recipe = parse_recipe({"name": ranker, **self.sections(seed, ranker, name, ORIGINAL)}, ranker)
+        target = Path(tempfile.mkdtemp(dir=folder)) / "model"
+        build_ranker(recipe.ranker, recipe.data, seed).save(target)
+        return str(target)
+
+    def everything_ahead(self, jobs: int) -> None:
+        """Trains in several processes; what is trained is found in the folder."""
+        settings = self.settings
+        own = settings.seeds if settings.planted is not None else settings.seeds[:1]
+        self.ahead([("of", (seed, name)) for seed in own for name in self.names], jobs)
+        if settings.planted is not None:
+            words = [name for name, of in settings.rankers.items() if _of_words(of["ranker"])]
+            self.ahead([("start", (seed, ranker)) for ranker in words for seed in settings.seeds], jobs)
+        pairs = [(seed, ranker) for ranker in settings.rankers for seed in settings.seeds_of(ranker)]
+        self.ahead(
+            [("own_step", (*pair, name, version)) for pair in pairs for name in self.names for version in VERSIONS],
+            jobs,
+        )
+        if BIASED in self.names:
+            self.ahead([("transferred_step", (*pair, version)) for pair in pairs for version in VERSIONS], jobs)
+
+    def own_step(self, seed: int, ranker: str, name: str, version: str) -> None:
+        """A ranker trained on a version of a collection, and its lists of both."""
+        trained = self.ranker(seed, ranker, name, version)
+        for test in VERSIONS:
+            self.ranked(trained, seed, name, test)
+
+    def transferred_step(self, seed: int, ranker: str, version: str) -> None:
+        """:meth:`transferred`, and its lists."""
+        self.ranked(self.transferred(seed, ranker, version), seed, OTHER, ORIGINAL)
+
+
+def _of_words(ranker: Mapping[str, object]) -> bool:
+    """Whether a ranker starts from word vectors that are trained here."""
+    return ranker["kind"] not in ("cat", "dot") and ranker.get("vectors", "train") == "train"

@@ -32,7 +32,7 @@ from evenrank.io import (
 )
 from evenrank.rankers.load import load_ranker
 from evenrank.rankers.models import Precision
-from evenrank.retrieval.encoding import Encoding
+from evenrank.retrieval.index_folder import Encoding
 from evenrank.retrieval.indexes import build_index, open_index
 from evenrank.training.recipes import Recipe, parse_recipe
 from evenrank.training.run import largest_bias, train_recipe

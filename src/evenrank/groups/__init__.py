@@ -1,8 +1,7 @@
 """Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
-from .label_files import check_labels, score_labels
-from .labels import as_labels, read_labels
+from .labels import as_labels, check_labels, read_labels, score_labels
 from .lexicon import Lexicon, builtin_lexicons, lexicon_of, load_lexicon, note_lexicon
 from .score import (
     DEFAULT_MAGNITUDES,
@@ -18,8 +17,7 @@ from .score import (
     scoring_of,
     sides_of_texts,
 )
-from .table import GroupTable
-from .table_files import as_group_table, read_group_table
+from .table import GroupTable, as_group_table, read_group_table
 from .tokens import Tokens, tokenize
 
 __all__ = [

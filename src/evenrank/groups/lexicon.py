@@ -1,22 +1,100 @@
-"""Word lists: which words speak of which group."""
+"""Word lists: which words speak of which group, their counterparts, and the list as the counting kernel reads it."""
 
 from __future__ import annotations
 
 import functools
 import os
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
+from typing import TypeGuard
 
+import numpy as np
+
+from evenrank.engines.hashing import GOLDEN, MASK, fnv
 from evenrank.io.errors import EvenrankError, InputError, quoted, readable
 from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
 from evenrank.io.tables import lines_of
+from evenrank.io.types import Array
 
-from .counterparts import Replacements, check_neutral, check_pairs, neutral_of, pairs_of
 from .table import REST, check_groups, named_poles, parse_poles
 from .tokens import Tokens, tokenize
+
+Replacements = tuple[tuple[str, str], ...]
+"""(word, what it becomes), each word once."""
+Entries = Mapping[tuple[str, ...], str]
+"""The group of each entry of a lexicon, by its tokens."""
+
+
+def _is_table(table: object) -> TypeGuard[dict[str, str | list[str]]]:
+    return isinstance(table, dict) and all(
+        isinstance(words, str) or (isinstance(words, list) and words and all(isinstance(word, str) for word in words))
+        for words in table.values()
+    )
+
+
+def pairs_of(table: object) -> Replacements:
+    """The pairs of a TOML table: the words of a line become its key, which becomes the first of them.
+
+    >>> pairs_of({"she": "he", "dad": ["mom", "mum"]})
+    (('she', 'he'), ('he', 'she'), ('dad', 'mom'), ('mom', 'dad'), ('mum', 'dad'))
+    """
+    if not _is_table(table):
+        raise EvenrankError("expected a table [pairs] with a word or a list of words for each word")
+    lines = [(key, [words] if isinstance(words, str) else words) for key, words in table.items()]
+    return tuple(pair for key, words in lines for pair in [(key, words[0]), *((word, key) for word in words)])
+
+
+def neutral_of(table: object) -> Replacements:
+    """The neutral words of a TOML table: the words of a line become its key.
+
+    >>> neutral_of({"they": ["she", "he"]})
+    (('she', 'they'), ('he', 'they'))
+    """
+    if not _is_table(table):
+        raise EvenrankError("expected a table [neutral] with a word or a list of words for each neutral word")
+    lines = [(key, [words] if isinstance(words, str) else words) for key, words in table.items()]
+    return tuple((word, key) for key, words in lines for word in words)
+
+
+def check_pairs(pairs: Replacements, entries: Entries) -> None:
+    """Raises EvenrankError unless each word is an entry, once, and becomes an entry of another group."""
+    _check_words("pairs", pairs, entries)
+    for word, other in pairs:
+        group, of = (entries.get(tuple(tokenize(each))) for each in (word, other))
+        if of is None:
+            raise EvenrankError(f"[pairs]: {quoted(other)} is no word of the lexicon")
+        if group == of:
+            raise EvenrankError(f"[pairs]: {quoted(word)} and {quoted(other)} are both of the group {group}")
+
+
+def check_neutral(neutral: Replacements, entries: Entries) -> None:
+    """Raises EvenrankError unless each word is an entry, once, and becomes a text without an entry."""
+    _check_words("neutral", neutral, entries)
+    for _, other in neutral:
+        tokens = tokenize(other)
+        if not tokens:
+            raise EvenrankError(f"[neutral]: {quoted(other)} contains no word")
+        for start in range(len(tokens)):
+            for end in range(start + 1, len(tokens) + 1):
+                if (group := entries.get(tuple(tokens[start:end]))) is not None:
+                    found = " ".join(tokens[start:end])
+                    raise EvenrankError(f"[neutral]: {quoted(other)} is not neutral, {found} is of the group {group}")
+
+
+def _check_words(table: str, replacements: Replacements, entries: Entries) -> None:
+    seen = set()
+    for word, _ in replacements:
+        key = tuple(tokenize(word))
+        if key not in entries:
+            raise EvenrankError(f"[{table}]: {quoted(word)} is no word of the lexicon")
+        if key in seen:
+            raise EvenrankError(f"[{table}]: {quoted(word)} is there twice")
+        seen.add(key)
+
 
 _KEYS = ("name", "groups", "poles", "shares", "words", "pairs", "neutral")
 _NOTES = ("language", "about", "misses")
@@ -224,3 +302,64 @@ def _checked(
         return lexicon.with_poles(",".join(poles) if poles else None)
     except EvenrankError as error:
         raise InputError(path, str(error)) from None
+
+
+LOWER = 0x2020202020202020
+"""The bits that lower-case letters have, and capitals have not."""
+OF_LENGTH, OF_KEY = GOLDEN, 0x94D049BB133111EB
+SIEVE_BITS = 16
+
+
+@functools.lru_cache(maxsize=8)
+def matcher_of(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
+    """A lexicon as the arrays that the kernel reads: token table and sieve, trie of entries, group of each."""
+    entries = lexicon.entries(tokens)
+    token_ids: dict[str, int] = {}
+    nodes: dict[tuple[int, int], int] = {}
+    node_entry = [-1]
+    entry_group = []
+    for number, (key, group) in enumerate(entries.items()):
+        node = 0
+        for token in key:
+            edge = (node, token_ids.setdefault(token, len(token_ids)))
+            if edge not in nodes:
+                nodes[edge] = len(node_entry)
+                node_entry.append(-1)
+            node = nodes[edge]
+        node_entry[node] = number
+        entry_group.append(lexicon.groups.index(group))
+    # 64 bits stand for the token: of a few thousand tokens two have the same hash with a chance of about 1e-16.
+    token_hashes = {fnv(map(ord, token)): number for token, number in token_ids.items()}
+    edge_hashes = {fnv([(node << 32) | token]): child for (node, token), child in nodes.items()}
+    return (
+        *_hash_table(token_hashes),
+        _sieve(token_ids),
+        np.array([nodes.get((0, token), -1) for token in range(len(token_ids))], dtype=np.int32),
+        *_hash_table(edge_hashes),
+        np.array(node_entry, dtype=np.int32),
+        np.array(entry_group, dtype=np.int32),
+    )
+
+
+def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
+    """Open addressing at a quarter full at most: keys [2^n] uint64 and values [2^n] int32, −1 where empty."""
+    size = 1 << max(4, (4 * len(items)).bit_length())
+    keys = np.zeros(size, dtype=np.uint64)
+    slots = np.full(size, -1, dtype=np.int32)
+    for key, value in items.items():
+        place = (key ^ (key >> 29)) & (size - 1)
+        while slots[place] >= 0:
+            place = (place + 1) & (size - 1)
+        keys[place], slots[place] = key, value
+    return keys, slots
+
+
+def _sieve(tokens: Iterable[str]) -> Array:
+    """A bit for the first eight bytes and the length of each ASCII token: [2^SIEVE_BITS / 64] uint64."""
+    sieve = np.zeros(1 << (SIEVE_BITS - 6), dtype=np.uint64)
+    for token in filter(str.isascii, tokens):
+        data = token.encode()
+        key = sum((byte | 0x20) << (8 * place) for place, byte in enumerate(data[:8]))
+        place = (((key ^ (len(data) * OF_LENGTH)) * OF_KEY) & MASK) >> (64 - SIEVE_BITS)
+        sieve[place >> 6] |= np.uint64(1 << (place & 63))
+    return sieve

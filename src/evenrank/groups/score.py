@@ -15,9 +15,8 @@ from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import TableWriter, in_order
-from evenrank.io.atomic import atomic_path
 from evenrank.io.errors import EvenrankError
-from evenrank.io.outputs import check_apart, check_outputs
+from evenrank.io.outputs import atomic_path, check_apart, check_outputs
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches, map_passages
@@ -25,10 +24,8 @@ from evenrank.io.types import Array
 
 from . import _plain_counting
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
-from .lexicon import Lexicon, lexicon_of
-from .matcher import matcher_of
-from .table import GroupTable
-from .table_files import METADATA_KEY
+from .lexicon import Lexicon, lexicon_of, matcher_of
+from .table import METADATA_KEY, GroupTable
 from .tokens import Tokens, alphabet
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")

@@ -1,20 +1,66 @@
-"""The group table: how much each document is about each group, and the one way to read magnitudes from it."""
+"""The group table: how much each document is about each group; from memory, Parquet files and frames."""
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.convert import frame_of, id_column
+from evenrank.io.errors import EvenrankError, InputError, quoted
+from evenrank.io.files import files_of, open_parquet, polars_table, reading_parquet
+from evenrank.io.tables import IdIndex, first_repeat
 from evenrank.io.types import Array
 
-from .count_pairs import CountPairs
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_PAIRS = (1 << 16) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CountPairs:
+    """``codes`` [D] uint16: first count times ``width``, plus the second count; ``size``: how many there can be."""
+
+    codes: Array
+    width: int
+    size: int
+
+    @classmethod
+    def of(cls, first: Array, second: Array) -> CountPairs | None:
+        """Those of two columns of counts [D]; None if there can be more pairs than codes, or counts are not whole."""
+        if first.dtype.kind not in "iu" or second.dtype.kind not in "iu" or not len(first):
+            return None
+        height, width = int(first.max()) + 1, int(second.max()) + 1
+        if height * width > _MOST_PAIRS or min(first.min(), second.min()) < 0:
+            return None
+        codes = first.astype(np.uint16)
+        codes *= np.uint16(width)
+        codes += second.astype(np.uint16)
+        return cls(codes, width, height * width)
+
+    def signed_magnitudes(self, kind: Magnitude) -> Array:
+        """The first count's magnitude less the second's, for each code."""
+        return _signed_magnitudes(kind, self.size, self.width)
+
+
+@functools.lru_cache(maxsize=16)
+def _signed_magnitudes(kind: Magnitude, size: int, width: int) -> Array:
+    # Once for all pieces in which documents are looked up.
+    first, second = np.divmod(np.arange(size), width)
+    difference: Array = magnitude_of_count(first, kind) - magnitude_of_count(second, kind)
+    difference.flags.writeable = False
+    return difference
+
 
 REST = "rest"
 _OF_COUNTS: tuple[Magnitude, ...] = ("count", "bool", "tf")
@@ -225,3 +271,139 @@ def _check_values(table: pl.DataFrame) -> None:
             raise EvenrankError(f"the document {document} has no finite number in {name}")
         expected = "a number from 0 to 1" if name == "neutrality" else "0 or more"
         raise EvenrankError(f"the document {document}: expected {expected} in {name}, found {value}")
+
+
+METADATA_KEY = b"evenrank"
+_UNREADABLE = "no Parquet file that can be read"
+
+
+def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> GroupTable:
+    """A file that ``evenrank score`` wrote or a folder of them, whole or for the documents in ``ids``.
+
+    It is read whole if it is no longer than ``ids``. Raises InputError for a file that is no group table: not Parquet,
+    a column missing, a repeated id.
+    """
+    scores = _read(path, ids)
+    _release_memory()
+    return scores
+
+
+def _read(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None) -> GroupTable:
+    parts: list[pl.DataFrame] = []
+    kept: set[bytes | None] = set()
+    files = files_of(path)
+    rows = 0
+    for name in files:
+        with open_parquet(name, _UNREADABLE) as file:
+            rows += file.metadata.num_rows
+            kept.add((file.metadata.metadata or {}).get(METADATA_KEY))
+    index = IdIndex(ids) if ids is not None and sum(map(len, ids)) < rows else None
+    for name in files:
+        with open_parquet(name, _UNREADABLE) as file:
+            columns = [column for column in file.schema_arrow.names if _is_known(column)]
+            if "doc_id" not in columns:
+                raise InputError(name, "no group table: it has no column doc_id")
+            parts += [_batch(name, batch, index) for batch in file.iter_batches(batch_size=1 << 18, columns=columns)]
+    if not parts:
+        raise InputError(path, "no group table: it has no rows")
+    if len(kept) > 1:
+        raise InputError(path, "its files were scored with different settings")
+    stored = kept.pop()
+    try:
+        settings = json.loads(stored) if stored else None
+    except (ValueError, RecursionError):
+        settings = ()
+    if settings is not None and not isinstance(settings, dict):
+        raise InputError(path, "damaged: its settings are no JSON object")
+    with reading_parquet(path, _UNREADABLE):
+        table = pl.concat(parts)
+        try:
+            scores = GroupTable.of(table, _checked(path, settings), source=f"the scores {os.fspath(path)}")
+        except InputError:
+            raise
+        except EvenrankError as error:
+            raise InputError(path, str(error)) from None
+        if len(scores.shares) != len(scores.groups) or not {*(scores.poles or ())} <= {*scores.groups, REST}:
+            raise InputError(path, "damaged: its settings do not fit its groups")
+        repeat = first_repeat(table, ["doc_id"])
+        if repeat is not None:
+            raise InputError(path, f"the document {quoted(table['doc_id'][repeat[1]])} is repeated")
+    return scores
+
+
+def _release_memory() -> None:
+    """Gives back what pyarrow keeps for more files."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+
+
+def _is_known(column: str) -> bool:
+    return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
+
+
+def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
+    """The ids of a group table's documents, ``doc_id``, in batches. Raises InputError for what is no Parquet file."""
+    for name in files_of(path):
+        with open_parquet(name, _UNREADABLE) as file:
+            for batch in file.iter_batches(batch_size=1 << 18, columns=["doc_id"]):
+                yield _batch(name, batch, None)
+
+
+def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str = "`scores`") -> GroupTable:
+    """A group table from a path (see :func:`read_group_table`), a frame, or a :class:`GroupTable` as it is.
+
+    Raises EvenrankError, which begins with ``what``, for a frame that is no group table and for anything else.
+    """
+    if isinstance(given, GroupTable):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return read_group_table(given, ids)
+    table = frame_of(given, what)
+    if table is None:
+        raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {type(given).__name__}")
+    if "doc_id" in table.columns:
+        table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
+    try:
+        scores = GroupTable.of(table)
+    except EvenrankError as error:
+        raise EvenrankError(f"{what}: {error}") from None
+    repeat = first_repeat(table, ["doc_id"])
+    if repeat is not None:
+        raise EvenrankError(f"{what}: the document {quoted(table['doc_id'][repeat[1]])} is repeated")
+    return scores
+
+
+def _checked(path: str | os.PathLike[str], settings: dict[str, object] | None) -> dict[str, object] | None:
+    """The settings; raises InputError if those that are used have the wrong form."""
+    shares, poles = (settings or {}).get("shares") or [], (settings or {}).get("poles") or []
+    numbers = isinstance(shares, list) and all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
+    pair = isinstance(poles, list) and all(isinstance(pole, str) for pole in poles) and len(poles) in (0, 2)
+    if not (numbers and pair):
+        raise InputError(
+            path, "damaged: expected numbers from 0 to 1 as shares and two groups as poles in its settings"
+        )
+    return settings
+
+
+def _batch(path: str, batch: pa.RecordBatch, ids: IdIndex | None) -> pl.DataFrame:
+    table = polars_table(path, batch).with_columns(pl.col("doc_id").cast(pl.String))
+    return table if ids is None else table.filter(ids.among(table["doc_id"]))
+
+
+NO_GROUP = -1
+"""Of no group, or of several with the same weight."""
+
+
+def largest_groups(table: GroupTable, rows: Array | slice = slice(None)) -> Array:
+    """The number of the group of each document of ``rows`` [N] int64, that with the largest weight; ``NO_GROUP``
+    for none or several.
+
+    Weights are those of :meth:`GroupTable.weight`: a document with no more group words than the threshold has none.
+    Those that differ by rounding alone are the same.
+    """
+    weights = np.stack([table.weight(group, rows) for group in table.groups])
+    largest = weights.max(axis=0)
+    single = (weights >= largest - 1e-9).sum(axis=0) == 1
+    found: Array = np.where(single & (largest > 0), weights.argmax(axis=0), NO_GROUP)
+    return found

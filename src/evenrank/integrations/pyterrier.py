@@ -1,28 +1,208 @@
-"""For PyTerrier: re-ranking with any ranker, and fairer orders of results, as transformers. Works without Java.
-
->>> pipeline = bm25 % 100 >> pt.text.get_text(index) >> EvenrankReranker("model/")  # doctest: +SKIP
->>> fairer = pipeline >> EvenrankRebalancer("neutral", 0.5, lexicon="gender-en")  # doctest: +SKIP
-"""
+"""For PyTerrier: re-ranking with any ranker, and fairer orders of results, as transformers. Works without Java."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
 import pyterrier as pt
 
-from evenrank.io import EvenrankError
+from evenrank.decisions.rebalance_lists import (
+    DEPTH,
+    Grouping,
+    GroupSource,
+    MethodOptions,
+    OfMissing,
+    RunLists,
+    applied,
+    learnt,
+)
+from evenrank.groups import Lexicon, as_group_table, as_labels
+from evenrank.io import EvenrankError, Run
+from evenrank.io.convert import run_table
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
-from evenrank.rankers.kinds import Architecture
+from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.rankers.load import RankerLike, load_ranker
-
-from .pyterrier_rebalancer import EvenrankRebalancer
-
-__all__ = ["EvenrankRebalancer", "EvenrankReranker"]
+from evenrank.rankers.models import Architecture
 
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["EvenrankRebalancer", "EvenrankReranker"]
+
+
+class EvenrankRebalancer(pt.Estimator):
+    """Puts each query's first ``depth`` documents into a fairer order; see :func:`evenrank.rebalance`.
+
+    ``method``: "neutral", "fair", "detconstsort" or "shift"; ``strength``: from 0, the order as it is, to 1. Groups
+    come from ``labels`` or ``scores``, which are read once, or without either from the words of ``lexicon`` in
+    ``text_field``. These, ``neutral``, ``group_column``, ``poles``, ``threshold``, ``target``, ``missing``,
+    ``protected``, ``alpha`` and ``per`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep`` choose a
+    strength.
+
+    Every list is put into order by itself. What is the same for all queries is given, or learnt from the results of
+    other queries by ``fit``, of the transformer or of a pipeline that ends with it: the group that ``fair`` protects
+    (``protected``), and ``offsets`` of ``shift``: a number for each group or, with ``per="magnitude"``, a single one;
+    1 is the range of a list's scores. ``learnt`` says what it was.
+
+    In: ``qid``, ``docno``, ``score`` and, to count words, ``text_field``. Out: the same rows and columns with new
+    ``score`` (n, n − 1, …, 1 over the n documents of a query) and ``rank``; equal scores are taken in the order of the
+    rows, as PyTerrier ranks them.
+
+    Raises EvenrankError for a setting out of range, a method that has to learn and has not, documents of unknown group
+    with ``missing="error"``, a row without a text, a document with different texts in two queries and scores that are
+    not finite; PyTerrier's InputValidationError for a frame without these columns.
+    """
+
+    def __init__(
+        self,
+        method: str = "neutral",
+        strength: float = 0.5,
+        *,
+        labels: object = None,
+        scores: object = None,
+        lexicon: str | os.PathLike[str] | Lexicon | None = None,
+        text_field: str = "text",
+        neutral: Sequence[str] | str | None = None,
+        group_column: str | None = None,
+        poles: str | None = None,
+        threshold: float | None = None,
+        target: object = None,
+        missing: OfMissing | None = None,
+        protected: str | None = None,
+        alpha: float | None = None,
+        per: str | None = None,
+        offsets: Mapping[str, float] | float | None = None,
+        depth: int = DEPTH,
+    ) -> None:
+        super().__init__()
+        check_ranges(strength=strength, depth=depth)
+        self.method, self.strength, self.depth, self.text_field = method, strength, depth, text_field
+        self.labels, self.scores, self.lexicon, self.neutral = labels, scores, lexicon, neutral
+        self.group_column, self.poles, self.threshold = group_column, poles, threshold
+        self.target, self.missing = target, missing
+        self.protected, self.alpha, self.per, self.offsets = protected, alpha, per, offsets
+        self.learnt: dict[str, object] = {}
+        self._settings = MethodOptions(method, protected, alpha, per)
+        self._settings.check()
+        if offsets is not None and method != "shift":
+            raise EvenrankError(f"`offsets` is of the method shift, not of {method}")
+        counts = labels is None and scores is None
+        self._source = GroupSource(
+            # Words are counted in the texts of each frame.
+            collection={} if counts else None,
+            scores=scores,
+            labels=labels,
+            neutral=neutral,
+            group_column=group_column,
+            lexicon=lexicon,
+            poles=poles,
+            threshold=threshold,
+            target=target,
+            missing=missing,
+        )
+        self._source.check()
+        self._known = None if counts else _in_memory(self._source).grouping([], depth)
+        self._direction: Reordering | None = None
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: object = None,
+        topics_or_res_va: object = None,
+        qrels_va: object = None,
+    ) -> None:
+        """Learns, from results of other queries, what is the same for all; judgements and validation are not used."""
+        self._check(topics_or_res_tr)
+        if topics_or_res_tr.empty:
+            raise EvenrankError("fit: expected results, found none")
+        grouping, found = self._lists(topics_or_res_tr)
+        self._direction = self._made(grouping, found)
+        self.learnt = learnt(self._direction, grouping.table.groups)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The rows with their new scores and ranks."""
+        self._check(inp)
+        if inp.empty:
+            return pt.model.add_ranks(inp.assign(score=np.zeros(0)))
+        if self._settings.learns and self.offsets is None and self._direction is None:
+            given = "offsets" if self.method == "shift" else "protected"
+            raise EvenrankError(f"{self.method} has nothing to go by: give `{given}`, or call fit with other results")
+        grouping, found = self._lists(inp)
+        method = self._direction or self._made(grouping, found)
+        made = found.reordered(applied(method, found.lists, self.strength)[0]).table
+        ids = ["query_id", "doc_id"]
+        score = _rows(inp).join(
+            made.select(*ids, pl.col("score").alias("new")), on=ids, how="left", maintain_order="left"
+        )
+        # A new frame: add_ranks changes its argument.
+        return pt.model.add_ranks(inp.assign(score=score["new"].to_numpy()))
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, object]:
+        """What PyTerrier draws; without a link to its documentation, which it would look up on the network."""
+        settings = {"method": self.method, "strength": self.strength, "depth": self.depth}
+        return {"label": "Rebalance", "settings": settings, "help_url": None}
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        text = [self.text_field] if self._known is None else []
+        pt.validate.result_frame(frame, extra_columns=["score", *text], context=self)
+
+    def _lists(self, frame: pd.DataFrame) -> tuple[Grouping, RunLists]:
+        run = _as_run(frame)
+        if self._known is not None:
+            return self._known, self._known.lists(run)
+        for row, text in enumerate(frame[self.text_field].tolist()):
+            if not isinstance(text, str):
+                raise EvenrankError(f"the row of {quoted(frame['docno'].iloc[row])} lacks its text")
+        texts = frame[["docno", self.text_field]].set_axis(["doc_id", "text"], axis=1).drop_duplicates()
+        twice = texts["doc_id"].duplicated()
+        if twice.any():
+            raise EvenrankError(
+                f"`text_field`: the document {quoted(texts['doc_id'][twice].iloc[0])} has different texts in the column"
+                f" {quoted(self.text_field)}: name one that is the same for all queries, or give `scores`"
+            )
+        grouping = replace(self._source, collection=texts).grouping([run.table["doc_id"]], self.depth)
+        return grouping, grouping.lists(run)
+
+    def _made(self, grouping: Grouping, found: RunLists) -> Reordering:
+        method = self._settings.make(found.lists, grouping.table)
+        if self.offsets is None:
+            return method
+        groups = grouping.table.groups
+        if self.per == "magnitude":
+            if isinstance(self.offsets, Mapping):
+                raise EvenrankError("`offsets`: expected a number, per unit of magnitude, found a dict")
+            return Shift(np.array([self.offsets]), "magnitude")
+        if not isinstance(self.offsets, Mapping) or set(self.offsets) != set(groups):
+            raise EvenrankError(f"`offsets`: expected a number for each of {', '.join(groups)}, found {self.offsets}")
+        return Shift(np.array([self.offsets[group] for group in groups]))
+
+
+def _in_memory(source: GroupSource) -> GroupSource:
+    """A source whose labels or scores are read."""
+    if source.labels is None:
+        return replace(source, scores=as_group_table(source.scores))
+    neutral = (source.neutral,) if isinstance(source.neutral, str) else source.neutral or ()
+    table = as_labels(source.labels, neutral=neutral, group_column=source.group_column, poles=source.poles)
+    return replace(source, labels=table, neutral=None, group_column=None)
+
+
+def _rows(frame: pd.DataFrame) -> pl.DataFrame:
+    """The rows of a frame as those of a run, in its order."""
+    return run_table(frame[["qid", "docno", "score"]], "the results")
+
+
+def _as_run(frame: pd.DataFrame) -> Run:
+    """The run of a frame: queries as they come, and within each the order that PyTerrier ranks it in."""
+    table = _rows(frame).with_row_index("row").with_columns(pl.col("row").min().over("query_id").alias("part"))
+    table = table.sort("part", "score", descending=[False, True], maintain_order=True)
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("part").alias("rank")
+    return Run("results", table.with_columns(rank).select("query_id", "doc_id", "score", "rank"))
 
 
 class EvenrankReranker(pt.Transformer):

@@ -5,11 +5,53 @@
 ... )
 """
 
-from evenrank.mitigation.attributes import Attributes, OneLexicon
+from __future__ import annotations
 
-from .st_evaluator import BiasEvaluator
-from .st_labels import with_group_labels
-from .st_losses import CrossEncoderIBBRLoss, IBBRLoss, KeepWeight, RankLoss, Weight
+import csv
+import io
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+import torch
+from ir_measures import Measure
+from numpy.typing import NDArray
+from sentence_transformers.base.evaluation import BaseEvaluator
+from sentence_transformers.util import batch_to_device
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from evenrank.groups import (
+    MAGNITUDES,
+    GroupTable,
+    Lexicon,
+    Scoring,
+    as_labels,
+    check_labels,
+    load_lexicon,
+    score_in_memory,
+    sides_of_texts,
+)
+from evenrank.io import EvenrankError, Run, write_text
+from evenrank.io.errors import quoted
+from evenrank.io.tables import IdIndex
+from evenrank.io.wording import counted
+from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing, is_bias, parse_measure, parse_measures, spelled
+from evenrank.mitigation import ibbr
+from evenrank.mitigation.attributes import Attributes, OneLexicon, attributes_of, rows_of, scorings_of, sides_by
+from evenrank.mitigation.ibbr import EffectiveBatch
+from evenrank.rankers.load import load_ranker
+from evenrank.rankers.losses import LOSSES
+from evenrank.rankers.scorers import TextPairs
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
 __all__ = [
     "Attributes",
@@ -22,3 +64,537 @@ __all__ = [
     "Weight",
     "with_group_labels",
 ]
+
+_LABEL_COLUMNS = ("label", "labels", "score", "scores", "dataset_name")
+
+
+def with_group_labels(
+    dataset: Any,
+    lexicon: Attributes | None = None,
+    *,
+    labels: object = None,
+    id_columns: Sequence[str] = (),
+) -> Any:
+    """A dataset (query, positive, negative_1 … negative_n) with the column ``label`` that :class:`IBBRLoss` reads.
+
+    ``label`` [K] has for each passage, the positive first, +1 for the first pole, −1 for the second, 0 for neither
+    [IBBR §2.2]; [A, K] if ``lexicon`` (default: gender-en) names A attributes. ``dataset``: a Dataset, an
+    IterableDataset whose columns are known, or a DatasetDict of either.
+
+    ``labels``: the groups of documents instead of their words, as :func:`evenrank.as_labels` takes them (for several
+    attributes, ``lexicon`` may name group tables of labels). They are by document, so the dataset needs columns with
+    the passages' ids: ``id_columns`` names one for each passage, the positive's first (``["positive_id",
+    "negative_1_id"]``); they are not in the result, whose columns are all read as texts. A passage without a label has
+    side 0, as one of neither group; a warning says how many of a Dataset's passages these are.
+
+    Raises EvenrankError for fewer than three text columns, a label that is there already, labels without the columns of
+    ids, labels beside a lexicon, and labels that know none of the passages.
+    """
+    if isinstance(dataset, dict):
+        return type(dataset)(
+            {
+                name: with_group_labels(part, lexicon, labels=labels, id_columns=id_columns)
+                for name, part in dataset.items()
+            }
+        )
+    check_labels(labels, None, None, lexicon=lexicon)
+    given = lexicon if labels is None else as_labels(labels)
+    attributes = attributes_of("gender-en" if given is None else given)
+    names = list(dataset.column_names or ())
+    taken = [name for name in names if name in _LABEL_COLUMNS]
+    if taken:
+        raise EvenrankError(f"the dataset has a column {taken[0]}, which would be taken for the group labels")
+    columns = [name for name in names if name not in id_columns]
+    if len(columns) < 3:
+        raise EvenrankError(f"expected the columns query, positive and negatives, found {', '.join(columns) or 'none'}")
+    by_label = [one for one in attributes.values() if isinstance(one, GroupTable)]
+    if by_label:
+        _check_ids(names, columns, id_columns)
+    if by_label and hasattr(dataset, "num_rows"):  # no stream
+        every = [str(one) for name in id_columns for one in dataset[name]]
+        for one in by_label:
+            _warn_of_unknown(pl.Series("doc_id", every, dtype=pl.String).unique(maintain_order=True), one)
+
+    def label(batch: Mapping[str, list[str]]) -> dict[str, object]:
+        texts = [text for name in columns[1:] for text in batch[name]]
+        ids = [str(one) for name in id_columns for one in batch[name]] if by_label else [""] * len(texts)
+        passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
+        found = [sides_by(one, passages, partly=True) for one in attributes.values()]
+        sides = [one.reshape(len(columns) - 1, -1).T for one in found]
+        table = np.stack(sides, axis=1) if isinstance(lexicon, Mapping) else sides[0]
+        return {"label": table.tolist()}
+
+    return dataset.map(label, batched=True, remove_columns=list(id_columns) or None)
+
+
+def _check_ids(names: list[str], columns: list[str], id_columns: Sequence[str]) -> None:
+    """Raises EvenrankError unless each passage's column has one with its ids."""
+    absent = next((name for name in id_columns if name not in names), None)
+    if absent is not None:
+        raise EvenrankError(f"`id_columns`: the dataset has no column {quoted(absent)} (it has {', '.join(names)})")
+    if len(id_columns) != len(columns) - 1:
+        wanted = f"expected {len(columns) - 1} columns with the ids of {', '.join(columns[1:])}"
+        raise EvenrankError(f"`id_columns`: labels are by document: {wanted}, found {len(id_columns)}")
+
+
+def _warn_of_unknown(ids: pl.Series, labels: GroupTable) -> None:
+    """Warns of passages that have no label. Raises EvenrankError if none has one."""
+    known = int((rows_of(labels, ids) >= 0).sum())
+    if known < len(ids):
+        of = f"{known:,} of {counted(len(ids), 'passage')}"
+        warnings.warn(f"{labels.source} know {of}: the others are on no side", stacklevel=3)
+
+
+RankLoss = Literal["nll", "hinge", "bce", "ranknet"]
+Weight = ibbr.Weight
+Columns = Sequence[Sequence[Any]]
+
+_CITATION = """
+@inproceedings{li2022debiasing,
+    title = "Debiasing Neural Retrieval via In-batch Balancing Regularization",
+    author = "Li, Yuantong and Wei, Xiaokai and Wang, Zijian and Wang, Shen and Bhatia, Parminder and Ma, Xiaofei and Arnold, Andrew",
+    booktitle = "Proceedings of the 4th Workshop on Gender Bias in Natural Language Processing",
+    year = "2022",
+}
+"""  # noqa: E501
+
+
+class _BalancedLoss(nn.Module):
+    """A ranking loss and the IBBR term of each attribute, as a dict of weighted parts."""
+
+    def __init__(self, model: nn.Module, term: ibbr.IBBR, rank_loss: RankLoss, attributes: Sequence[str]) -> None:
+        super().__init__()
+        if rank_loss not in get_args(RankLoss):
+            raise ValueError(f"rank_loss: expected {', '.join(get_args(RankLoss))}, found {rank_loss!r}")
+        self.model: Any = model
+        self.ibbr = term
+        self.rank_loss = rank_loss
+        self.weight = ibbr.as_weight(term.weight)
+        self.parts = [f"fair_{name}" if name else "fair" for name in attributes]
+        if len(set(self.parts)) < len(self.parts):
+            raise ValueError("attributes: two have the same name")
+        self.batch = EffectiveBatch(self.ibbr, self.weight, len(self.parts))
+
+    def weighted(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """``rank`` and ``fair`` of score matrices [B, K]; ``sides`` [A, B, K].
+
+        The term is that of the batch of all processes: :class:`evenrank.mitigation.ibbr.EffectiveBatch`.
+        """
+        scores = scores.float()
+        summary = self.batch.summarize(scores, relevance, sides, mask)
+        self.batch.begin([summary])
+        shares, figures = self.batch.shares(summary), self.batch.figures
+        rank = LOSSES[self.rank_loss](scores, relevance, mask)
+        parts = {"rank": figures.rank_weight * rank}
+        for a, (name, weight, term) in enumerate(zip(self.parts, figures.weights, figures.terms, strict=True)):
+            share = shares[:, a].sum()
+            parts[name] = weight * (term or 0.0) + share - share.detach()
+        # Evaluation has no gradient, and must not move the weight.
+        if torch.is_grad_enabled() and self.model.training:
+            self.batch.update([rank])
+        return parts
+
+    def get_config_dict(self) -> dict[str, object]:
+        """The settings, for the model card."""
+        kind = type(self.weight)
+        weight = self.weight.weight if kind is ibbr.FixedWeight else kind.__name__
+        term = {"term": self.ibbr.term, "form": self.ibbr.form, "score": self.ibbr.score}
+        return {"weight": weight, **term, "rank_loss": self.rank_loss}
+
+    @property
+    def citation(self) -> str:
+        """The paper, for the model card."""
+        return _CITATION
+
+
+class IBBRLoss(_BalancedLoss):
+    """In-batch balancing regularization of a bi-encoder: a ranking loss plus ``weight`` times ``term``.
+
+    Li et al. 2022 [IBBR], eq. 3 (nPRF), eq. 4 (PD) and two without a number (TS, the total);
+    :mod:`evenrank.mitigation.ibbr` defines the terms, :mod:`evenrank.rankers.losses` the ranking losses.
+
+    Columns: query, positive, negative_1 … negative_n, in this order, and ``label`` [K] with K = n + 1: the side of each
+    passage, +1, −1 or 0, the positive first (:func:`with_group_labels` adds it); [A, K] if ``attributes`` names A.
+
+    Returns the parts ``rank`` and ``fair`` (``fair_NAME`` for each of ``attributes``), already weighted; the trainer
+    sums and logs them. ``weight``: a number, ``"auto"``, ``"dual"``, or one of the classes of
+    :mod:`evenrank.mitigation.ibbr` with other settings. A weight that changes does so after each training step;
+    :class:`KeepWeight` saves it in checkpoints, which do not contain the state of losses otherwise. With ``"auto"`` the
+    parts omit what has no gradient (a + b).
+
+    A score is ``scale`` times the model's similarity of query and passage. Default: 1 for the inner product, 20 for the
+    cosine. ``score``: R in nPRF.
+
+    The term is that of a step's batch over all processes. Gradient accumulation does not enlarge it: it is the mean of
+    the terms of the smaller batches.
+
+    Raises ValueError for a setting out of range and for a batch of another shape.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        weight: Weight = 0.1,
+        term: ibbr.Term = "ibbr-ts",
+        *,
+        form: ibbr.Form = "squared",
+        score: ibbr.Score = "softmax",
+        rank_loss: RankLoss = "nll",
+        scale: float | None = None,
+        attributes: Sequence[str] = (),
+    ) -> None:
+        similarity = model.similarity_fn_name
+        if similarity not in ("dot", "cosine"):
+            raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
+        cosine = similarity == "cosine"
+        super().__init__(model, ibbr.IBBR(term, form, score, weight), rank_loss, tuple(attributes) or ("",))
+        self.cosine = cosine
+        self.several = bool(attributes)
+        self.scale = (20.0 if cosine else 1.0) if scale is None else scale
+        if not self.scale > 0:
+            raise ValueError(f"scale: expected more than 0, found {scale}")
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> dict[str, Tensor]:
+        """The parts of the loss, from the columns' features and the sides [B, K] or [B, A, K]."""
+        columns = list(sentence_features)
+        if len(columns) < 3:
+            raise ValueError(f"IBBRLoss needs the columns query, positive and negatives, found {len(columns)} columns")
+        shape = (len(self.parts), len(columns) - 1) if self.several else (len(columns) - 1,)
+        if labels is None:
+            raise ValueError("IBBRLoss needs the column label with the passages' groups: see with_group_labels")
+        if tuple(labels.shape[1:]) != shape:
+            raise ValueError(f"label: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
+        _check_sides(labels)
+        query, *documents = (self.model(column)["sentence_embedding"].float() for column in columns)
+        stacked = torch.stack(documents, dim=1)
+        if self.cosine:
+            query, stacked = functional.normalize(query, dim=-1), functional.normalize(stacked, dim=-1)
+        scores = self.scale * (query[:, None] * stacked).sum(2)
+        sides = labels.transpose(0, 1) if self.several else labels[None]
+        relevance = torch.zeros_like(scores)
+        relevance[:, 0] = 1
+        return self.weighted(scores, relevance, sides.to(scores.device), torch.ones_like(scores, dtype=torch.bool))
+
+    def get_config_dict(self) -> dict[str, object]:
+        """The settings, for the model card."""
+        return {**super().get_config_dict(), "scale": self.scale}
+
+
+class CrossEncoderIBBRLoss(_BalancedLoss):
+    """In-batch balancing regularization of a cross-encoder with one score a pair; otherwise as :class:`IBBRLoss`.
+
+    Columns: query, docs (a list), in this order, and ``labels`` (a list; relevant from 1 on). Lists may be ragged. The
+    passages' sides come from ``lexicon`` (a lexicon, or one for each of several named attributes: the parts are then
+    ``fair_NAME``), or from a third column: a list of +1, −1 and 0 for each query, a list of such lists for several
+    attributes.
+
+    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    """
+
+    def __init__(
+        self,
+        model: CrossEncoder,
+        weight: Weight = 0.1,
+        term: ibbr.Term = "ibbr-ts",
+        *,
+        form: ibbr.Form = "squared",
+        score: ibbr.Score = "softmax",
+        rank_loss: RankLoss = "nll",
+        lexicon: Attributes = "gender-en",
+    ) -> None:
+        if model.num_labels != 1:
+            raise ValueError(f"expected a model with one score a pair, found {model.num_labels}")
+        scorings = scorings_of(lexicon)
+        super().__init__(model, ibbr.IBBR(term, form, score, weight), rank_loss, tuple(scorings))
+        self.scorings = scorings
+        self.several = isinstance(lexicon, Mapping)
+
+    def forward(
+        self,
+        inputs: Columns,
+        labels: Sequence[Tensor] | None,
+        prompt: str | None = None,
+        task: str | None = None,
+    ) -> dict[str, Tensor]:
+        """The parts of the loss, from the columns [B] and the relevance [K_b] of each query's passages."""
+        try:
+            return self._forward(inputs, labels, prompt, task)
+        except TypeError as error:
+            # The trainer would take the loss for one without prompt and task, and call it again without them.
+            raise RuntimeError(f"CrossEncoderIBBRLoss: {error}") from error
+
+    def _forward(
+        self, inputs: Columns, labels: Sequence[Tensor] | None, prompt: str | None, task: str | None
+    ) -> dict[str, Tensor]:
+        documents, relevance = _check_lists(inputs, labels)
+        lengths = torch.tensor([len(row) for row in documents])
+        mask = torch.arange(int(lengths.max())) < lengths[:, None]
+        sides = self._sides(documents, inputs[2] if len(inputs) == 3 else None)
+        pairs = [(query, text) for query, row in zip(inputs[0], documents, strict=True) for text in row]
+        features = batch_to_device(self.model.preprocess(pairs, prompt=prompt, task=task), self.model.device)
+        found = self.model(features)["scores"].view(-1).float()
+        place = mask.to(found.device)
+
+        def matrix(values: Tensor) -> Tensor:
+            # Pairs come query by query, like the True of the mask.
+            return torch.zeros(mask.shape, device=found.device).masked_scatter(place, values.to(found))
+
+        return self.weighted(matrix(found), matrix(torch.cat(relevance)), torch.stack(list(map(matrix, sides))), place)
+
+    def _sides(self, documents: list[list[str]], given: Sequence[Any] | None) -> Tensor:
+        """Sides [A, pairs]."""
+        if given is None:
+            texts = [text for row in documents for text in row]
+            return torch.from_numpy(np.stack([sides_of_texts(texts, one) for one in self.scorings.values()]))
+        rows = [np.asarray(row if self.several else [row]) for row in given]
+        if [row.shape for row in rows] != [(len(self.parts), len(row)) for row in documents]:
+            raise ValueError("the third column: expected a group label for each passage (and each attribute)")
+        sides = torch.from_numpy(np.concatenate(rows, axis=1))
+        _check_sides(sides)
+        return sides
+
+
+def _check_sides(sides: Tensor) -> None:
+    if not bool(((sides == 0) | (sides.abs() == 1)).all()):
+        raise ValueError("group labels: expected only +1, -1 and 0")
+
+
+def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list[list[str]], list[Tensor]]:
+    """The passages and the relevance of each query. Raises ValueError for columns of another form."""
+    if len(inputs) not in (2, 3):
+        raise ValueError(f"expected the columns query and docs, and perhaps one of group labels, found {len(inputs)}")
+    if labels is None or isinstance(labels, Tensor):
+        raise ValueError("expected the column labels with a list of relevance grades for each query")
+    queries, documents = inputs[0], inputs[1]
+    if not all(isinstance(query, str) for query in queries):
+        raise ValueError("the first column: expected a text for each query")
+    if not all(isinstance(row, (list, tuple)) and all(isinstance(text, str) for text in row) for row in documents):
+        raise ValueError("the second column: expected a list of texts for each query")
+    if [len(row) for row in documents] != [one.numel() for one in labels]:
+        raise ValueError("labels: expected as many grades as there are passages, for each query")
+    if not any(documents):
+        raise ValueError("the second column: no query of the batch has a passage")
+    return [list(row) for row in documents], list(labels)
+
+
+class KeepWeight(TrainerCallback):
+    """Saves a loss's changing weight (``"auto"``, ``"dual"``) in the trainer's checkpoints: ``fair_weight.json``.
+
+    Pass it to the trainer as a callback; a training resumed from one of its ``checkpoint-STEP`` folders then continues
+    with that weight. Raises EvenrankError if such a folder has none.
+    """
+
+    def __init__(self, loss: _BalancedLoss) -> None:
+        self.loss = loss
+
+    @staticmethod
+    def _file(args: TrainingArguments, state: TrainerState) -> Path:
+        return Path(args.output_dir or ".") / f"checkpoint-{state.global_step}" / "fair_weight.json"
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        """Writes the weight into the checkpoint."""
+        if state.is_world_process_zero:
+            write_text(self._file(args, state), json.dumps(self.loss.weight.state()))
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Restores the weight of the checkpoint that the training resumes from."""
+        if not state.global_step:
+            return
+        try:
+            self.loss.weight.restore(json.loads(self._file(args, state).read_text(encoding="utf-8")))
+        except (OSError, ValueError, LookupError, TypeError):
+            raise EvenrankError(f"{self._file(args, state)}: no weight to continue with") from None
+
+
+Texts = Mapping[str, str] | pl.DataFrame
+
+
+class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
+    """Re-ranks candidates with a model and reports bias together with effectiveness; for both trainers, or on its own.
+
+    ``queries``: the texts of the queries to evaluate, by id; ``corpus``: those of at least the candidates.
+    ``relevant``: each query's relevant documents (a set, or document → grade). ``candidates``: each query's documents,
+    best first, or a Run; the first ``depth`` are re-ranked. Tables with evenrank's own columns (``query_id``,
+    ``doc_id``, ``text``, ``relevance``) work too. Rows of other queries are ignored; a judged query without candidates
+    counts 0 in effectiveness.
+
+    The group table of the documents is made once, with ``lexicon`` (or given as ``scores``), or is that of ``labels``
+    by document, as :func:`evenrank.as_labels` takes them. Documents without a label are unknown: measures of bias leave
+    them out, and ``known`` (and the model card) says how many of the candidates have one. NFaiRR's background is the
+    first ``background_depth`` candidates. The figures equal those of :func:`evenrank.audit` with the candidates as
+    baseline; those of the candidates themselves are in ``first_stage``.
+
+    Called with a SentenceTransformer or a CrossEncoder, it returns the figures by the measures' names, with ``name_``
+    before them; |ΔA-PRF| is spelled ``AbsoluteDeltaAPRF``, since ``|`` separates cells in a model card. The trainers
+    log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
+    is nDCG@10, or the first measure of effectiveness.
+
+    Raises EvenrankError for measures without one of effectiveness (a model that ranks at random is fair), for queries
+    or documents without a text, and for labels beside a lexicon or scores, or that know none of the candidates.
+    """
+
+    def __init__(
+        self,
+        queries: Texts,
+        corpus: Texts,
+        relevant: Mapping[str, Mapping[str, int] | AbstractSet[str] | Sequence[str]] | pl.DataFrame,
+        candidates: Mapping[str, Sequence[str]] | Run | pl.DataFrame,
+        *,
+        lexicon: OneLexicon | None = None,
+        scores: GroupTable | None = None,
+        labels: object = None,
+        measures: str | Sequence[str | Measure] = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|",
+        depth: int = 100,
+        background_depth: int = BACKGROUND_DEPTH,
+        batch_size: int = 32,
+        name: str = "",
+        write_csv: bool = True,
+        show_progress_bar: bool = False,
+    ) -> None:
+        super().__init__()
+        if min(depth, background_depth, batch_size) < 1:
+            raise EvenrankError("depth, background_depth and batch_size: expected 1 or more")
+        chosen = parse_measures(measures) if isinstance(measures, str) else [parse_measure(one) for one in measures]
+        self.measures = {spelled(measure): measure for measure in chosen}
+        effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
+        if not effective:
+            raise EvenrankError("measures: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
+        self.primary_metric = "nDCG@10" if "nDCG@10" in effective else effective[0]
+        self.name = name
+        self.depth = depth
+        self.batch_size = batch_size
+        self.write_csv = write_csv
+        self.show_progress_bar = show_progress_bar
+        self.csv_file = "_".join(["BiasEvaluator", *([name] if name else []), "results.csv"])
+
+        texts = _text_table(queries, "query_id")
+        everything = _candidates(candidates)
+        asked = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        if not asked.height:
+            raise EvenrankError("candidates: none of the queries has any")
+        candidate_run = Run(everything.name, asked)
+        documents = _text_table(corpus, "doc_id", asked["doc_id"].unique(maintain_order=True))
+        self._qrels = _judgements(relevant).filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        check_labels(labels, None, None, scores=scores, lexicon=lexicon)
+        if labels is not None:
+            scores = as_labels(labels, [documents["doc_id"]])
+        elif scores is None:
+            scores = _by_words(documents, "gender-en" if lexicon is None else lexicon)
+        self._scores = scores
+        self._missing: Missing = "skip" if scores.labelled else "error"
+        among = documents["doc_id"].is_in(scores.table["doc_id"].implode())
+        self.known = int(among.sum()), len(among)
+        first = Evaluation(candidate_run, scores, self._qrels, missing=self._missing)
+        first.check_missing(1.0)
+        self._background = first.background = first.as_background(candidate_run.name, background_depth)
+        self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
+
+        self._table = asked.filter(pl.col("rank") <= depth)
+        query_ids, document_ids = (self._table[n].unique(maintain_order=True) for n in ("query_id", "doc_id"))
+        self._query = IdIndex([query_ids]).places(self._table["query_id"]).astype(np.int64)
+        self._document = IdIndex([document_ids]).places(self._table["doc_id"]).astype(np.int64)
+        self._queries = _in_order(texts, query_ids)
+        self._documents = _in_order(documents, document_ids)
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """The figures of the model's re-ranking."""
+        training = model.training
+        scores = self._scored(model)
+        model.train(training)
+        run = Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
+        evaluation = Evaluation(run, self._scores, self._qrels, missing=self._missing, background=self._background)
+        figures = {key: evaluation.figure(measure) for key, measure in self.measures.items()}
+        if output_path is not None and self.write_csv:
+            self._add_line(Path(output_path) / self.csv_file, [epoch, steps, *figures.values()])
+        metrics: dict[str, float] = self.prefix_name_to_metrics(figures, self.name)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def _scored(self, model: CrossEncoder | SentenceTransformer) -> NDArray[np.float64]:
+        """The model's score of each candidate: its logit, or its similarity of query and document."""
+        pairs = TextPairs(self._query, self._document, pl.Series(self._queries), pl.Series(self._documents))
+        scorer = load_ranker(model)
+        scorer.progress_bar = self.show_progress_bar
+        return scorer.bind(pairs, self.batch_size)(np.arange(pairs.size))
+
+    def _add_line(self, path: Path, values: list[float]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        if path.exists():
+            lines.write(path.read_text(encoding="utf-8"))
+        else:
+            writer.writerow(["epoch", "steps", *self.measures])
+        writer.writerow(values)
+        write_text(path, lines.getvalue())
+
+    @property
+    def description(self) -> str:
+        """Its name in the model card."""
+        return "Effectiveness and Bias"
+
+    def get_config_dict(self) -> dict[str, object]:
+        """The settings, for the model card."""
+        by_label = self._scores.labelled
+        keys = ("labels", "poles", "neutral") if by_label else ("lexicon", "poles", "tokens", "threshold")
+        known, candidates = self.known
+        return {
+            **{key: self._scores.settings.get(key) for key in keys},
+            **({"candidates with a label": f"{known:,} of {candidates:,}, others are left out"} if by_label else {}),
+            "queries": len(self._queries),
+            "depth": self.depth,
+            "background": f"the candidates, {self._background.depth} a query",
+            "first stage": {key: round(value, 4) for key, value in self.first_stage.items()},
+        }
+
+
+def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
+    if not isinstance(one, Scoring):
+        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
+    kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
+    return score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
+
+
+def _text_table(texts: Texts, name: str, ids: pl.Series | None = None) -> pl.DataFrame:
+    """Texts as a table with the ids ``name``; with ``ids``, theirs alone, all of which must be present."""
+    if isinstance(texts, Mapping):
+        wanted = texts if ids is None else {id_: texts[id_] for id_ in ids if id_ in texts}
+        table = pl.DataFrame({name: list(wanted), "text": list(wanted.values())}, {name: pl.String, "text": pl.String})
+    else:
+        table = texts.select(pl.col(name).cast(pl.String), "text").unique(name, keep="first", maintain_order=True)
+        table = table if ids is None else table.filter(pl.col(name).is_in(ids.implode()))
+    table = table.drop_nulls("text")
+    if ids is not None and table.height < len(ids):
+        lacking = ids.filter(~ids.is_in(table[name].implode()))
+        raise EvenrankError(f"candidates: {len(lacking)} documents without a text, such as {quoted(lacking[0])}")
+    return table
+
+
+def _in_order(texts: pl.DataFrame, ids: pl.Series) -> list[str]:
+    """The texts of ``ids``, in their order."""
+    return ids.to_frame().join(texts, on=ids.name, how="left", maintain_order="left")["text"].to_list()
+
+
+def _candidates(given: Mapping[str, Sequence[str]] | Run | pl.DataFrame) -> Run:
+    if isinstance(given, Run):
+        return given
+    if isinstance(given, pl.DataFrame):
+        return Run.from_table(given, "candidates")
+    rows = [(query, document, 0.0) for query, documents in given.items() for document in documents]
+    table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+    return Run.from_table(table, "candidates", order="file")
+
+
+def _judgements(given: Mapping[str, Any] | pl.DataFrame) -> pl.DataFrame:
+    if isinstance(given, pl.DataFrame):
+        return given.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("relevance").cast(pl.Int64))
+    rows = [
+        (query, document, int(documents[document]) if isinstance(documents, Mapping) else 1)
+        for query, documents in given.items()
+        for document in documents
+    ]
+    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")

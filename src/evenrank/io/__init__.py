@@ -9,18 +9,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .atomic import atomic_path, check_writable, make_folder, write_text
     from .errors import EvenrankError, InputError, MissingExtraError
-    from .outputs import check_apart, check_outputs
+    from .outputs import atomic_path, check_apart, check_outputs, check_writable, make_folder, write_text
     from .provenance import Provenance
     from .qrels import as_qrels, read_qrels
     from .runs import Order, Run, as_run, as_runs, read_run, write_run
     from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
 
 _HOMES = {
-    "atomic": ("atomic_path", "check_writable", "make_folder", "write_text"),
     "errors": ("EvenrankError", "InputError", "MissingExtraError"),
-    "outputs": ("check_apart", "check_outputs"),
+    "outputs": ("atomic_path", "check_apart", "check_outputs", "check_writable", "make_folder", "write_text"),
     "provenance": ("Provenance",),
     "qrels": ("as_qrels", "read_qrels"),
     "runs": ("Order", "Run", "as_run", "as_runs", "read_run", "write_run"),

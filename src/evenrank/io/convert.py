@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 
 import polars as pl
 
-from .columns import DOCUMENT
 from .errors import EvenrankError, quoted
-from .tables import first_repeat
+from .tables import DOCUMENT, first_repeat
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

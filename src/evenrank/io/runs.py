@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from .atomic import atomic_path
 from .convert import run_table
 from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
-from .run_cards import read_card
+from .outputs import atomic_path
+from .provenance import read_card
 from .tables import Layout, first_repeat, parse_block, pick
 from .types import Array
 
@@ -55,7 +55,7 @@ class Run:
     source: str | None = field(default=None)
     """The file that the run was read from, for messages."""
     card: Mapping[str, object] | None = field(default=None, repr=False)
-    """What made the run, as JSON values: see :mod:`evenrank.io.run_cards`; None if it is not known."""
+    """What made the run, as JSON values: see :mod:`evenrank.io.provenance`; None if it is not known."""
     orders: tuple[Run, ...] = field(default=(), repr=False)
     """A listwise re-ranking's runs of the same documents, given to the ranker in other orders."""
 

@@ -15,14 +15,51 @@ import polars as pl
 from numpy.typing import NDArray
 
 from . import irds
-from .columns import is_parquet
 from .convert import text_table
 from .errors import InputError, quoted
-from .files import Block, line_blocks, open_parquet, polars_table, refuse_pipe
-from .folders import files_of
-from .json_texts import IDS, TEXTS, json_row, parse_jsonl
-from .tables import IdIndex, csv_drops, first_repeat, lines_of
+from .files import Block, files_of, line_blocks, open_parquet, polars_table, refuse_pipe
+from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of
 from .threads import in_order
+
+IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
+TEXTS = ("text", "contents", "body", "passage", "query")
+"""What the columns of ids and texts may be called."""
+
+
+def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
+    try:
+        rows = [json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
+        return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
+    except (ValueError, RecursionError):
+        for line, content in lines_of(block).iter_rows():
+            try:
+                "".join(json_row(json.loads(content))).encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    path, f"expected Unicode, found half a surrogate pair: {quoted(content)}", line=line
+                ) from None
+            except (ValueError, RecursionError) as error:
+                reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
+                raise InputError(path, f"{reason}, found {quoted(content)}", line=line) from None
+        raise
+
+
+class _FieldError(ValueError):
+    pass
+
+
+def json_row(value: object) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        raise _FieldError("expected a JSON object")
+    row_id = next((value[name] for name in IDS if name in value), None)
+    text = next((value[name] for name in TEXTS if name in value), None)
+    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
+        raise _FieldError(f"expected a string or an integer under one of {', '.join(IDS)}")
+    if not isinstance(text, str):
+        raise _FieldError(f"expected a string under one of {', '.join(TEXTS)}")
+    title = value.get("title")
+    return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
+
 
 Done = TypeVar("Done")
 Batch = Callable[[], pl.DataFrame]

@@ -3,26 +3,20 @@
 Importing this package makes our measures known to ir_measures' parser.
 """
 
-from .background import BACKGROUND_DEPTH, Background
-from .base import CUTOFF, BiasMeasure, RunMeasure, TieFigures
+from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
 from .evaluate import Evaluation
-from .expected_exposure import EED, EEL, EER
-from .exposure import Exposure, ExposureGap, Share
-from .exposure_base import ExposureMeasure
-from .exposure_targets import AWRF, NDKL
-from .facts import facts
+from .exposure import AWRF, EED, EEL, EER, NDKL, Exposure, ExposureGap, ExposureMeasure, Share
 from .ir_provider import provider
-from .joined import JoinedRun
-from .linear import LinearMeasure
-from .missing import MISSING_LIMIT, Lacking, Missing
+from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing
 from .neutrality import FaiRR, NeutralityMeasure, NFaiRR, ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta_aprf, nprf, prf
 from .rank_bias import AbsARaB, AbsoluteMeanARaB, ARaB, RaB, RankBiasMeasure
-from .ranked_lists import RankedLists
+from .ranked_lists import RankedLists, pairwise_wins
 from .registry import (
     add_measure,
     bias_measures,
     describe,
+    facts,
     is_bias,
     is_linear,
     parse_measure,
@@ -30,9 +24,7 @@ from .registry import (
     resolve,
     spelled,
 )
-from .target_files import as_target
-from .targets import Target
-from .wins import pairwise_wins
+from .targets import Target, as_target
 
 __all__ = [
     "APRF",

@@ -12,8 +12,7 @@ from ir_measures import Measure
 from evenrank.io.types import Array
 
 from .base import BiasMeasure
-from .joined import JoinedRun
-from .missing import MISSING_LIMIT, Lacking, find_lacking, refuse_share, refuse_unlabelled
+from .joined import MISSING_LIMIT, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
 from .ranked_lists import gathered
 from .registry import resolve
 

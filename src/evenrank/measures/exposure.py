@@ -1,26 +1,257 @@
-"""How much of a ranking's exposure each group has (Share, Exposure, ExposureGap)."""
+"""How much exposure each group has, and how far that is from what it should have."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 from ir_measures.measures import ParamInfo
 
 from evenrank.groups.table import GroupTable
+from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 
-from .base import CUTOFF, POLES, Better
-from .exposure_base import DISCOUNT, GAMMA, ExposureMeasure, group_number
-from .exposure_orders import TieOrders, expected_exposures, exposures, first_weights, group_columns, unknown_first
+from .base import CUTOFF, POLES, TIE_DRAWS, Better, BiasMeasure, LinearMeasure, TieFigures, mean_of
 from .joined import JoinedRun
-from .lazy import Column
-from .linear import LinearMeasure
 from .rank_bias import rab_weights
+from .ranked_lists import Column, RankedLists, Values, expand
+from .targets import TARGETS
+
+_SAME = 1e-12
+
+
+class _Weights:
+    """The weights of a group in given rows of a group table; for many rows, those of all its documents are kept."""
+
+    def __init__(self, table: GroupTable, group: str) -> None:
+        self._table, self._group = table, group
+        self._all: Array | None = None
+
+    def __call__(self, rows: Array) -> Array:
+        if self._all is None and rows.size > self._table.table.height:
+            self._all = self._table.weight(self._group)
+        return self._table.weight(self._group, rows) if self._all is None else self._all[rows]
+
+
+def group_columns(run: JoinedRun) -> list[Column]:
+    """The weight of each of the G groups in a run's documents; 0 for a document that the group table lacks."""
+    table = run.required_table
+    return [run.column(("weight", group), _Weights(table, group), 0.0) for group in table.groups]
+
+
+def first_weights(run: JoinedRun, depth: int) -> Array:
+    """The weight [G, Q, depth] of each group in the first documents of each list; 0 past its end."""
+    return np.stack([column.first(run.scored_lists, depth) for column in group_columns(run)])
+
+
+def unknown_first(run: JoinedRun, depth: int) -> Array:
+    """1 where one of the first documents [Q, depth] is one that the group table lacks, else 0."""
+    return run.scored_lists.top((run.scored_documents < 0).astype(np.float64), depth)
+
+
+def exposures(weights: Array, discounts: Array) -> Array:
+    """Each group's exposure [Q, G]: Σ over ranks of discount [k] × weight [G, Q, k]."""
+    summed: Array = np.stack([np.einsum("qk,k->q", of_group, discounts) for of_group in weights], axis=1)
+    return summed
+
+
+def expected_exposures(lists: RankedLists, columns: Sequence[Values], discounts: Array, *, random: bool) -> Array:
+    """The expectation [Q, G] of :func:`exposures` over the orders of tied documents; ``random``: over random orders.
+
+    ``columns``: the weights of each of G groups in the documents of the lists.
+    """
+    depth = len(discounts)
+    if not random:
+        return exposures(np.stack([lists.tie_average(column, depth) for column in columns]), discounts)
+    total = np.concatenate(([0.0], np.cumsum(discounts)))[np.minimum(lists.lengths, depth)]
+    means = [column.means(lists) if isinstance(column, Column) else lists.means(column) for column in columns]
+    return np.stack([total * mean for mean in means], axis=1)
+
+
+class TieOrders:
+    """The group weights of the first documents of lists, in any order of their tied documents.
+
+    Only of the A lists where ties reach into the first ``depth`` ranks; ``queries`` [A]: their numbers. R documents are
+    in these tie blocks; ``tied`` [G, R]: their weights; ``list_of`` [R]: their list, from 0 to A − 1.
+    ``chosen`` [Q]: the lists to look at, if not all.
+    """
+
+    def __init__(self, lists: RankedLists, columns: Sequence[Column], depth: int, chosen: Array | None = None) -> None:
+        starts, sizes, reach, query = lists.ties_within(depth)
+        # Blocks that reach furthest come first, so that those with a k-th place within the depth are neighbours.
+        order = np.argsort(-reach, kind="stable")
+        order = order if chosen is None else order[chosen[query[order]]]
+        starts, self._sizes, self._reach, query = (of_block[order] for of_block in (starts, sizes, reach, query))
+        self.queries, local = np.unique(query, return_inverse=True)
+        rows, self._block = expand(starts, self._sizes)
+        self.tied = np.stack([column[rows] for column in columns])
+        self.list_of = local[self._block]
+        self._start = np.cumsum(self._sizes) - self._sizes
+        self._top = np.stack([column.first(lists, depth)[self.queries] for column in columns])
+        within, block = expand(np.zeros(len(order), dtype=np.int64), self._reach)
+        self._place = local[block] * depth + (starts - lists.offsets[query])[block] + within
+        self._slot = self._start[block] + within
+        self._state = np.arange(len(rows))
+
+    @property
+    def varying(self) -> Array:
+        """Which of the lists [A] have a tie block whose documents differ in the sum of their groups' weights."""
+        totals = self.tied.sum(axis=0)
+        varies = np.zeros(len(self.queries), dtype=bool)
+        if len(totals):
+            spread = np.maximum.reduceat(totals, self._start) - np.minimum.reduceat(totals, self._start)
+            varies[self.list_of[self._start[spread > _SAME]]] = True
+        return varies
+
+    def falling(self, keys: Array) -> Array:
+        """The weights [G, A, depth] with the documents of each tie block by falling ``keys`` [R]."""
+        return self._ordered(np.lexsort((-keys, self._block)))
+
+    def drawn(self, rng: np.random.Generator) -> Array:
+        """The weights [G, A, depth] in one random order of the tied documents."""
+        # A shuffle of the first places alone: from any order of a block, it leaves a random one in them.
+        for place in range(int(self._reach.max(initial=0))):
+            blocks = int(np.searchsorted(-self._reach, -place, side="left"))
+            here = self._start[:blocks] + place
+            other = self._start[:blocks] + rng.integers(place, self._sizes[:blocks])
+            self._state[here], self._state[other] = self._state[other], self._state[here]
+        return self._ordered(self._state)
+
+    def over_draws(self, value: Callable[[Array], Array], seed: int) -> tuple[Array, Array, Array]:
+        """Mean, smallest and largest value [A] over 200 random orders; of the orders that have one.
+
+        ``value``: from weights [G, A, depth] to values [A], NaN where there is none.
+        """
+        rng = np.random.default_rng(seed)
+        total, count = np.zeros(len(self.queries)), np.zeros(len(self.queries))
+        low, high = np.full((2, len(self.queries)), np.nan)
+        for _ in range(TIE_DRAWS if len(self.queries) else 0):
+            found = value(self.drawn(rng))
+            total += np.nan_to_num(found)
+            count += ~np.isnan(found)
+            low, high = np.fmin(low, found), np.fmax(high, found)
+        # A mean of equal values is no other value.
+        mean = np.clip(np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0), low, high)
+        return mean, low, high
+
+    def _ordered(self, order: Array) -> Array:
+        top, chosen = self._top.copy(), order.take(self._slot)
+        for of_group, tied in zip(top, self.tied, strict=True):
+            of_group.reshape(-1)[self._place] = tied.take(chosen)
+        return top
+
+
+Discount = Literal["log", "trec", "rbp"]
+
+DISCOUNT = ParamInfo(
+    dtype=str,
+    choices=["log", "trec", "rbp"],
+    default="log",
+    desc="exposure of rank i: `log` 1/log2(1 + i), `trec` 1/log2(max(i, 2)), `rbp` gamma^(i − 1)",
+)
+GAMMA = ParamInfo(dtype=(int, float), default=0.8, desc="patience of `discount='rbp'`, above 0 and up to 1")
+
+
+def rank_discounts(depth: int, kind: Discount = "log", gamma: float = 0.8, *, start: int = 1) -> Array:
+    """The exposure [depth] of each rank from ``start`` on.
+
+    ``log``: 1/log2(1 + i) [SJ18]; ``trec``: 1/log2(max(i, 2)) [TREC22]; ``rbp``: gamma^(i − 1).
+
+    >>> [rank_discounts(3, kind).round(4).tolist() for kind in ("log", "trec", "rbp")]
+    [[1.0, 0.6309, 0.5], [1.0, 1.0, 0.6309], [1.0, 0.8, 0.64]]
+    """
+    ranks = np.arange(start, start + depth, dtype=np.float64)
+    if kind == "rbp":
+        powers: Array = gamma ** (ranks - 1)
+        return powers
+    return 1 / np.log2(np.maximum(ranks, 2) if kind == "trec" else 1 + ranks)
+
+
+def group_number(table: GroupTable, group: str) -> int:
+    """The number of a group. Raises EvenrankError for one that the group table lacks."""
+    if group not in table.groups:
+        raise EvenrankError(f"no group {quoted(group)} in the group table, which has {', '.join(table.groups)}")
+    return table.groups.index(group)
+
+
+class ExposureMeasure(BiasMeasure):
+    """A measure of the groups' exposure in the first ranks, computed from the weights of each list's first documents.
+
+    A subclass says what the value of given weights is (:meth:`of_lists`); over the orders of tied documents, and over
+    random orders, it is then drawn 200 times.
+    """
+
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"cutoff": CUTOFF, "discount": DISCOUNT, "gamma": GAMMA}
+
+    def __init__(self, **params: object) -> None:
+        super().__init__(**params)
+        self.needs_qrels = self.params.get("target") == "relevant" or bool(self.params.get("relevant"))
+        self.needs_background = self.params.get("target") == "candidates"
+
+    def validate_params(self) -> None:
+        """Raises AssertionError for parameters that are unknown or impossible."""
+        super().validate_params()
+        gamma = self.params.get("gamma", 1)
+        assert 0 < gamma <= 1, f"invalid param gamma={gamma!r}"
+
+    def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
+        """The value [A] of lists, given their groups' weights [G, A, k] and the numbers [A] of their queries."""
+        raise NotImplementedError
+
+    def depth(self, run: JoinedRun) -> int:
+        """The cutoff, or the length of the longest list if that is smaller."""
+        cutoff: int = self["cutoff"]
+        return max(1, min(cutoff, int(run.scored_lists.lengths.max(initial=1))))
+
+    def discounts(self, run: JoinedRun) -> Array:
+        """The exposure [k] of each rank that a list can fill."""
+        return rank_discounts(self.depth(run), self["discount"], self["gamma"])
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query; NaN is undefined."""
+        return self.of_lists(run, first_weights(run, self.depth(run)), np.arange(len(run.queries)))
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The mean [Q] over 200 random orders of tied documents (``random``: of all candidates)."""
+        return self.over_draws(run, random=random)[0]
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and the largest value [Q] in 200 random orders of tied documents."""
+        return self.over_draws(run)[1:]
+
+    def over_draws(
+        self, run: JoinedRun, *, random: bool = False, orders: TieOrders | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Mean, smallest and largest value [Q] in 200 random orders; the value itself of a query without ties.
+
+        An order without a value counts for nothing. ``orders``: those to draw from, if they are at hand.
+        """
+        orders = orders or self.orders(run, random=random)
+        mean = self.values(run)
+        low, high = mean.copy(), mean.copy()
+        found = orders.over_draws(lambda weights: self.of_lists(run, weights, orders.queries), run.seed)
+        mean[orders.queries], low[orders.queries], high[orders.queries] = found
+        return mean, low, high
+
+    def orders(self, run: JoinedRun, *, random: bool = False, chosen: Array | None = None) -> TieOrders:
+        """The orders of tied documents (``random``: of all candidates), of the ``chosen`` [Q] queries if not of all."""
+        lists = run.scored_lists.all_tied() if random else run.scored_lists
+        return TieOrders(lists, group_columns(run), self.depth(run), chosen)
+
+    def drawn_ties(self, run: JoinedRun, expected: Array | None = None) -> TieFigures:
+        """What ties do to the figure, from one set of draws. ``expected`` [Q]: the expectation, if it is known."""
+        mean, *bounds = self.over_draws(run)
+        mean = mean if expected is None else expected
+        low, high = map(mean_of, bounds)
+        if low is None or high is None:
+            return TieFigures(mean, mean_of(mean), None)
+        return TieFigures(mean, mean_of(mean), (low, high), drawn=run.scored_lists.tied)
+
 
 GROUP = ParamInfo(dtype=str, required=True, desc="group whose share is measured")
 _ROUNDS = 100
-_SAME = 1e-12
 
 
 def exposure_shares(exposure: Array) -> Array:
@@ -178,7 +409,7 @@ class _Exposure(_RatioMeasure):
 
     >>> import numpy as np
     >>> from evenrank.measures.exposure import exposure_shares
-    >>> from evenrank.measures.exposure_base import rank_discounts
+    >>> from evenrank.measures.exposure import rank_discounts
     >>> f, m = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0])
     >>> exposure_shares(np.array([[f @ rank_discounts(3), m @ rank_discounts(3)]])).round(4).tolist()
     [[0.2961, 0.7039]]
@@ -220,7 +451,7 @@ class _ExposureGap(_RatioMeasure):
 
     >>> import numpy as np
     >>> from evenrank.measures.exposure import exposure_shares
-    >>> from evenrank.measures.exposure_base import rank_discounts
+    >>> from evenrank.measures.exposure import rank_discounts
     >>> f, m = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0])
     >>> shares = exposure_shares(np.array([[m @ rank_discounts(3), f @ rank_discounts(3)]]))
     >>> (shares[:, 0] - shares[:, 1]).round(4).tolist()
@@ -246,4 +477,345 @@ class _ExposureGap(_RatioMeasure):
 
 
 Share, Exposure, ExposureGap = _Share(), _Exposure(), _ExposureGap()
-MEASURES = (Share, Exposure, ExposureGap)
+
+
+TARGET = ParamInfo(
+    dtype=str,
+    choices=[*TARGETS],
+    default=None,
+    desc="shares that the groups should have: `uniform`, `candidates`, `relevant` or `file`; by default those that the "
+    "run is given, or else `uniform`",
+)
+_BASE = ParamInfo(dtype=int, choices=[2], default=None, desc="2: logarithm to base 2, for values from 0 to 1")
+
+
+def divergence(shares: Array, target: Array) -> Array:
+    """The Kullback–Leibler divergence [Q] of shares [Q, G] from a target [Q, G], in nats; infinite where it gives 0.
+
+    >>> divergence(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])).round(4).tolist()
+    [0.6931, inf]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(shares == 0, 0.0, shares * np.log(shares / target))
+    # A target that is undefined is no target for a group without exposure either.
+    summed: Array = np.where(np.isnan(target).any(axis=1), np.nan, terms.sum(axis=1))
+    return summed
+
+
+def awrf(shares: Array, target: Array, base: int | None = None) -> Array:
+    """AWRF [Q] of shares of exposure [Q, G]: 1 − their Jensen–Shannon divergence from the target [Q, G] [TREC22].
+
+    ``base``: of the logarithm, by default the natural one.
+
+    >>> awrf(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])).round(4).tolist()
+    [1.0, 0.3069]
+    """
+    middle = (shares + target) / 2
+    distance = (divergence(shares, middle) + divergence(target, middle)) / 2
+    return 1 - np.maximum(distance, 0) / (1.0 if base is None else np.log(base))
+
+
+def ndkl(weights: Array, lengths: Array, target: Array, discounts: Array) -> Array:
+    """NDKL [Q] of the groups' weights [G, Q, k] in lists of ``lengths`` [Q], for a target [Q, G] [GEY19, eq. 4].
+
+    The mean over prefixes of the divergence of their shares from the target, weighted by the discount [k] of the last
+    rank; over the prefixes with a group. NaN without one, and where the divergence is infinite.
+
+    >>> first = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])  # documents of the groups a, b: ln 2 at rank 1, 0 at rank 2
+    >>> discounts = np.array([1.0, 0.6309])
+    >>> ndkl(first, np.array([2]), np.array([[0.5, 0.5]]), discounts).round(4).tolist()
+    [0.425]
+    """
+    sums = np.cumsum(weights, axis=2)
+    total = sums.sum(axis=0)
+    counted = np.where((total > 0) & (np.arange(len(discounts)) < lengths[:, None]), discounts, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = sums / total
+        terms = np.where(sums == 0, 0.0, shares * (np.log(shares) - np.log(target.T)[:, :, None]))
+    distance = np.where(counted > 0, terms.sum(axis=0), 0.0)
+    weight = counted.sum(axis=1)
+    value = np.einsum("qk,qk->q", counted, distance)
+    value = np.divide(value, weight, out=np.full(len(value), np.nan), where=weight > 0)
+    return np.where(np.isfinite(value) & ~np.isnan(target).any(axis=1), value, np.nan)
+
+
+class _AWRF(ExposureMeasure):
+    """
+    Attention-weighted rank fairness: 1 − JSD(e ‖ t), the Jensen–Shannon divergence between the groups' shares of
+    exposure e, as in Exposure, and a target t [SAP19; RE22; as TREC22 has it]. 1: the shares are those of the target.
+
+    With the natural logarithm, as published, JSD is at most ln 2, so the floor of AWRF is 1 − ln 2 = .307, not 0, and
+    figures look better than they are; ``base=2`` gives values from 0 to 1. Undefined where no document within the
+    cutoff is of any group, and where the target is. A document that the labels lack keeps its rank and adds nothing.
+
+    Over ties, and for the reference ``random``, the mean of 200 drawn orders, as a single order is what AWRF is about;
+    of the expected exposure over many orders, EED, EER and EEL tell.
+
+    When it misleads: nearness to a target is no better than the target: with ``candidates``, a first stage that finds
+    only one group is perfectly fair. Documents of no group are not in it: one of a group among nine neutral ones can
+    decide it. Values are near 1: all exposure for one of two groups that should have half each is still 0.784.
+
+    Worked example: documents of the groups m, f, m, target ½, ½. The shares of exposure are 0.7039 and 0.2961; half
+    the divergences from the middle, (0.6020, 0.3980), are 0.0113 and 0.0106.
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import awrf
+    >>> awrf(np.array([[0.7039, 0.2961]]), np.array([[0.5, 0.5]])).round(4).tolist()
+    [0.9781]
+    """
+
+    __name__ = NAME = "AWRF"
+    PRETTY_NAME = "Attention-Weighted Rank Fairness"
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
+        "cutoff": CUTOFF,
+        "discount": DISCOUNT,
+        "gamma": GAMMA,
+        "target": TARGET,
+        "base": _BASE,
+    }
+    better: Better = "higher"
+    meaning = "How near the groups' shares of exposure are to those that they should have."
+
+    def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
+        """The value [A] of lists from their groups' weights [G, A, k]."""
+        shares = exposure_shares(exposures(weights, self.discounts(run)))
+        return awrf(shares, run.target_shares(self["target"])[queries], self["base"])
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """Mean and range of 200 drawn orders."""
+        return self.drawn_ties(run)
+
+
+class _NDKL(ExposureMeasure):
+    """
+    Normalised discounted KL divergence [GEY19, eq. 4]: Σ_i δ_i KL(D_i ‖ t) / Σ_i δ_i over the ranks i ≤ cutoff of the
+    list, D_i the groups' shares of the weight of the first i documents, t a target, δ_i = 1/log2(1 + i) unless
+    ``discount`` says otherwise. 0: the target at every rank. In nats.
+
+    Prefixes without a document of a group have no shares and are left out of both sums (our reading). Undefined without
+    one that has, and where the target gives 0 to a group that is there: the divergence would be infinite. Over ties and
+    for the reference ``random``, the mean of 200 drawn orders; the range is theirs.
+
+    When it misleads: no ranking reaches 0: the first document alone is of one group, ln 2 from equal shares of two. So
+    its size depends on the cutoff and on the number of groups; compare with ``random``. It has no upper bound: a target
+    that is nearly 0 for a group makes it as large as one likes.
+
+    Worked example: documents of the groups a and b, target ½, ½: ln 2 = 0.6931 at rank 1, 0 at rank 2, where both
+    have a half: 0.6931 / (1 + 0.6309).
+
+    >>> import numpy as np
+    >>> from evenrank.measures.exposure import rank_discounts
+    >>> from evenrank.measures.exposure import ndkl
+    >>> weights = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> ndkl(weights, np.array([2]), np.array([[0.5, 0.5]]), rank_discounts(2)).round(4).tolist()
+    [0.425]
+    """
+
+    __name__ = NAME = "NDKL"
+    PRETTY_NAME = "Normalised Discounted KL Divergence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
+        "cutoff": CUTOFF,
+        "discount": DISCOUNT,
+        "gamma": GAMMA,
+        "target": TARGET,
+    }
+    meaning = "How far the groups' shares of the first documents are, at every rank, from those that they should have."
+
+    def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
+        """The value [A] of lists from their groups' weights [G, A, k]."""
+        lengths = run.scored_lists.lengths[queries]
+        return ndkl(weights, lengths, run.target_shares(self["target"])[queries], self.discounts(run))
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """Mean and range of 200 drawn orders."""
+        return self.drawn_ties(run)
+
+
+AWRF, NDKL = _AWRF(), _NDKL()
+
+
+_PIECE = 1 << 20
+
+
+class _Masked:
+    """Values of documents [N] where a mask [N] is true, else 0."""
+
+    def __init__(self, values: Values, mask: Array) -> None:
+        self._values, self._mask = values, mask
+
+    def __len__(self) -> int:
+        return len(self._mask)
+
+    def __getitem__(self, rows: Array | slice, /) -> Array:
+        return np.where(self._mask[rows], self._values[rows], 0.0)
+
+
+class ExpectedExposureMeasure(ExposureMeasure):
+    """A measure of the groups' expected exposure E [Q, G] and the target's T [Q, G]; a subclass says which."""
+
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
+        "cutoff": CUTOFF,
+        "discount": DISCOUNT,
+        "gamma": GAMMA,
+        "target": TARGET,
+        "relevant": ParamInfo(dtype=bool, default=False, desc="count the exposure of relevant documents alone"),
+    }
+    of_rankings = True
+
+    def of_exposure(self, exposure: Array, target: Array) -> Array:
+        """The value [Q] of expected exposures [Q, G] and those of the target [Q, G]."""
+        raise NotImplementedError
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query, of the expected exposure over its rankings and the orders of tied documents."""
+        return self.expected(run)
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The value [Q] of the exact expected exposure over orders of tied documents (``random``: random orders)."""
+        return self.of_exposure(self.exposure(run, random=random), self.target(run))
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The value [Q], twice: it is of all orders of tied documents at once."""
+        value = self.values(run)
+        return value, value
+
+    def target(self, run: JoinedRun) -> Array:
+        """The exposure [Q, G] that each group should have: its target share of that of all ranks within the cutoff."""
+        cutoff: int = self["cutoff"]
+        total = 0.0
+        # In pieces: a cutoff may be far beyond any list.
+        for start in range(1, cutoff + 1, _PIECE):
+            size = min(_PIECE, cutoff + 1 - start)
+            total += float(rank_discounts(size, self["discount"], self["gamma"], start=start).sum())
+        exposure: Array = run.target_shares(self["target"]) * total
+        return exposure
+
+    def exposure(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The expected exposure [Q, G] of the groups in each query of a run, over its rankings; NaN without a list.
+
+        A query that other rankings of the system lack has the mean of those that have it.
+        """
+        total = np.zeros((len(run.queries), len(run.required_table.groups)))
+        count = np.zeros(len(run.queries))
+        for ranking in (run, *run.rankings):
+            row = IdIndex([ranking.queries]).places(run.queries)
+            row[row >= 0] = np.where(ranking.scored_lists.lengths[row[row >= 0]] > 0, row[row >= 0], -1)
+            total[row >= 0] += self._exposure(ranking, random=random)[row[row >= 0]]
+            count += row >= 0
+        exposure: Array = np.divide(total, count[:, None], out=np.full(total.shape, np.nan), where=count[:, None] > 0)
+        if self["relevant"]:
+            exposure[~_has_relevant(run)] = np.nan
+        return exposure
+
+    def _exposure(self, run: JoinedRun, *, random: bool) -> Array:
+        columns: list[Values] = [*group_columns(run)]
+        if self["relevant"]:
+            if run.qrels is None:
+                raise EvenrankError(f"{self} needs `qrels`")
+            columns = [_Masked(column, run.relevant) for column in columns]
+        return expected_exposures(run.scored_lists, columns, self.discounts(run), random=random)
+
+
+def _has_relevant(run: JoinedRun) -> Array:
+    """Which of a run's queries [Q] have a relevant document, whether the run has it or not."""
+    graded = run.judgements.filter(run.judgements["relevance"] > 0)
+    return run.queries.is_in(graded["query_id"].unique().implode()).to_numpy()
+
+
+class _EED(ExpectedExposureMeasure):
+    """
+    Expected exposure disparity: E · E = Σ_a E_a², E_a the expected exposure Σ_{i ≤ cutoff} δ_i w_a(d_i) of group a, as
+    in Exposure but not normalised [DIA20; for groups as TREC22]. E is the mean over the rankings of a query: several
+    runs of one system, and the orders of tied documents, which make a system that does not decide a stochastic one. So
+    ties have no range here. With ``relevant=True``, only relevant documents give exposure; undefined for a query
+    without one, and 0 if the run has none of them.
+
+    Smallest, for a given total, if all groups have the same exposure. ``target`` changes nothing here: it is taken so
+    that the three are written alike.
+
+    When it misleads: least is no aim alone: a list of documents of no group has 0. It has no target: read it with EER,
+    which says whether the exposure is where it should be; EEL = EED − 2 EER + ‖T‖² has both. A single order cannot
+    spread its exposure: of a system that has several rankings for a query, give all.
+
+    Worked example: documents of the groups m, f, m: E = (1.5, 0.6309): 2.25 + 0.3981.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import EED
+    >>> EED.of_exposure(np.array([[1.5, 0.6309]]), np.array([[1.0655, 1.0655]])).round(4).tolist()
+    [2.648]
+    """
+
+    __name__ = NAME = "EED"
+    PRETTY_NAME = "Expected Exposure Disparity"
+    meaning = "How unequal the groups' exposure is, over all rankings of a query."
+
+    def of_exposure(self, exposure: Array, target: Array) -> Array:
+        """E · E [Q], whatever the target."""
+        value: Array = (exposure * exposure).sum(axis=1)
+        return value
+
+    def target(self, run: JoinedRun) -> Array:
+        """Nothing [Q, 0]: a query has a disparity without a target too."""
+        return np.zeros((len(run.queries), 0))
+
+
+class _EER(ExpectedExposureMeasure):
+    """
+    Expected exposure relevance: E · T = Σ_a E_a T_a, E as in EED, T = t Σ_{i ≤ cutoff} δ_i the exposure that the groups
+    should have if their shares were those of the target t [DIA20; for groups as TREC22, without the factor 2].
+
+    When it misleads: all exposure for the group with the largest target share has as much as the target itself, or
+    more; it says something only together with EED. Its size depends on the cutoff and the discount. With equal target
+    shares it grows with the exposure of documents that have a group, whichever.
+
+    Worked example: documents of the groups m, f, m and equal shares: T = (1, 1) × (1 + 0.6309 + 0.5) / 2;
+    1.5 × 1.0655 + 0.6309 × 1.0655.
+
+    >>> import numpy as np
+    >>> from evenrank.measures import EER
+    >>> EER.of_exposure(np.array([[1.5, 0.6309]]), np.array([[1.0655, 1.0655]])).round(4).tolist()
+    [2.2705]
+    """
+
+    __name__ = NAME = "EER"
+    PRETTY_NAME = "Expected Exposure Relevance"
+    better: Better = "higher"
+    meaning = "How much exposure goes to the groups that should have it, over all rankings of a query."
+
+    def of_exposure(self, exposure: Array, target: Array) -> Array:
+        """E · T [Q]."""
+        value: Array = (exposure * target).sum(axis=1)
+        return value
+
+
+class _EEL(ExpectedExposureMeasure):
+    """
+    Expected exposure loss: ‖E − T‖² = Σ_a (E_a − T_a)², E as in EED, T as in EER [DIA20; for groups as TREC22].
+    0: each group has the exposure that it should have.
+
+    When it misleads: exposure that goes to no group is a loss too: neutral or unlabelled documents, lists shorter than
+    the cutoff, and with ``relevant=True`` every document that is not relevant, so it is large for any ranking that is
+    not effective. Its size depends on cutoff and discount. A single ranking can rarely reach 0, however fair.
+
+    Worked example: documents of the groups m, f, m and equal shares: (1.5 − 1.0655)² + (0.6309 − 1.0655)².
+
+    >>> import numpy as np
+    >>> from evenrank.measures import EEL
+    >>> EEL.of_exposure(np.array([[1.5, 0.6309]]), np.array([[1.0655, 1.0655]])).round(4).tolist()
+    [0.3777]
+    """
+
+    __name__ = NAME = "EEL"
+    PRETTY_NAME = "Expected Exposure Loss"
+    meaning = "How far the groups' exposure is from what they should have, over all rankings of a query."
+
+    def of_exposure(self, exposure: Array, target: Array) -> Array:
+        """‖E − T‖² [Q]."""
+        value: Array = ((exposure - target) ** 2).sum(axis=1)
+        return value
+
+
+EED, EER, EEL = _EED(), _EER(), _EEL()
+
+
+MEASURES = (Share, Exposure, ExposureGap, AWRF, NDKL, EED, EER, EEL)

@@ -11,18 +11,15 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
-from evenrank.groups.table import GroupTable
-from evenrank.groups.table_files import as_group_table
+from evenrank.groups.table import GroupTable, as_group_table
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.qrels import as_qrels
 from evenrank.io.runs import Run, as_run
 
-from .background import BACKGROUND_DEPTH
 from .base import BiasMeasure, PartValue
 from .evaluate import Evaluation
-from .missing import MISSING_LIMIT, Missing
-from .target_files import as_target
-from .targets import Target
+from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing
+from .targets import Target, as_target
 
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 

@@ -1,30 +1,211 @@
-"""A run joined with the group table, the judgements and the background: everything that measures look at."""
+"""A run joined with the group table, the judgements and the background: everything that measures are computed from."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 import polars as pl
 
 from evenrank.groups.formulas import Magnitude, sides
 from evenrank.groups.table import GroupTable
-from evenrank.io.errors import EvenrankError
+from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
+from evenrank.io.wording import are, counted
 
-from .background import BACKGROUND_DEPTH, Background
-from .graded import find_rows, hits_of, lists_of, moved_rows
-from .hits import Hits
-from .lazy import Column, Picked, TableRows
-from .missing import Missing, refuse_all
-from .ranked_lists import RankedLists, expand, gathered
+from .ranked_lists import (
+    Column,
+    Hits,
+    Picked,
+    RankedLists,
+    TableRows,
+    Wins,
+    expand,
+    find_rows,
+    gathered,
+    hits_of,
+    lists_of,
+    moved_rows,
+    pairwise_wins,
+    parts,
+)
 from .targets import Target, TargetKind, chosen_target
-from .wins import Wins, pairwise_wins
+
+Missing = Literal["error", "skip", "neutral", "bounds"]
+"""What to do about documents that the group table lacks. Of labels only: "bounds"."""
+MISSING_LIMIT = 0.1
+"""The largest share of documents without text that an audit tolerates by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """The documents that the group table lacks, over the ranks where their share is largest.
+
+    ``documents`` of the ``total`` in the first ``depth`` ranks of all queries together (None: in the whole lists) are
+    missing; ``first``: their first ids, no more than six; ``queries``: how many queries have no known document at all.
+    """
+
+    documents: int
+    total: int
+    depth: int | None
+    queries: int
+    first: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Their share, from 0 to 1."""
+        return self.documents / self.total
+
+    @property
+    def place(self) -> str:
+        """Where they are, in words: ``in the first 10 ranks``."""
+        if self.depth is None:
+            return "in all lists"
+        return f"in the first {self.depth} ranks" if self.depth > 1 else "at the first rank"
+
+
+def find_lacking(doc_ids: pl.Series, lists: RankedLists, lost: Array, depths: Iterable[int]) -> Lacking | None:
+    """The ``lost`` [N] ones of the documents ``doc_ids`` [N], over the ranks where their share is largest.
+
+    Compares the first ranks down to each of ``depths`` and the whole lists: a first page without texts is no better for
+    a well-known tail. Returns None if no document is lost.
+    """
+    if not lost.any():
+        return None
+    found = []
+    for depth in [None, *sorted(set(depths))]:
+        if depth is None:
+            places = np.arange(len(lost))
+        else:
+            places, _ = expand(lists.offsets[:-1], np.minimum(lists.lengths, depth))
+        found.append((int(lost[places].sum()), len(places), depth, places))
+    count, total, depth, places = max(found, key=lambda one: one[0] / one[1])
+    known = np.add.reduceat(~lost, lists.offsets[:-1], dtype=np.int64)
+    first = doc_ids.gather(places[lost[places]]).unique(maintain_order=True)[:6]
+    return Lacking(count, total, depth, int((known == 0).sum()), tuple(first))
+
+
+def refuse_all(run: Run, lost: Array, source: str) -> EvenrankError:
+    """The error for documents of a run, ``lost`` [N], that ``source`` lacks although none may be missing."""
+    absent = run.table["doc_id"].filter(pl.Series(lost)).unique(maintain_order=True)
+    total = run.table["doc_id"].n_unique()
+    lost_of = f"{len(absent)} of its {total} documents are not in"
+    if len(absent) == total:
+        lost_of = f"none of its {total} documents is in" if total > 1 else "its only document is not in"
+    return EvenrankError(
+        f"{run.described}: {lost_of} {source}: {_first_of(absent)} (`missing='skip'` or `missing='neutral'` continues)"
+    )
+
+
+def refuse_unlabelled(run: Run, labels: GroupTable) -> EvenrankError:
+    """The error for labels that know none of a run's documents, with the first ids of each side."""
+    own, theirs = run.table["doc_id"].unique(maintain_order=True), labels.table["doc_id"]
+    return EvenrankError(
+        f"{run.described}: none of its {counted(len(own), 'document')} is in {labels.source}: the run has"
+        f" {_first_of(own)}; the labels have {_first_of(theirs)}"
+    )
+
+
+def refuse_share(run: Run, lacking: Lacking, source: str, missing: Missing, limit: float) -> EvenrankError:
+    """The error for a share of missing documents above ``limit``."""
+    lost = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place}"
+    return EvenrankError(
+        f"{run.described}: {lost} ({_percent(lacking.share)}) {are(lacking.documents)} not in"
+        f" {source}: {_first_of(lacking.first)} (`missing='{missing}'` tolerates {_percent(limit)};"
+        " `missing_limit` sets that share)"
+    )
+
+
+def _first_of(ids: Sequence[str] | pl.Series) -> str:
+    return f"{', '.join(map(quoted, ids[:5]))}{', …' if len(ids) > 5 else ''}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+BACKGROUND_DEPTH = 200
+_KEPT_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Background:
+    """The documents that NFaiRR is normalised by: the first ``depth`` of a run for each query.
+
+    ``neutrality`` [Q, depth]: their neutrality; ``documents`` [Q, depth]: their rows in the group table, −1 for none;
+    ``lengths`` [Q]: how many there are.
+    """
+
+    name: str
+    queries: pl.Series
+    neutrality: Array
+    documents: Array
+    lengths: Array
+    run: Run
+    depth: int
+
+    @property
+    def lacks_labels(self) -> bool:
+        """Whether the group table lacks one of the documents."""
+        inside = np.arange(self.documents.shape[1]) < self.lengths[:, None]
+        return bool((self.documents[inside] < 0).any())
+
+    @property
+    def all_neutral(self) -> bool:
+        """Whether every document counts as neutral: then NFaiRR is 1 in any order of them."""
+        documents = np.arange(self.neutrality.shape[1]) < self.lengths[:, None]
+        return bool((self.neutrality[documents] >= 1).all())
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The background documents: ``query_id`` and ``doc_id``."""
+        return self.run.table.filter(pl.col("rank") <= self.depth).select("query_id", "doc_id")
+
+    def rows(self, queries: pl.Series) -> Array:
+        """The row of each of ``queries``. Raises EvenrankError, which names the first that the background lacks."""
+        same = queries.equals(self.queries)
+        rows = np.arange(len(queries)) if same else IdIndex([self.queries]).places(queries)
+        if (rows < 0).any():
+            lacking = queries.gather(np.flatnonzero(rows < 0))
+            raise EvenrankError(
+                f"{self.run.described}, the background, has no documents for the query {quoted(lacking[0])}"
+                f" ({len(lacking)} of {len(queries)} queries are missing)"
+            )
+        return rows
+
+    def most_neutral(self, depth: int) -> Array:
+        """The ``depth`` largest neutralities of each query in falling order [Q, ≥ min(depth, D)]; −1 past the end."""
+        return self._most_neutral if depth <= _KEPT_DEPTH else ideal_order(self.neutrality, self.lengths, depth)
+
+    @functools.cached_property
+    def _most_neutral(self) -> Array:
+        # Sorted once for all the usual cutoffs.
+        return ideal_order(self.neutrality, self.lengths, _KEPT_DEPTH)
+
+
+def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
+    """The ``depth`` largest of the neutralities [Q, D] of each list, falling [Q, ≤ depth]; −1 past its end.
+
+    ``lengths`` [Q]: how many of the D columns are documents.
+    """
+    depth = min(depth, background.shape[1])
+    ordered = np.empty((len(background), depth))
+    place = np.arange(background.shape[1])
+    for part in parts(background):
+        # Places without a document come last: no neutrality is below 0.
+        falling = np.where(place < lengths[part, None], np.negative(background[part], dtype=np.float64), 1.0)
+        if depth < len(place):
+            falling.partition(depth, axis=1)
+        first = falling[:, :depth]
+        first.sort(axis=1)
+        np.negative(first, out=ordered[part])
+    return ordered
+
 
 _PIECE = 1 << 20
 

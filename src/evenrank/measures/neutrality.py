@@ -8,11 +8,9 @@ from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError
 from evenrank.io.types import Array
 
-from .background import Background, ideal_order
-from .base import Better
-from .joined import JoinedRun
-from .lazy import Column, parts
-from .linear import LinearMeasure
+from .base import Better, LinearMeasure
+from .joined import Background, JoinedRun, ideal_order
+from .ranked_lists import Column, parts
 
 
 def discount_weights(lengths: Array, cutoff: int) -> Array:

@@ -14,10 +14,9 @@ from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.types import Array
 
 from . import statistics
-from .absolute import AbsoluteFigure
-from .base import POLES, TIE_DRAWS, Better, BiasMeasure, TieFigures
+from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
 from .joined import JoinedRun
-from .wins import Wins, break_ties, pairwise_wins
+from .ranked_lists import Wins, break_ties, pairwise_wins
 
 _SIDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
 _REL = ParamInfo(dtype=int, default=1, desc="smallest grade that counts as clicked")

@@ -13,11 +13,9 @@ from evenrank.groups.table import REST, GroupTable
 from evenrank.io.types import Array
 
 from . import statistics
-from .absolute import AbsoluteFigure
-from .base import CUTOFF, MAGNITUDE, POLES
+from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, LinearMeasure
 from .joined import JoinedRun
-from .lazy import Column
-from .linear import LinearMeasure
+from .ranked_lists import Column
 
 
 def rab_weights(lengths: Array, cutoff: int) -> Array:

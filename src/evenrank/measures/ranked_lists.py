@@ -1,15 +1,18 @@
-"""The ranked lists of many queries as flat arrays, with their ties."""
+"""The ranked lists of many queries as flat arrays: their ties, their graded documents, and who wins against whom."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 
+from evenrank.io.runs import Run
+from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
 
 _CACHED = 1 << 18
@@ -267,3 +270,370 @@ def sample_places(sizes: Array, count: int, rng: np.random.Generator) -> Array:
         ordered = np.sort(draw, axis=1)
         again = again[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
     return picks
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The documents with a positive grade in the lists of Q judged queries, by query and rank.
+
+    ``query``, ``rank`` (from 1), ``grade`` [H]; ``before`` [H]: documents ahead of the hit's tie block; ``size`` [H]:
+    documents in it. ``ideal_query``, ``ideal_grade`` [I]: all positive grades of the judgements, falling per query.
+    """
+
+    queries: int
+    query: Array
+    rank: Array
+    grade: Array
+    before: Array
+    size: Array
+    ideal_query: Array
+    ideal_grade: Array
+
+    def at_least(self, relevance: int) -> Hits:
+        """Only the hits and judgements of at least this grade."""
+        if relevance <= 1:
+            return self
+        keep, ideal = self.grade >= relevance, self.ideal_grade >= relevance
+        return replace(
+            self,
+            query=self.query[keep],
+            rank=self.rank[keep],
+            grade=self.grade[keep],
+            before=self.before[keep],
+            size=self.size[keep],
+            ideal_query=self.ideal_query[ideal],
+            ideal_grade=self.ideal_grade[ideal],
+        )
+
+    def ties_broken(self, *, best: bool) -> Hits:
+        """The hits in the best (or worst) order of tied documents: high grades first (or last) in each block."""
+        order = np.lexsort((-self.grade if best else self.grade, self.before, self.query))
+        query, grade = self.query[order], self.grade[order]
+        before, size = self.before[order], self.size[order]
+        number = number_within(query, before)
+        count = count_within(query, before)
+        rank = before + number + 1 if best else before + size - count + number + 1
+        return replace(self, query=query, grade=grade, rank=rank, before=rank - 1, size=np.ones_like(rank))
+
+    def by_relevance(self) -> Hits:
+        """The hits with all candidates by falling grade; those of equal grade are tied."""
+        order = np.lexsort((-self.grade, self.query))
+        query, grade = self.query[order], self.grade[order]
+        number = number_within(query)
+        before = number - number_within(query, grade)
+        return replace(self, query=query, grade=grade, rank=number + 1, before=before, size=count_within(query, grade))
+
+    @property
+    def relevant(self) -> Array:
+        """Relevant documents judged for each query [Q]."""
+        return np.bincount(self.ideal_query, minlength=self.queries)
+
+    def sum(self, values: Array, chosen: Array | None = None) -> Array:
+        """Per-query sums [Q] of values [H]."""
+        if chosen is not None:
+            return np.bincount(self.query[chosen], weights=values[chosen], minlength=self.queries)
+        return np.bincount(self.query, weights=values, minlength=self.queries)
+
+
+def find_hits(
+    lists: RankedLists, rows: Array, query: Array, grade: Array, ideal_query: Array, ideal_grade: Array, queries: int
+) -> Hits:
+    """Hits from the places ``rows`` [H] of graded documents in the lists, with judged-query numbers and grades."""
+    order = np.lexsort((rows, query))
+    rows, query, grade = rows[order], query[order], grade[order]
+    start, size = lists.tie_of(rows)
+    first = lists.offsets[lists.query_of(rows)]
+    ideal = np.lexsort((-ideal_grade, ideal_query))
+    return Hits(
+        queries,
+        query,
+        rows - first + 1,
+        grade,
+        start - first,
+        size,
+        ideal_query[ideal],
+        ideal_grade[ideal],
+    )
+
+
+def starts_within(*keys: Array) -> Array:
+    new = np.ones(len(keys[0]), dtype=bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.flatnonzero(new)
+
+
+def number_within(*keys: Array) -> Array:
+    """The number of each entry among neighbours with equal keys, from 0."""
+    starts = starts_within(*keys)
+    number: Array = np.arange(len(keys[0])) - np.repeat(starts, np.diff(np.append(starts, len(keys[0]))))
+    return number
+
+
+def count_within(*keys: Array) -> Array:
+    """How many neighbours with equal keys each entry has, itself included."""
+    starts = starts_within(*keys)
+    sizes = np.diff(np.append(starts, len(keys[0])))
+    return np.repeat(sizes, sizes)
+
+
+def lists_of(run: Run) -> RankedLists:
+    """The ranked lists of a run."""
+    ranks, scores = ([part.to_numpy() for part in run.table[name].get_chunks()] for name in ("rank", "score"))
+    starts = np.flatnonzero(np.concatenate([part == 1 for part in ranks]))
+    return RankedLists(np.append(starts, run.table.height), scores[0] if len(scores) == 1 else Pieces(scores))
+
+
+def find_rows(table: pl.DataFrame, graded: pl.DataFrame, known: tuple[pl.Series, Array] | None) -> pl.DataFrame:
+    """The rows of a run's ``table`` [N] that are ``graded`` (``query_id``, ``doc_id``, …), with their number ``row``.
+
+    ``known``: ids of documents [D], and which of them each row [N] is.
+    """
+    # Few documents are judged: the join need not see the others.
+    judged = IdIndex([graded["doc_id"]])
+    among = judged.places(table["doc_id"] if known is None else known[0]) >= 0
+    places = np.flatnonzero(among if known is None else gathered(among, known[1]))
+    rows = pick(table.select("query_id", "doc_id"), places)
+    rows = rows.with_columns(pl.Series("row", places, dtype=pl.UInt32))
+    return rows.join(graded, on=["query_id", "doc_id"], how="inner").sort("row")
+
+
+def moved_rows(graded: pl.DataFrame, order: Array) -> pl.DataFrame:
+    """Graded rows (``row`` and more) of lists in another ``order`` [N] of their places."""
+    wanted = np.zeros(len(order), dtype=bool)
+    wanted[graded["row"].to_numpy()] = True
+    places = np.flatnonzero(gathered(wanted, order))
+    moved = pl.DataFrame({"row": order[places].astype(np.uint32), "place": places.astype(np.int32)})
+    found = graded.join(moved, on="row", how="inner")
+    return found.with_columns(pl.col("place").alias("row")).drop("place").sort("row")
+
+
+def hits_of(lists: RankedLists, judged: pl.Series, judgements: pl.DataFrame, rows: pl.DataFrame) -> Hits:
+    """The hits of the ``judged`` queries [J] in the lists, by their graded ``rows`` and all ``judgements``."""
+    graded = judgements.filter(pl.col("relevance") > 0)
+    number = pl.DataFrame({"query_id": judged}).with_row_index("number")
+    ideal = graded.join(number, on="query_id", how="inner")
+    found = rows.join(number, on="query_id", how="inner")
+    return find_hits(
+        lists,
+        found["row"].cast(pl.Int64).to_numpy(),
+        found["number"].cast(pl.Int64).to_numpy(),
+        found["relevance"].to_numpy(),
+        ideal["number"].cast(pl.Int64).to_numpy(),
+        ideal["relevance"].to_numpy(),
+        len(judged),
+    )
+
+
+@dataclass(frozen=True)
+class TieBlocks:
+    """The tie blocks [B] that contain hits: query, documents before, size, hits within and hits before.
+
+    ``first`` [B]: the place of each block's first hit among the hits.
+    """
+
+    query: Array
+    before: Array
+    size: Array
+    hits: Array
+    hits_before: Array
+    first: Array
+
+    @classmethod
+    def of(cls, hits: Hits) -> TieBlocks:
+        """The blocks of hits sorted by query and rank."""
+        starts = starts_within(hits.query, hits.before) if len(hits.query) else np.zeros(0, dtype=np.int64)
+        count = np.diff(np.append(starts, len(hits.query)))
+        earlier = number_within(hits.query)[starts] if len(starts) else starts
+        return cls(hits.query[starts], hits.before[starts], hits.size[starts], count, earlier, starts)
+
+
+def reach(before: Array, size: Array, cutoff: int | None) -> Array:
+    """How many documents of each tie block are within the cutoff."""
+    return size if cutoff is None else np.clip(cutoff - before, 0, size)
+
+
+def chance_of_none(size: Array, count: Array, drawn: Array) -> Array:
+    """The chance that ``drawn`` of ``size`` documents include none of ``count`` marked ones."""
+    rest = size - drawn
+    possible = rest >= count
+    safe = np.where(possible, rest, count)
+    return np.where(possible, np.exp(ln_choose(safe, count) - ln_choose(size, count)), 0.0)
+
+
+def ln_choose(n: Array, k: Array) -> Array:
+    """ln of the binomial coefficient n over k."""
+    # A table of ln n! is enough for lists of documents, and spares importing scipy.
+    factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, int(np.max(n, initial=0)) + 1)))))
+    result: Array = factorial[n] - factorial[k] - factorial[n - k]
+    return result
+
+
+_KEPT_DEPTH = 100
+_PIECE = 1 << 16
+
+
+def parts(values: Array) -> Iterator[slice]:
+    """Slices of the first axis of ``values`` [N] or [Q, k] of about as many values as the processor's cache holds."""
+    step = max(1, _PIECE // max(1, values[:1].size))
+    return (slice(start, start + step) for start in range(0, len(values), step))
+
+
+class TableRows:
+    """The rows [N] in the group table of the documents of ranked lists, −1 for a document without one.
+
+    ``height``: how many rows the table has.
+    """
+
+    def __init__(self, rows: Array | Picked, height: int) -> None:
+        self.rows = rows
+        self.height = height
+        self._first: Array | None = None
+
+    def first(self, lists: RankedLists, depth: int) -> Array:
+        """The rows of the first ``depth`` documents of each list [Q, depth], −1 past its end; columns share it."""
+        if self._first is None or self._first.shape[1] < depth:
+            place = np.arange(depth)
+            short = int(lists.lengths.min(initial=depth)) < depth
+            found = np.empty((len(lists.lengths), depth), dtype=np.int32)
+            for part in parts(found):
+                places = lists.offsets[:-1][part, None] + place
+                if short:
+                    inside = place < lists.lengths[part, None]
+                    found[part] = -1
+                    found[part][inside] = self.rows[places[inside]]
+                else:
+                    found[part] = self.rows[places]
+            self._first = found
+        return self._first[:, :depth]
+
+
+class Column:
+    """A value of each document of ranked lists [N], computed only for the rows asked for.
+
+    ``values``: from rows of the group table to their values; ``missing``: the value of a document without a row.
+    """
+
+    def __init__(self, values: Callable[[Array], Array], documents: TableRows, missing: float) -> None:
+        self._values = values
+        self._documents = documents
+        self._missing = missing
+        self._first: Array | None = None
+        self._means: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self._documents.rows)
+
+    def first(self, lists: RankedLists, depth: int) -> Array:
+        """The values of the first ``depth`` documents of each list [Q, depth], cached for the next measure."""
+        if self._first is None or self._first.shape[1] < depth:
+            deepest = max(depth, min(_KEPT_DEPTH, int(lists.lengths.max(initial=1))))
+            found = self._of(self._documents.first(lists, deepest))
+            short = int(lists.lengths.min(initial=deepest)) < deepest
+            self._first = np.where(np.arange(deepest) < lists.lengths[:, None], found, 0.0) if short else found
+        return self._first[:, :depth]
+
+    def means(self, lists: RankedLists) -> Array:
+        """The mean of each list [Q], cached for the next measure."""
+        if self._means is None:
+            height = self._documents.height
+            if len(self) <= height:
+                self._means = lists.means(self)
+            else:
+                # Most documents are in several lists: each value is computed once. A row of −1 is the last.
+                of_table = np.append(self._values(np.arange(height)), self._missing)
+                self._means = lists.means(Picked(of_table, self._documents.rows))
+        return self._means
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return self._of(self._documents.rows[rows])
+
+    def _of(self, document: Array) -> Array:
+        """The values of documents by their rows in the group table, float64 whatever the table has."""
+        found = np.empty(document.shape)
+        for part in parts(document):
+            # Looked up in several columns, which would each have to make these of narrower numbers.
+            rows = document[part].astype(np.intp).reshape(-1)
+            known = rows >= 0
+            if known.all():
+                values = np.asarray(self._values(rows), dtype=np.float64)
+            else:
+                values = np.full(len(rows), self._missing)
+                values[known] = self._values(rows[known])
+            found[part] = values.reshape(found[part].shape)
+        return found
+
+
+class Picked:
+    """Values of places [N]: those of a table by the number of the row that each place has."""
+
+    def __init__(self, of_table: Array, rows: Array | Picked) -> None:
+        self._of_table = of_table
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        found: Array = self._of_table[self._rows[rows]]
+        return found
+
+
+@dataclass(frozen=True)
+class Wins:
+    """How often each clicked document wins against its list's documents that are not clicked.
+
+    Each array is [H], one entry a clicked document: ``query``; ``strict``: documents that score lower; ``tied``:
+    documents that score the same; ``others``: all of the list that are not clicked; ``score``: its own.
+    """
+
+    query: Array
+    strict: Array
+    tied: Array
+    others: Array
+    score: Array
+
+
+def pairwise_wins(lists: RankedLists, clicked: Array) -> Wins:
+    """Wins of the clicked documents, given by their places [H] in the lists' flat arrays, in ascending order."""
+    query = lists.query_of(clicked)
+    first_click = np.searchsorted(clicked, lists.offsets[:-1])
+    clicks = np.diff(np.append(first_click, len(clicked)))[query]
+    start, size = lists.tie_of(clicked)
+    # Clicked documents ahead of each tie block, and within it.
+    ahead = np.searchsorted(clicked, start) - first_click[query]
+    within = np.searchsorted(clicked, start + size) - first_click[query] - ahead
+    below = lists.offsets[query + 1] - start - size - (clicks - ahead - within)
+    return Wins(
+        query,
+        below.astype(np.float64),
+        (size - within).astype(np.float64),
+        (lists.lengths[query] - clicks).astype(np.float64),
+        lists.scores[clicked].astype(np.float64),
+    )
+
+
+def break_ties(wins: Wins, block: Array, rng: np.random.Generator) -> Wins:
+    """The wins in one random order of tied documents; ``block`` [H]: each clicked document's tie block, rising."""
+    _, block, clicked = np.unique(block, return_inverse=True, return_counts=True)
+    size = wins.tied + clicked[block]
+    # Distinct random places for the clicked documents of a block; those behind them that are not clicked are beaten.
+    place = np.zeros(len(block))
+    left = np.arange(len(block))
+    while len(left):
+        place[left] = np.floor(rng.random(len(left)) * size[left])
+        order = np.lexsort((place, block))
+        again = np.zeros(len(block), dtype=bool)
+        again[order[1:]] = (block[order[1:]] == block[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
+        left = np.flatnonzero(again)
+    order = np.lexsort((place, block))
+    last = np.searchsorted(block, block, side="right") - 1
+    clicked_behind = np.empty(len(block))
+    clicked_behind[order] = last[order] - np.arange(len(block))
+    beaten = size - 1 - place - clicked_behind
+    return Wins(wins.query, wins.strict + beaten, np.zeros_like(wins.tied), wins.others, wins.score)
+
+
+def tied_pair_share(wins: Wins) -> float:
+    """Share of all (clicked, not clicked) pairs that are tied; NaN without a pair."""
+    pairs = wins.others.sum()
+    return float(wins.tied.sum() / pairs) if pairs else float("nan")

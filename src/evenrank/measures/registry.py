@@ -4,18 +4,82 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 
 import ir_measures
+import numpy as np
 from ir_measures import Measure
 
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.ranges import LARGEST
+from evenrank.io.types import Array
 
-from . import expected_exposure, exposure, exposure_targets, neutrality, pairwise, rank_bias
-from .base import CUTOFF, BiasMeasure, RunMeasure
-from .delegated import DelegatedMeasure
-from .linear import LinearMeasure
-from .utility import computed_here
+from . import exposure, neutrality, pairwise, rank_bias
+from .base import CUTOFF, TIE_DRAWS, BiasMeasure, LinearMeasure, RunMeasure
+from .joined import JoinedRun
+from .ranked_lists import RankedLists, expand
+from .utility import UtilityMeasure, computed_here, decided
+
+_MANY_ROWS = 100_000
+
+
+class DelegatedMeasure(UtilityMeasure):
+    """A measure whose values [J] ir_measures computes."""
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [J] of each query. Raises EvenrankError if ir_measures cannot compute it."""
+        return decided(run, self._mean_value(run, [run.lists.scores[:]]))
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The mean [J] over 200 random orders of ties (of all candidates); all NaN if that would take too long."""
+        lists = run.lists.all_tied() if random else run.lists
+        if not lists.tied:
+            value = self._mean_value(run, [run.lists.scores[:]])
+        elif len(lists.scores) > _MANY_ROWS:
+            value = np.full(len(run.judged), np.nan)
+        else:
+            rng = np.random.default_rng(run.seed)
+            orders = (_positions(lists, rng.random(len(lists.scores))) for _ in range(TIE_DRAWS))
+            value = self._mean_value(run, orders)
+        return decided(run, value)
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and largest value [J]; NaN with ties, since it is not known here which order is best."""
+        tied = run.lists.tied
+        value = np.full(len(run.judged), np.nan) if tied else self._mean_value(run, [run.lists.scores[:]])
+        return decided(run, value), decided(run, value)
+
+    def _mean_value(self, run: JoinedRun, orders: Iterable[Array]) -> Array:
+        """The mean [J] over orders, each given by the scores [N] to rank by. A query without a value counts 0."""
+        qrels: dict[str, dict[str, int]] = {}
+        for query, doc, relevance in run.judgements.iter_rows():
+            qrels.setdefault(query, {})[doc] = relevance
+        table = run.run.table if run.rows is None else run.run.table[run.rows]
+        ids, docs = table["query_id"].to_list(), table["doc_id"].to_list()
+        total, count = np.zeros(len(run.judged)), 0
+        for scores in orders:
+            ranked: dict[str, dict[str, float]] = {}
+            for query, doc, score in zip(ids, docs, scores.astype(np.float64).tolist(), strict=True):
+                ranked.setdefault(query, {})[doc] = score
+            try:
+                found = {value.query_id: value.value for value in ir_measures.iter_calc([self.measure], qrels, ranked)}
+            except (ValueError, RuntimeError, TypeError, KeyError, AssertionError) as error:
+                # Its providers raise all kinds of errors for parameters that they do not check.
+                raise EvenrankError(f"{self.measure}: ir_measures cannot compute it here: {error}") from None
+            total += [found.get(query, 0.0) for query in run.judged]
+            count += 1
+        return total / count
+
+
+def _positions(lists: RankedLists, keys: Array) -> Array:
+    """Scores [N] that put tied documents in the order of their keys [N]."""
+    order = np.arange(len(keys))
+    rows, block = expand(*lists.ties)
+    order[rows] = rows[np.lexsort((keys[rows], block))]
+    positions = np.empty(len(keys))
+    positions[order] = -np.arange(len(keys), dtype=np.float64)
+    return positions
+
 
 _BARS = re.compile(r"(\|\w+)(\(.*?\))?\|(\(.*?\))?")
 
@@ -39,7 +103,7 @@ def bias_measures() -> tuple[BiasMeasure, ...]:
     return tuple(dict.fromkeys(m for m in ir_measures.measures.registry.values() if isinstance(m, BiasMeasure)))
 
 
-_FAMILIES = (rank_bias, neutrality, pairwise, exposure, exposure_targets, expected_exposure)
+_FAMILIES = (rank_bias, neutrality, pairwise, exposure)
 for _measure in (measure for family in _FAMILIES for measure in family.MEASURES):
     add_measure(_measure)
 
@@ -137,3 +201,26 @@ def parse_measures(text: str) -> list[Measure]:
     if not measures:
         raise EvenrankError("`measures`: expected at least one measure")
     return list(dict.fromkeys(measures))
+
+
+def facts(measure: Measure) -> dict[str, object]:
+    """What a measure is, as JSON values.
+
+    ``bias``: it measures bias rather than effectiveness; ``signed``: it is best near 0, its sign says towards which
+    pole, and a budget is of its absolute value; ``order``: audits say what a run's order adds to its candidates;
+    ``cutoff``: how many ranks it looks at, None: all; ``signs``: how the mean of each part of the figure enters it;
+    ``least`` and ``most``: no value of a query is beyond, None: unbounded or not known.
+    """
+    how = resolve(measure)
+    utility = isinstance(how, UtilityMeasure) and not isinstance(how, DelegatedMeasure)
+    least, most = (0.0, 1.0) if utility else (how.least, how.most)
+    units = np.eye(how.part_count)
+    return {
+        "bias": is_bias(measure),
+        "signed": how.signed,
+        "order": is_bias(measure) and isinstance(how, LinearMeasure) and not how.drawn,
+        "cutoff": measure.params.get("cutoff"),
+        "least": least if np.isfinite(least) else None,
+        "most": most if np.isfinite(most) else None,
+        "signs": [1.0] if len(units) == 1 else [float(how.per_query(list(unit))) for unit in units],
+    }

@@ -1,16 +1,20 @@
-"""The shares of exposure that groups should have, which AWRF, NDKL, EER and EEL compare with."""
+"""The shares of exposure that groups should have, which AWRF, NDKL, EER and EEL compare with; and their files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from evenrank.groups.table import GroupTable
-from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.tables import IdIndex
+from evenrank.io.convert import frame_of, is_path
+from evenrank.io.errors import EvenrankError, InputError, quoted, readable
+from evenrank.io.tables import IdIndex, read_columns
 from evenrank.io.types import Array
 
 if TYPE_CHECKING:
@@ -137,3 +141,142 @@ def _normalised(sums: Array) -> Array:
     total = sums.sum(axis=1, keepdims=True)
     shares: Array = np.divide(sums, total, out=np.full(sums.shape, np.nan), where=total > 0)
     return shares
+
+
+_QUERY, _GROUP, _SHARE = "query_id", "group", "share"
+_SUM_TOLERANCE = 1e-6
+_NAMES = "uniform, candidates, relevant"
+_FORMS = "group,share or query_id,group,share or query_id and a column for each group"
+
+
+def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> Target:
+    """The target of a name (``uniform``, ``candidates``, ``relevant``), a file, a dict or a table, or as it is.
+
+    A file (see :func:`evenrank.io.tables.read_columns`) and a table have ``group`` and ``share``, or these for each
+    ``query_id``, or a ``query_id`` and a column for each group. A dict is ``{group: share}`` or
+    ``{query: {group: share}}``. A group that is not mentioned has the share 0.
+
+    Raises EvenrankError, InputError with file and line if it comes from a file, for a group that is not among
+    ``groups``, a share below 0, shares that do not sum to 1, and a query that is repeated.
+    """
+    if isinstance(given, Target):
+        return given
+    named = computed_target(given) if isinstance(given, str) else None
+    if named is not None:
+        return named
+    if is_path(given):
+        if not os.path.exists(given):
+            raise EvenrankError(f"{what}: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
+        return _read(given, tuple(groups))
+    frame = _of_mapping(given, what) if isinstance(given, Mapping) else frame_of(given, what)
+    if frame is None:
+        raise EvenrankError(
+            f"{what}: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
+            f" found {type(given).__name__}"
+        )
+    return _Shares(tuple(groups), what).of(frame.columns, ((None, row) for row in frame.iter_rows()))
+
+
+def _of_mapping(given: Mapping[object, object], what: str) -> pl.DataFrame:
+    """A dict as a table in long form. The shares are not looked at."""
+    nested = [isinstance(value, Mapping) for value in given.values()]
+    if any(nested) and not all(nested):
+        raise EvenrankError(f"{what}: expected a share for each group or for each group of each query, found both")
+    rows: list[tuple[object, ...]] = list(given.items())
+    if any(nested):
+        rows = [(q, *item) for q, of in given.items() if isinstance(of, Mapping) for item in of.items()]
+    names = [*([_QUERY] if any(nested) else []), _GROUP, _SHARE]
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pl.DataFrame([pl.Series(n, c, dtype=pl.Object) for n, c in zip(names, columns, strict=True)])
+
+
+def _read(path: str | os.PathLike[str], groups: tuple[str, ...]) -> Target:
+    columns = read_columns(path)
+    rows = ([part.strip() if isinstance(part, str) else part for part in row] for row in columns.table.iter_rows())
+    lines = [None] * columns.table.height if columns.lines is None else columns.lines.tolist()
+    found = _Shares(groups, os.fspath(path), from_file=True)
+    return found.of(columns.table.columns, zip(lines, rows, strict=True), None if columns.lines is None else 1)
+
+
+@dataclass
+class _Shares:
+    """The shares of a target as they are read: those of each query, by its id; one id, None, if all have the same.
+
+    ``lines``: where each query was met first.
+    """
+
+    groups: tuple[str, ...]
+    source: str
+    from_file: bool = False
+    shares: dict[str | None, dict[str, float]] = field(default_factory=dict)
+    lines: dict[str | None, int | None] = field(default_factory=dict)
+
+    def of(
+        self, names: Sequence[str], rows: Iterable[tuple[int | None, Sequence[object]]], line: int | None = None
+    ) -> Target:
+        """The target of rows with their lines; ``names``: of their columns, which are in line ``line``."""
+        if list(names) not in ([_GROUP, _SHARE], [_QUERY, _GROUP, _SHARE]) and (len(names) < 2 or names[0] != _QUERY):
+            raise self._error(f"expected {_FORMS}, found the columns {quoted(','.join(names))}", line)
+        long = _SHARE in names and _SHARE not in self.groups
+        if not long:
+            self._check_groups(names[1:], line)
+        for number, row in rows:
+            query = self._query(row[0], number) if names[0] == _QUERY else None
+            if long:
+                self._check_groups([str(row[-2])], number)
+                self._add(query, str(row[-2]), row[-1], number)
+                continue
+            if query in self.shares:
+                raise self._error(f"the query {quoted(query)} is repeated", number)
+            for group, share in zip(names[1:], row[1:], strict=True):
+                self._add(query, group, share, number)
+        return self._target()
+
+    def _target(self) -> Target:
+        if not self.shares:
+            raise self._error("expected at least one share, found none", None)
+        for query, shares in self.shares.items():
+            total = math.fsum(shares.values())
+            if abs(total - 1) > _SUM_TOLERANCE:
+                whose = "the shares" if query is None else f"the shares of the query {quoted(query)}"
+                raise self._error(f"{whose} sum to {total:.6g}, expected 1", self.lines[query])
+        rows = [[shares.get(group, 0.0) for group in self.groups] for shares in self.shares.values()]
+        table: Array = np.array(rows)
+        queries = [query for query in self.shares if query is not None]
+        known = pl.Series("query_id", queries, dtype=pl.String) if queries else None
+        source = readable(self.source)
+        return Target("file", self.groups, table / table.sum(axis=1, keepdims=True), known, source)
+
+    def _add(self, query: str | None, group: str, share: object, line: int | None) -> None:
+        try:
+            value = float(share)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise self._error(f"expected a share from 0 to 1 of the group {quoted(group)}, found {quoted(share)}", line)
+        self.lines.setdefault(query, line)
+        shares = self.shares.setdefault(query, {})
+        if group in shares:
+            of = "" if query is None else f" of the query {quoted(query)}"
+            raise self._error(f"the group {quoted(group)}{of} is repeated", line)
+        shares[group] = value
+
+    def _query(self, query: object, line: int | None) -> str:
+        if isinstance(query, bool) or not isinstance(query, str | int) or query == "":
+            raise self._error(f"expected a string or a whole number as query_id, found {quoted(query)}", line)
+        return str(query)
+
+    def _check_groups(self, names: Sequence[str], line: int | None) -> None:
+        unknown = [name for name in names if name not in self.groups]
+        if unknown:
+            raise self._error(no_group(unknown[0], self.groups), line)
+        repeated = [name for number, name in enumerate(names) if name in names[:number]]
+        if repeated:
+            raise self._error(f"the group {quoted(repeated[0])} is repeated", line)
+
+    def _error(self, message: str, line: int | None) -> EvenrankError:
+        return (
+            InputError(self.source, message, line=line)
+            if self.from_file
+            else EvenrankError(f"{self.source}: {message}")
+        )

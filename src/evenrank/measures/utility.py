@@ -18,9 +18,8 @@ from evenrank.io.errors import EvenrankError
 from evenrank.io.types import Array
 
 from .base import RunMeasure
-from .hits import Hits, number_within
 from .joined import JoinedRun
-from .tie_blocks import TieBlocks, chance_of_none, ln_choose, reach
+from .ranked_lists import Hits, TieBlocks, chance_of_none, ln_choose, number_within, reach
 
 
 class UtilityMeasure(RunMeasure):

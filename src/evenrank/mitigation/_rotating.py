@@ -168,7 +168,6 @@ def _split(data, place, end, word_start, word_end):
     return words
 
 
-# parameters: the state of a compiled loop.
 @compiled(forceinline=True, _nrt=False)
 def _join(data, start, end, word_start, word_end, words, cut, lines, out, at):
     """Writes a text's words from ``cut`` on and then the others; one of white space alone as it is, or in a line's
@@ -191,7 +190,6 @@ def _join(data, start, end, word_start, word_end, words, cut, lines, out, at):
     return at
 
 
-# long, parameters: one compiled loop over the texts; what it would allocate it is given, since counting references to
 # arrays takes longer than the rest.
 @compiled(nogil=True, _nrt=False)
 def _rotate(
@@ -247,7 +245,6 @@ def _rotate(
         out_starts[text + 1] = at
 
 
-# parameters: the arrays of a compiled loop.
 def rotate_bytes(
     ids: Array,
     id_starts: Array,

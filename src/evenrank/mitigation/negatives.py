@@ -1,27 +1,368 @@
-"""Bias-aware negative sampling: negatives that mention a group, so that a ranker learns not to prefer them.
-
-Bigdeli et al., the paper cited as [BAS]: of the N negatives of a query, a share λ are the unjudged documents of its
-first-stage list with the largest bias β, the others are drawn at random from the rest.
-
-When it misleads: β has no side: if the first stage finds mostly passages of one group, mostly that group is pushed
-down, which can reverse a lean rather than remove it. An unjudged document may well be relevant; choosing it for its
-words teaches the ranker that it is not. If a list has too few gendered documents, they do not fill the share (the
-manifest counts such queries; ``gendered_only`` then draws the rest at random).
-
-Worked example: of four unjudged documents with β 0, ln 3, 0 and ln 2, two negatives are taken, half of them by bias:
-the one with ln 3, and one of the other three, by the seed.
-
->>> import polars as pl
->>> from evenrank.mitigation.negatives import sample
->>> table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": ["a", "b", "c", "d"], "beta": [0.0, 1.0986, 0.0, 0.6931]})
->>> drawn = sample(table, n=2, share=0.5)
->>> drawn.filter("biased")["doc_id"].to_list(), drawn.height
-(['b'], 2)
-"""
+"""Bias-aware negative sampling: from a run file, or while a first stage searches, to a file of training data [BAS]."""
 
 from __future__ import annotations
 
-from .negative_files import Format, write_negatives
-from .negative_sampling import Beta, beta, candidates, sample
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from evenrank.engines.progress import progress
+from evenrank.engines.streams import Form, TableWriter
+from evenrank.groups import Lexicon, Tokens, check_labels, note_lexicon
+from evenrank.io import (
+    EvenrankError,
+    Provenance,
+    as_collection,
+    as_qrels,
+    as_queries,
+    as_run,
+    atomic_path,
+    check_outputs,
+    write_text,
+)
+from evenrank.io.errors import quoted
+from evenrank.io.outputs import json_text
+from evenrank.io.tables import IdIndex, text_bytes
+from evenrank.io.types import Array
+
+from .negative_sampling import (
+    Asked,
+    Beta,
+    Documents,
+    Labels,
+    PathLike,
+    SampledLists,
+    Sampler,
+    Settings,
+    beta,
+    candidates,
+    documents_of,
+    manifest_of,
+    sample,
+    texts_of,
+    whole_queries,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Beta", "Format", "beta", "candidates", "sample", "write_negatives"]
+
+
+class TextFile:
+    """Texts of some documents in an unnamed file, which the system may cache in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed on leaving
+        self._slot = np.zeros(0, np.int32)
+        self._texts: pa.Array | None = None
+
+    def __enter__(self) -> TextFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._texts = None
+        self._file.close()
+
+    def fill(self, places: list[Array], index: IdIndex, collection: PathLike | pl.DataFrame) -> None:
+        """Writes the texts of the documents at ``places`` of the index. Raises EvenrankError if some are missing."""
+        import mmap
+
+        import pyarrow as pa
+
+        wanted = np.zeros(max((int(part.max()) for part in places if len(part)), default=-1) + 1, dtype=bool)
+        for part in places:
+            wanted[part] = True
+        self._slot = np.full(len(wanted), -1, np.int32)
+        lengths, count = [np.zeros(1, np.int64)], 0
+        for batch in texts_of(collection):
+            place = index.places(batch["doc_id"])
+            chosen = np.flatnonzero((place >= 0) & (place < len(wanted)))
+            chosen = chosen[wanted[place[chosen]]]
+            data, begins = text_bytes(batch["text"].gather(chosen))
+            self._file.write(data[begins[0] : begins[-1]].tobytes())
+            self._slot[place[chosen]] = np.arange(count, count + len(chosen))
+            count += len(chosen)
+            lengths.append(np.diff(begins))
+        lacking = int((wanted & (self._slot < 0)).sum())
+        if lacking:
+            source = "the collection" if isinstance(collection, pl.DataFrame) else os.fspath(collection)
+            raise EvenrankError(f"{lacking} of the scored documents are not in {source}")
+        self._file.flush()
+        offsets = np.cumsum(np.concatenate(lengths))
+        stored = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if offsets[-1] else b""
+        self._texts = pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(stored))
+
+    def take(self, places: Array) -> pa.Array:
+        """The texts of the documents at ``places``, as a pyarrow column."""
+        import pyarrow as pa
+
+        assert self._texts is not None
+        return self._texts.take(pa.array(self._slot[places])).cast(pa.string())
+
+
+_TEXTS = 1 << 15
+
+
+def id_table(lists: SampledLists, documents: Documents) -> pa.Table:
+    """The format ``groups``; the group of a document without a label is null."""
+    import pyarrow as pa
+
+    values = {"doc_id": _arrow(lists.doc_id), "label": _numbers(lists.relevance.astype(np.int32, copy=False))}
+    if documents.sides is not None:
+        sides = pl.Series(documents.sides[lists.place].astype(np.int8, copy=False))
+        if documents.labelled:
+            sides = sides.set(pl.Series(np.isnan(documents.bias(lists.place))), None)
+        values["group"] = sides.to_arrow()
+    starts = _numbers(lists.starts.astype(np.int32))
+    columns = {name: pa.ListArray.from_arrays(starts, column) for name, column in values.items()}
+    return pa.table({"query_id": _arrow(lists.query_id), **columns})
+
+
+def _arrow(texts: pl.Series) -> pa.Array:
+    import pyarrow as pa
+
+    return texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+
+
+def _numbers(values: Array) -> pa.Array:
+    # By way of polars: pyarrow.array would import pandas.
+    return pl.Series(values).to_arrow()
+
+
+def write_texts(
+    lists: list[SampledLists], writer: TableWriter, format: str, n: int, texts: TextFile, queries: pl.DataFrame
+) -> None:
+    """The formats that contain texts."""
+    import pyarrow as pa
+
+    known = IdIndex([queries["query_id"].cast(pl.String)])
+    query_texts = queries["text"]
+    for chunk in lists:
+        asked = query_texts.gather(known.places(chunk.query_id))
+        # Parts of whole queries with some ten thousand texts.
+        cuts = np.unique(np.searchsorted(chunk.starts, np.arange(0, chunk.starts[-1] + _TEXTS, _TEXTS)))
+        cuts = cuts.clip(max=len(chunk.query_id))
+        for start, end in itertools.pairwise(np.unique(np.append(0, cuts)).tolist()):
+            first, last = chunk.starts[start], chunk.starts[end]
+            starts, place = chunk.starts[start : end + 1] - first, chunk.place[first:last]
+            relevance, query = chunk.relevance[first:last], _arrow(asked[start:end])
+            if format == "labeled-list":
+                offsets = pa.array(starts, pa.int32())
+                docs = pa.ListArray.from_arrays(offsets, texts.take(place))
+                labels = pa.ListArray.from_arrays(offsets, pa.array(relevance, pa.int32()))
+                writer.write(pa.table({"query": query, "docs": docs, "labels": labels}))
+            elif format == "labeled-pair":
+                of_query = np.repeat(np.arange(end - start), np.diff(starts))
+                relevant = pa.array((relevance >= 1).astype(np.float32), pa.float32())
+                columns = {"query": query.take(pa.array(of_query)), "passage": texts.take(place), "label": relevant}
+                writer.write(pa.table(columns))
+            else:
+                writer.write(_tuples(query, starts, chunk.positives[start:end], place, n, texts))
+
+
+def _tuples(query: pa.Array, starts: Array, positives: Array, place: Array, n: int, texts: TextFile) -> pa.Table:
+    import pyarrow as pa
+
+    enough = np.flatnonzero(np.diff(starts) - positives == n)
+    of_query = np.repeat(enough, positives[enough])
+    begins = np.cumsum(positives[enough]) - positives[enough]
+    nth = np.arange(len(of_query)) - np.repeat(begins, positives[enough])
+    columns = {"anchor": query.take(pa.array(of_query)), "positive": texts.take(place[starts[of_query] + nth])}
+    first = starts[of_query] + positives[of_query]
+    for number in range(n):
+        columns[f"negative_{number + 1}"] = texts.take(place[first + number])
+    return pa.table(columns)
+
+
+Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
+
+
+def write_negatives(
+    run: object,
+    out: PathLike,
+    *,
+    collection: object = None,
+    queries: object = None,
+    qrels: object,
+    n: int = 20,
+    share: float = 0.6,
+    beta: Beta = "abs_tf",
+    depth: int = 1000,
+    gendered_only: bool = False,
+    seed: int = 0,
+    format: Format = "groups",
+    scores: object = None,
+    lexicon: PathLike | Lexicon | None = None,
+    poles: str | None = None,
+    tokens: Tokens | None = None,
+    threshold: float | None = None,
+    labels: object = None,
+    neutral: Sequence[str] | None = None,
+    group_column: str | None = None,
+    quiet: bool = True,
+) -> dict[str, Any]:
+    """Samples negatives for every query of a run, and writes training lists with the judged relevant documents.
+
+    ``out`` ends in ``.parquet`` or ``.jsonl``. ``format``:
+
+    - ``groups``: ``query_id``, ``doc_id`` (list), ``label`` (list), which ``evenrank train`` takes as ``data.groups``;
+      and ``group`` (list), the side of each document (+1, −1, 0) by ``tf_words``, if poles and ``tf_words`` are known,
+      or by its label (null without one);
+    - ``labeled-list``: ``query``, ``docs`` (list), ``labels`` (list): :func:`evenrank.train`, LambdaLoss and the other
+      list losses of sentence-transformers' CrossEncoderTrainer;
+    - ``labeled-pair``: ``query``, ``passage``, ``label`` (1 or 0): its BinaryCrossEntropyLoss;
+    - ``n-tuple``: ``anchor``, ``positive``, ``negative_1`` … ``negative_n``, a row for each relevant document:
+      MultipleNegativesRankingLoss; queries with fewer than ``n`` negatives are left out.
+
+    Positives come first, labelled by their grade, then the biased part, then the random part (see :func:`sample`).
+    ``scores``: a group table, used instead of scoring the collection; only the last three formats then need its texts.
+    These need ``queries`` too. ``labels``, with ``neutral`` and ``group_column``: the groups of documents instead of
+    their words (see :func:`as_labels`); ``abs_tf`` is then the difference of their weights. A document without a label
+    is unknown: it is never chosen for its bias, may be drawn at random, and the manifest counts it.
+
+    Writes ``.manifest.json``, which is returned, and ``.manifest.parquet``, a row for each query, beside ``out``: all
+    files or none.
+
+    Raises InputError for bad files; EvenrankError for a setting out of range, documents that are not in the collection,
+    queries without a text, labels beside ``scores`` or what counts words, labels that know no candidate, and if no
+    query is left.
+    """
+    settings = Settings(n, share, gendered_only, seed, depth)
+    form = _form(out)
+    for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
+        if value not in allowed:
+            raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {quoted(value)}")
+    check_labels(labels, neutral, group_column, scores=scores, lexicon=lexicon, tokens=tokens, threshold=threshold)
+    given = {"run": run, "collection": collection, "queries": queries, "qrels": qrels, "scores": scores}
+    given["labels"] = labels
+    _check_given(given, format)
+    outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
+    check_outputs(outputs, (*given.values(), lexicon))
+    made = Provenance("evenrank.mitigation.negatives.write_negatives")
+    for role, source in given.items():
+        made.add(role, source)
+    note_lexicon(made, lexicon or (None if scores is not None or labels is not None else "gender-en"))
+    made.ahead(True)
+    judged = as_qrels(qrels)
+    texts = None if queries is None else as_queries(queries)
+    documents_in = None if collection is None else as_collection(collection)
+    first_stage = as_run(run)
+    asked: Asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
+    by_label: Labels | None = None
+    if labels is not None:
+        by_label = {"labels": labels, "neutral": neutral or (), "group_column": group_column}
+    documents = documents_of(documents_in, scores, beta, asked, quiet, by_label)
+    sampler = Sampler(judged, documents, settings, texts, first_stage.described)
+    # Each file's errors in its own context; no file gets its name before all are written.
+    with atomic_path(outputs[0]) as data:
+        with progress("queries", quiet=quiet) as advance, TableWriter(data, form) as writer:
+            lists = _counted(map(sampler.lists, whole_queries(first_stage.table)), advance)
+            if format == "groups":
+                for chunk in lists:
+                    writer.write(id_table(chunk, documents))
+                sampler.check()
+            else:
+                assert texts is not None
+                assert documents_in is not None
+                # Their ids are not needed again.
+                compact = [replace(chunk, doc_id=pl.Series(dtype=pl.String)) for chunk in lists]
+                sampler.check()
+                with TextFile(outputs[0].parent) as stored:
+                    stored.fill([chunk.place for chunk in compact], documents.index, documents_in)
+                    write_texts(compact, writer, format, n, stored, texts)
+        if not writer.rows:
+            raise EvenrankError(f"`format='n-tuple'`: no query has {n} negatives; `n` sets how many are drawn")
+        settings_used = {
+            "run": first_stage.name,
+            "format": format,
+            "beta": beta,
+            **asdict(settings),
+            **documents.settings,
+        }
+        manifest = manifest_of(sampler, settings_used, writer.rows) | {"provenance": made.to_dict()}
+        with atomic_path(outputs[1]) as manifest_json:
+            manifest_json.write_text(json_text(manifest) + "\n", encoding="utf-8")
+            with atomic_path(outputs[2]) as manifest_table:
+                sampler.per_query().write_parquet(manifest_table)
+    return manifest
+
+
+def _check_given(given: Mapping[str, object], format: str) -> None:
+    """Raises EvenrankError if the texts, scores or labels that a format needs are missing."""
+    if given["collection"] is None and format != "groups":
+        raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
+    if all(given[name] is None for name in ("collection", "scores", "labels")):
+        raise EvenrankError(
+            "the documents' texts, scores or labels are needed: give `collection`, `scores` or `labels`"
+        )
+    if given["queries"] is None and format != "groups":
+        raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
+
+
+def _form(out: PathLike) -> Form:
+    suffix = Path(out).suffix
+    if suffix == ".parquet":
+        return "parquet"
+    if suffix == ".jsonl":
+        return "jsonl"
+    raise EvenrankError(f"`out`: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
+
+
+def _counted(lists: Iterable[SampledLists], advance: Callable[[int], None]) -> Iterator[SampledLists]:
+    for chunk in lists:
+        advance(len(chunk.query_id))
+        yield chunk
+
+
+def stream_negatives(
+    chunks: Iterable[pl.DataFrame],
+    samples: Mapping[Path, Settings],
+    *,
+    collection: str,
+    qrels: pl.DataFrame,
+    name: str = "bm25",
+    doc_ids: pl.Series | None = None,
+    lexicon: Lexicon | None = None,
+    tokens: Tokens | None = None,
+) -> None:
+    """Writes a file of training lists (Parquet, format ``groups``) for each of ``samples``, by its settings.
+
+    ``chunks``: the table of a run in parts of whole queries; the files are those that :func:`write_negatives` makes of
+    that run, with ``lexicon`` and ``tokens``. ``name``: that of the run.
+    ``doc_ids``: all of the collection; with them, and no share of biased negatives in any sample, no document is
+    scored: the files have no column ``group``.
+
+    Raises EvenrankError for documents that are not in the collection, and if no query is left.
+    """
+    if doc_ids is not None and not any(settings.quota for settings in samples.values()):
+        documents = Documents(IdIndex([doc_ids]), np.zeros(len(doc_ids)), None, {}, collection)
+    else:
+        asked: Asked = {"lexicon": lexicon, "poles": None, "tokens": tokens, "threshold": None}
+        documents = documents_of(collection, None, "abs_tf", asked, True)
+    # The files get their names when all are whole.
+    with ExitStack() as files:
+        open_: list[tuple[Path, Sampler, TableWriter]] = []
+        for out, settings in samples.items():
+            writer = files.enter_context(TableWriter(files.enter_context(atomic_path(out)), "parquet"))
+            open_.append((out, Sampler(qrels, documents, settings, None, name), writer))
+        for chunk in chunks:
+            for _, sampler, writer in open_:
+                writer.write(id_table(sampler.lists(chunk), documents))
+        for out, sampler, writer in open_:
+            sampler.check()
+            used = {"run": name, "format": "groups", "beta": "abs_tf", **asdict(sampler.settings), **documents.settings}
+            manifest = manifest_of(sampler, used, writer.rows)
+            if documents.sides is None:
+                manifest = {
+                    key: value for key, value in manifest.items() if key not in ("mean_beta", "short_of_gendered")
+                }
+            write_text(Path(f"{out}.manifest.json"), json_text(manifest) + "\n")

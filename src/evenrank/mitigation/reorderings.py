@@ -1,19 +1,287 @@
-"""The methods that reorder lists, by name."""
+"""A fairer order of ranked lists, without training: neutral, FA*IR, DetConstSort and shift."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.ranges import check_ranges
+from evenrank.io.types import Array
 
-from .reorder_constrained import DetConstSort
-from .reorder_fair import Fair
-from .reorder_neutral import Neutral
-from .reorder_shift import Shift, lean_offsets
-from .reordering import GroupedLists, Reordering
+from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedLists:
+    """The first documents of Q ranked lists, N in all, laid end to end in rank order, with what they say of groups.
+
+    Attributes:
+        offsets: Where each list starts, and the end [Q + 1] (int64).
+        scores: Relevance from 0 to 1, falling within each list [N] (float64): the run's scores, min–max scaled over
+            the whole list of the query.
+        signed: The signed magnitude of each document [N] (float64): above 0 towards the first pole, below 0 towards
+            the second; 0 where no poles are known.
+        neutrality: From 0 to 1 [N] (float64).
+        group: The number of each document's group [N] (int64), that with the largest weight; −1 for none or several.
+        groups: The names of the groups [G].
+        targets: The share of each group that a fair list has, and last that of documents without a group
+            [Q, G + 1] (float64); the rows sum to 1.
+    """
+
+    offsets: Array
+    scores: Array
+    signed: Array
+    neutrality: Array
+    group: Array
+    groups: tuple[str, ...]
+    targets: Array
+
+    @property
+    def lengths(self) -> Array:
+        """Documents per list [Q]."""
+        return np.diff(self.offsets)
+
+
+class Reordering(Protocol):
+    """A method that puts the documents of lists into another order.
+
+    ``name``: as users write it; ``source``: where it was published.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        """The places [N] (int64) in ``lists`` of the documents in their new order, list by list.
+
+        ``strength``: from 0, which leaves every list as it is, to 1, as far as the method goes. The same input gives
+        the same order; documents that the method has no reason to part stay in the order of the run.
+        """
+        ...
+
+
+class Neutral:
+    """By falling (1 − strength) × relevance + strength × neutrality; equal ones in the run's order."""
+
+    name: ClassVar[str] = "neutral"
+    source: ClassVar[str] = "our design"
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        """The places [N] of the documents in their new order, list by list."""
+        check_ranges(strength=strength)
+        value = (1 - strength) * lists.scores + strength * lists.neutrality
+        return falling(lists.offsets, value)
+
+
+Per = Literal["group", "magnitude"]
+PER = ("group", "magnitude")
+
+
+class Shift:
+    """Adds strength × an offset to the scores: ``offsets`` [G], one per group, or [1], per unit of signed magnitude.
+
+    Raises EvenrankError for offsets that are not finite numbers, as many as the lists have groups (with
+    ``per="magnitude"``: one).
+    """
+
+    name: ClassVar[str] = "shift"
+    source: ClassVar[str] = "our design"
+
+    def __init__(self, offsets: Array, per: Per = "group") -> None:
+        _check_per(per)
+        try:
+            self.offsets = np.asarray(offsets, dtype=np.float64)
+        except (TypeError, ValueError):
+            self.offsets = np.array(np.nan)
+        if self.offsets.ndim != 1 or not np.isfinite(self.offsets).all():
+            raise EvenrankError("`offsets`: expected a number for each group")
+        self.per = per
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        """The places [N] of the documents in their new order, list by list; equal sums stay in the run's order."""
+        check_ranges(strength=strength)
+        expected = 1 if self.per == "magnitude" else len(lists.groups)
+        if len(self.offsets) != expected:
+            raise EvenrankError(f"`offsets`: expected {expected}, found {len(self.offsets)}")
+        # The last group, number −1, is that of documents without one.
+        per_group = self.per == "group"
+        added = np.append(self.offsets, 0.0)[lists.group] if per_group else self.offsets[0] * lists.signed
+        return falling(lists.offsets, lists.scores + strength * added)
+
+
+def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
+    """The offsets against the lean of lists: [G], the largest of them ± 1; with ``per="magnitude"`` a single one [1].
+
+    A group's offset is in proportion to its target share minus its share of the exposure, in the mean over lists.
+    The one per unit of magnitude has the sign against the mean discounted signed magnitude, and moves the document
+    with the largest magnitude by 1. All are 0 without a lean, or a list.
+    """
+    _check_per(per)
+    # A list of which nothing is shown says nothing.
+    lengths = lists.lengths[lists.lengths > 0]
+    list_of = np.repeat(np.arange(len(lengths)), lengths)
+    ranks = np.arange(len(lists.scores)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    exposure = 1 / np.log2(2.0 + ranks)
+    exposure /= np.bincount(list_of, exposure, len(lengths))[list_of] * max(len(lengths), 1)
+    if per == "magnitude":
+        largest = np.abs(lists.signed).max(initial=0)
+        return np.array([-np.sign(np.round(exposure @ lists.signed, 12)) / (largest or 1)]) + 0.0
+    groups = len(lists.groups)
+    shares = np.bincount(np.where(lists.group < 0, groups, lists.group), exposure, groups + 1)
+    targets = lists.targets[lists.lengths > 0].sum(0) / max(len(lengths), 1)
+    missing = np.round(targets - shares, 12)[:groups]
+    offsets: Array = missing / (np.abs(missing).max(initial=0) or 1) + 0.0
+    return offsets
+
+
+def _check_per(per: str) -> None:
+    if per not in PER:
+        raise EvenrankError(f"`per`: expected {' or '.join(PER)}, found {quoted(per)}")
+
+
+@dataclass(frozen=True, slots=True)
+class MTable:
+    """The protected documents that a fair list has at least.
+
+    Attributes:
+        minimum: In the first 1, 2, … k documents [k] (int64).
+        alpha: The corrected significance α_c.
+        fail_probability: That of a list of independent draws to fall below the minimum before its last document.
+    """
+
+    minimum: Array
+    alpha: float
+    fail_probability: float
+
+
+def m_table(k: int, p: float, alpha: float = 0.1) -> MTable:
+    """The table of FA*IR for lists of ``k`` documents and a proportion ``p`` [Zehlike et al. 2017, section 4].
+
+    Equal to that of fairsearchcore's ``Fair(k, p, alpha).create_adjusted_mtable()``. Raises EvenrankError for settings
+    out of range (p from 0 to 1, α from 0.001 to 0.5).
+    """
+    check_ranges(k=k, share=p, alpha=alpha)
+    minimum, alphas, failing = _tables(np.array([0, k]), np.array([float(p)]), alpha)
+    return MTable(minimum, float(alphas[0]), float(failing[0]))
+
+
+class Fair:
+    """FA*IR for the group numbered ``protected``, tested at significance ``alpha``.
+
+    Raises EvenrankError for a number below 0, and α out of range.
+    """
+
+    name: ClassVar[str] = "fair"
+    source: ClassVar[str] = "Zehlike et al. 2017"
+
+    def __init__(self, protected: int, alpha: float = 0.1) -> None:
+        check_ranges(alpha=alpha)
+        if protected < 0:
+            raise EvenrankError(f"`protected`: expected the number of a group, found {protected}")
+        self.protected = protected
+        self.alpha = alpha
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        """The places [N] of the documents in their new order, list by list; p = strength × target share."""
+        order = np.arange(len(lists.group))
+        fair_order(lists.offsets, lists.group == self.protected, *self._required(lists, strength), order)
+        return order
+
+    def unmet(self, lists: GroupedLists, order: Array, strength: float) -> Array:
+        """In each list [Q], the prefixes of a new order that have fewer protected documents than required (int64)."""
+        unmet = np.zeros(len(lists.lengths), np.int64)
+        required = self._required(lists, strength)
+        fair_unmet(lists.offsets, lists.group == self.protected, *required, order, unmet)
+        return unmet
+
+    def _required(self, lists: GroupedLists, strength: float) -> tuple[Array, Array, Array]:
+        """Tables end to end, where each starts [U + 1], and which is that of each list [Q]."""
+        check_ranges(strength=strength)
+        if self.protected >= len(lists.groups):
+            raise EvenrankError(f"`protected`: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
+        shares = np.clip(strength * lists.targets[:, self.protected], 0, 1)
+        asked, table = np.unique(np.column_stack([lists.lengths, shares]), axis=0, return_inverse=True)
+        starts = np.concatenate([[0], np.cumsum(asked[:, 0])]).astype(np.int64)
+        return _tables(starts, np.ascontiguousarray(asked[:, 1]), self.alpha)[0], starts, table.reshape(-1)
+
+
+def _tables(starts: Array, shares: Array, alpha: float) -> tuple[Array, Array, Array]:
+    """The tables of U proportions end to end, corrected α [U] and probabilities of failing [U]."""
+    minimum = np.zeros(starts[-1], np.int64)
+    alphas, failing = np.zeros(len(shares)), np.zeros(len(shares))
+    fill_tables(shares, starts, float(alpha), minimum, alphas, failing)
+    return minimum, alphas, failing
+
+
+class DetConstSort:
+    """
+    DetConstSort: every prefix of k documents has at least ⌊strength · p_a · k⌋ of each group a, p_a its target share
+    [GEY19, algorithm 3, where strength is 1]. Document c of a group is due at the first prefix that needs c. Documents
+    are taken as they fall due, the best first, and each moves up past worse documents, as long as none of them gets
+    beyond its own due rank. What no prefix of the list needs follows in the run's order, and moves up likewise. Where
+    every group has enough documents, no prefix misses its minimum, for any number of groups; :meth:`unmet` counts those
+    that miss it because a group ran out.
+
+    Ranks are counted from 1 here. Published code compares the due rank with an index from 0, which lets a document slip
+    one rank too far.
+
+    The order is near the best that meets the same minimums, not always the best. Against all orders of 1,500 random
+    lists of 2 to 8 documents, at strengths .25, .5, .75, .9 and 1, it is the best in 98 % of the cases, and loses .11 %
+    of the best Σ score/log2(1 + rank) in the mean, 39 % at most: a document that may not wait any longer also stops
+    better ones that could pass it.
+
+    When it misleads: there is no maximum below strength 1, where minimums add up to the whole list: a group may have
+    more than its share. If the targets leave nothing to documents without a group, all others come before them, however
+    poor. The minimum of a small group is 0 in short prefixes: for k below 1/p_a it is not protected at all.
+
+    Worked example: shares of one half. At strength 1, the first document of f is due second, the next fourth. At
+    strength 0.5, the first is due fourth, where it is in the list anyway.
+
+    >>> import numpy as np
+    >>> from evenrank.mitigation.reorderings import DetConstSort
+    >>> from evenrank.mitigation.reorderings import GroupedLists
+    >>> lists = GroupedLists(
+    ...     offsets=np.array([0, 6]), scores=np.linspace(1, 0, 6), signed=np.zeros(6), neutrality=np.zeros(6),
+    ...     group=np.array([0, 0, 0, 1, 1, 1]), groups=("m", "f"), targets=np.array([[0.5, 0.5, 0]]),
+    ... )
+    >>> [DetConstSort().order(lists, strength).tolist() for strength in (0.5, 1)]
+    [[0, 1, 2, 3, 4, 5], [0, 3, 1, 4, 2, 5]]
+    """
+
+    name: ClassVar[str] = "detconstsort"
+    source: ClassVar[str] = "Geyik et al. 2019, algorithm 3"
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        """The places [N] of the documents in their new order, list by list."""
+        order = np.arange(len(lists.group))
+        sorted_order(lists.offsets, _groups(lists), _least(lists, strength), order)
+        return order
+
+    def unmet(self, lists: GroupedLists, order: Array, strength: float) -> Array:
+        """In each list [Q], the prefixes of a new order with fewer documents of a group than required (int64)."""
+        unmet = np.zeros(len(lists.lengths), np.int64)
+        shares_unmet(lists.offsets, _groups(lists), _least(lists, strength), order, unmet)
+        return unmet
+
+
+def _groups(lists: GroupedLists) -> Array:
+    """The group of each document [N], those without one in a group of their own, the last."""
+    last = len(lists.groups)
+    group: Array = np.where((lists.group >= 0) & (lists.group < last), lists.group, last)
+    return group
+
+
+def _least(lists: GroupedLists, strength: float) -> Array:
+    """The minimum share of each group in each list [Q, G + 1]."""
+    check_ranges(strength=strength)
+    least: Array = np.ascontiguousarray(np.clip(strength * lists.targets, 0, 1))
+    return least
+
 
 METHODS: dict[str, Callable[..., Reordering]] = {
     "neutral": Neutral,

@@ -17,9 +17,36 @@ Worked example: five words, cut before the third (r = 3, two words move to the e
 (0, 3)
 """
 
-from .rotated_answers import Rotated
-from .rotation_collection import rotate_collection, rotate_texts
-from .rotation_cut import ABBREVIATIONS, MODES, Mode, cut_of, draw, mixed_seed, moved_span, rotated, sentence_starts
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank._version import __version__
+from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
+from evenrank.engines.progress import progress
+from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
+from evenrank.engines.shards import Shard, shard_batches, shards_of
+from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
+from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
+from evenrank.io.errors import quoted
+from evenrank.io.ranges import check_ranges
+from evenrank.io.squad import SquadAnswer, load_squad, paragraphs, question_id
+from evenrank.io.tables import text_bytes
+from evenrank.io.texts import map_passages
+from evenrank.io.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "ABBREVIATIONS",
@@ -35,3 +62,375 @@ __all__ = [
     "rotated",
     "sentence_starts",
 ]
+
+Mode = Literal["word", "sentence"]
+MODES = ("word", "sentence")
+_WORD = re.compile(r"\S+")
+_CLOSERS = "\"')]”’»"
+_OPENERS = "\"'(["
+ABBREVIATIONS = frozenset(
+    (  # noqa: SIM905 - easier to read
+        "mr mrs ms dr prof rev gen col capt lt sgt st jr sr inc ltd co corp vs etc e.g i.e cf al no nos vol pp fig figs"
+        " eq approx est jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k u.n a.m p.m d.c ph.d"
+    ).split(" ")
+)
+"""Words whose full stop ends no sentence."""
+
+
+def mixed_seed(*parts: int) -> int:
+    """A 64-bit seed from whole numbers from 0 (a seed; a seed and an epoch)."""
+    value = 0
+    for part in parts:
+        value = mix((value + part + GOLDEN) & MASK)
+    return value
+
+
+def draw(doc_id: str, choices: int, seed: int) -> int:
+    """A whole number from 0 to ``choices`` − 1, from the passage's id and a mixed seed alone."""
+    return (mix(fnv(doc_id.encode(), FNV_OFFSET ^ seed)) * choices) >> 64
+
+
+def sentence_starts(words: Sequence[str]) -> list[int]:
+    """The numbers of the words that begin a sentence, 0 first.
+
+    A word ends a sentence with ``.``, ``!`` or ``?`` (closing quotes and brackets may follow), unless it is an initial
+    or one of ABBREVIATIONS. The next word begins one unless its first character is a lower-case ASCII letter.
+    """
+    starts = [0]
+    for number in range(1, len(words)):
+        word = words[number - 1]
+        while len(word.encode()) > 3 and word[-1] in _CLOSERS:
+            word = word[:-1]
+        if "a" <= words[number][0] <= "z" or word[-1] not in ".!?":
+            continue
+        if word[-1] == ".":
+            stem = word[:-1].lstrip(_OPENERS)
+            stem = "".join(c.lower() if c.isascii() else c for c in stem)
+            if len(stem.encode()) <= 1 or stem in ABBREVIATIONS:
+                continue
+        starts.append(number)
+    return starts
+
+
+def cut_of(text: str, doc_id: str, seed: int, mode: Mode = "word") -> int:
+    """How many words of a passage are moved to its end, 0 to n − 1 (r − 1 in eq. 7). ``seed``: a mixed one."""
+    words = text.split()
+    if not words:
+        return 0
+    if mode == "word":
+        return draw(doc_id, len(words), seed)
+    starts = sentence_starts(words)
+    return starts[draw(doc_id, len(starts), seed)]
+
+
+def rotated(text: str, cut: int) -> str:
+    """words[cut:] + words[:cut], joined by single spaces; a text of white space alone is returned unchanged."""
+    words = text.split()
+    return " ".join([*words[cut:], *words[:cut]]) if words else text
+
+
+def moved_span(text: str, start: int, end: int, cut: int) -> tuple[int, int] | None:
+    """The place of text[start:end] after :func:`rotated` (characters, end excluded); None if the cut splits it.
+
+    White space inside the span becomes single spaces; at its ends it is dropped. Raises ValueError for a span of
+    white space alone.
+    """
+    inner = text[start:end]
+    start += len(inner) - len(inner.lstrip())
+    end -= len(inner) - len(inner.rstrip())
+    if start >= end:
+        raise ValueError("a span of white space alone")
+    spans = [match.span() for match in _WORD.finditer(text)]
+    first = next(i for i, (_, stop) in enumerate(spans) if stop > start)
+    last = next(i for i, (_, stop) in enumerate(spans) if stop >= end)
+    if first < cut <= last:
+        return None
+    order = [*range(cut, len(spans)), *range(cut)]
+    place, places = 0, {}
+    for number in order:
+        places[number] = place
+        place += spans[number][1] - spans[number][0] + 1
+    return places[first] + start - spans[first][0], places[last] + end - spans[last][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What a rotation did: documents, those left unchanged (cut before the first word, or empty), words; and of the
+    answers, if there are any, those that moved along and those that the cut split, which are left out.
+
+    split_answers: the question and the passage of each split answer. answer_places: how many answers the file has, and
+    what was done to those not found at their offset (:class:`evenrank.io.squad.AnswerAlignment`); notes: that in words.
+    """
+
+    documents: int
+    unmoved: int
+    words: int
+    answers: int | None = None
+    split: int | None = None
+    split_answers: tuple[tuple[str, str], ...] = ()
+    answer_places: dict[str, object] | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return asdict(self)
+
+
+class RotatedAnswers:
+    """A SQuAD file whose contexts are rotated like the documents of a collection."""
+
+    def __init__(self, path: str | os.PathLike[str], seed: int, mode: Mode) -> None:
+        self.path = path
+        found = load_squad(path)
+        self.data, self.alignment = found.data, found.alignment
+        self.moved = 0
+        self.split: list[tuple[str, str]] = []
+        self._texts: dict[str, str] = {}
+        self._met: set[str] = set()
+        mixed = mixed_seed(seed)
+        for doc_id, paragraph in paragraphs(self.data):
+            context = paragraph["context"]
+            cut = cut_of(context, doc_id, mixed, mode)
+            text = rotated(context, cut)
+            if self._texts.setdefault(doc_id, text) != text:
+                raise InputError(path, f"two paragraphs have the document id {quoted(doc_id)} and different texts")
+            for question in paragraph["qas"]:
+                query_id = question_id(question)
+                kept = _moved(context, text, question["answers"], cut)
+                self.moved += len(kept)
+                self.split += [(query_id, doc_id)] * (len(question["answers"]) - len(kept))
+                question["answers"] = kept
+                # SQuAD 2.0 has these beside a question without an answer: moved, but not counted.
+                plausible = question.get("plausible_answers")
+                if plausible is not None:
+                    question["plausible_answers"] = _moved(context, text, plausible, cut)
+            paragraph["context"] = text
+            paragraph["doc_id"] = doc_id
+        self._wanted = pl.Series(list(self._texts), dtype=pl.String)
+
+    def check(self, table: pl.DataFrame) -> None:
+        """Compares a rotated batch with the paragraphs in it. Raises InputError for another text."""
+        for doc_id, text in table.filter(pl.col("doc_id").is_in(self._wanted.implode())).iter_rows():
+            if self._texts[doc_id] != text:
+                raise InputError(self.path, f"the paragraph {quoted(doc_id)} has another text in the collection")
+            self._met.add(doc_id)
+
+    def complete(self) -> None:
+        """Raises InputError if the collection lacks a paragraph."""
+        absent = [doc_id for doc_id in self._texts if doc_id not in self._met]
+        if absent:
+            first = ", ".join(map(quoted, absent[:5]))
+            raise InputError(self.path, f"{len(absent)} paragraphs are not in the collection: {first}")
+
+    def noted(self, done: Rotated) -> Rotated:
+        """``done`` with what happened to the answers."""
+        return replace(
+            done,
+            answers=self.moved,
+            split=len(self.split),
+            split_answers=tuple(self.split),
+            answer_places=self.alignment.to_dict(),
+            notes=self.alignment.notes(),
+        )
+
+
+def _moved(context: str, text: str, answers: list[SquadAnswer], cut: int) -> list[SquadAnswer]:
+    """The answers with their offsets in the rotated ``text``, without those that the cut splits."""
+    kept: list[SquadAnswer] = []
+    for answer in answers:
+        span = moved_span(context, answer["answer_start"], answer["answer_start"] + len(answer["text"]), cut)
+        if span is not None:
+            kept.append({**answer, "text": text[span[0] : span[1]], "answer_start": span[0]})
+    return kept
+
+
+@functools.cache
+def _abbreviation_hashes() -> Array:
+    return np.array(sorted(fnv(word.encode()) for word in ABBREVIATIONS), dtype=np.uint64)
+
+
+def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tuple[pl.Series, Array, Array]:
+    """The rotated texts of ``doc_id``, ``text``; the number of words moved to the end and of all words [N] int32.
+
+    The cut depends on the seed and the document's id alone, so it is the same on any machine and for any batch. Raises
+    EvenrankError for an unknown mode and a negative seed.
+    """
+    _check(seed, mode)
+    data, starts, moved, words = _rotated(table, seed, mode, lines=False)
+    return _column(data, starts), moved, words
+
+
+def _rotated(table: pl.DataFrame, seed: int, mode: Mode, *, lines: bool) -> tuple[Array, Array, Array, Array]:
+    """The rotated texts, or ``lines`` of them, as bytes [B] and their starts [N + 1]; words moved, words [N] int32."""
+    # The compiler takes half a second to import.
+    from . import _rotating as _kernel
+
+    ids, id_starts = text_bytes(table["doc_id"])
+    data, starts = text_bytes(table["text"])
+    return _kernel.rotate_bytes(
+        ids,
+        id_starts,
+        data,
+        starts[:-1],
+        starts[1:],
+        np.uint64(mixed_seed(seed)),
+        mode == "sentence",
+        _abbreviation_hashes(),
+        lines,
+    )
+
+
+def _column(data: Array, starts: Array) -> pl.Series:
+    import pyarrow as pa
+
+    texts = pl.from_arrow(pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data)))
+    assert isinstance(texts, pl.Series)
+    return texts.alias("text")
+
+
+def _check(seed: int, mode: str) -> None:
+    if mode not in MODES:
+        raise EvenrankError(f"`mode`: expected word or sentence, found {quoted(mode)}")
+    check_ranges(seed=seed)
+
+
+def rotate_collection(
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    answers: str | os.PathLike[str] | None = None,
+    answers_out: str | os.PathLike[str] | None = None,
+    mode: Mode = "word",
+    seed: int = 0,
+    workers: int | None = None,
+    engine: Engine = "local",
+    cluster: Cluster | None = None,
+    quiet: bool = True,
+) -> Rotated:
+    """Rotates every document of a collection in one streaming pass; the same bytes for any number of ``workers``.
+
+    ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
+    file whose paragraphs are documents of the collection; its contexts and answer spans (realigned first, see
+    :func:`evenrank.io.squad.load_squad`) move along into ``answers_out``, without the answers that a cut splits.
+    ``OUT.manifest.json`` records the settings, the counts, and which answers were split. Files appear whole or not at
+    all.
+
+    ``engine="ray"``: on a Ray cluster (``cluster`` sets its size); ``out`` is then a folder of parts with the same
+    rows, ids are not compared over the whole collection, and a second call resumes an interrupted one.
+
+    Raises EvenrankError for a setting out of range, InputError for input that cannot be read, for a paragraph that the
+    collection lacks, and for an id that a TSV cannot represent.
+    """
+    _check(seed, mode)
+    if (answers is None) != (answers_out is None):
+        raise EvenrankError("answers are read from one file and written to another: name both")
+    form = form_of(out)
+    files = [f"{os.fspath(out)}.manifest.json", answers_out]
+    check_apart([out, *files], [collection, answers])
+    check_outputs(files if engine == "ray" else [out, *files])
+    made = Provenance("evenrank.mitigation.rotation.rotate_collection")
+    made.add("collection", collection).add("answers", answers).ahead(True)
+    spans = None if answers is None else RotatedAnswers(answers, seed, mode)
+    if engine == "ray":
+        done = _rotated_on_ray(collection, out, spans, mode, seed, cluster or Cluster(), quiet)
+    else:
+        check_engine(engine)
+        with progress("documents", quiet=quiet) as advance:
+            run = functools.partial(map_passages, collection, workers=workers)
+            done = _rotate_into(out, form, run, seed, mode, advance, spans)
+    sources = {"collection": os.fspath(collection), "answers_file": None if answers is None else os.fspath(answers)}
+    settings = {"evenrank": __version__, **sources, "mode": mode, "seed": seed}
+    with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
+        if spans is not None and answers_out is not None:
+            done = spans.noted(done)
+            file = stack.enter_context(atomic_path(answers_out))
+            file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
+        values = {**settings, **done.to_dict(), "provenance": made.to_dict()}
+        manifest.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A rotated batch as its file will hold it, with its numbers of documents, of those that stay, and of words."""
+
+    encoded: pa.Table | memoryview
+    documents: int
+    unmoved: int
+    words: int
+    table: pl.DataFrame | None
+
+
+Run = Callable[[Callable[[pl.DataFrame], _Batch]], Iterator[_Batch]]
+"""Applies a function to each batch of a collection."""
+
+
+def _rotate_into(
+    out: str | os.PathLike[str],
+    form: Form,
+    run: Run,
+    seed: int,
+    mode: Mode,
+    advance: Callable[[int], None],
+    spans: RotatedAnswers | None,
+) -> Rotated:
+    unmoved = total = 0
+    with atomic_path(out) as part, TableWriter(part, form) as writer:
+
+        def work(batch: pl.DataFrame) -> _Batch:
+            table = None
+            if form != "tsv" or spans is not None:
+                data, starts, moved, words = _rotated(batch, seed, mode, lines=False)
+                table = pl.DataFrame([batch["doc_id"], _column(data, starts)])
+            if form == "tsv":
+                check_tsv_ids(batch["doc_id"], out)
+                data, _, moved, words = _rotated(batch, seed, mode, lines=True)
+                encoded: pa.Table | memoryview = data.data
+            else:
+                assert table is not None
+                encoded = writer.encode(table)
+            kept = table if spans is not None else None
+            return _Batch(encoded, batch.height, int((moved == 0).sum()), int(words.sum()), kept)
+
+        def write(batch: _Batch) -> _Batch:
+            writer.append(batch.encoded, batch.documents)
+            return batch
+
+        # Written beside the reading of the next ones.
+        for batch in in_order(write, run(work), 1):
+            if spans is not None and batch.table is not None:
+                spans.check(batch.table)
+            unmoved += batch.unmoved
+            total += batch.words
+            advance(batch.documents)
+        if spans is not None:
+            spans.complete()
+    return Rotated(writer.rows, unmoved, total)
+
+
+def _rotated_on_ray(
+    collection: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    spans: RotatedAnswers | None,
+    mode: Mode,
+    seed: int,
+    cluster: Cluster,
+    quiet: bool,
+) -> Rotated:
+    form = form_of(out)
+    settings = {"command": "rotate", "mode": mode, "seed": seed, "form": form}
+    write = functools.partial(_rotate_shard, seed=seed, mode=mode, form=form)
+    counts = write_parts(shards_of(collection), out, form, settings, write, cluster, quiet=quiet)
+    if spans is not None:
+        for batch in scan_collection(out, unique=False):
+            spans.check(batch)
+        spans.complete()
+    return Rotated(*(sum(one[name] for one in counts) for name in ("rows", "unmoved", "words")))
+
+
+def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: Form) -> dict[str, int]:
+    def run(work: Callable[[pl.DataFrame], _Batch]) -> Iterator[_Batch]:
+        return map(work, shard_batches(shard))
+
+    done = _rotate_into(path, form, run, seed, mode, lambda _: None, None)
+    return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenrank.io import EvenrankError
 from evenrank.measures.statistics import BOOTSTRAP_DRAWS, bootstrap_weights, interval
 
-from .resampling import Floats, Interval, Ints, cluster_ids
+from .curves import Floats, Interval, Ints, cluster_ids
 
 FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Edges of the buckets of relative positions."""

@@ -2,26 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
-from evenrank.measures.statistics import bootstrap_means, interval
+from evenrank.io import Run
+from evenrank.measures.statistics import EQUAL, SIGNIFICANT, bootstrap_means, interval
+from evenrank.mitigation.rotation import draw, mixed_seed
+from evenrank.probes.sentences import holding, sentence_spans
 
-from .resampling import (
-    Floats,
-    Interval,
-    Ints,
-    chunks,
-    cluster_ids,
-    errors,
-    json_number,
-    lowest_to_highest,
-    p_of,
-    ratios,
-    signs,
-    tested,
-)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Interval = tuple[float, float]
+PERMUTATIONS = 2000
+"""Random shuffles or sign changes of a test."""
+_CHUNK = 4_000_000
+"""Values that are shuffled at once: all shuffles of many queries would take gigabytes."""
+
+
+def cluster_ids(clusters: Ints | None, known: NDArray[np.bool_]) -> Ints:
+    """Cluster numbers from 0, without gaps, of the ``known`` [Q] queries; None: each query is its own cluster."""
+    found = np.arange(int(known.sum())) if clusters is None else clusters[known]
+    numbers: Ints = np.unique(found, return_inverse=True)[1]
+    return numbers
+
+
+def chunks(size: int) -> Iterator[int]:
+    """PERMUTATIONS in chunks whose arrays of ``size`` values per shuffle fit into memory."""
+    chunk = max(1, min(PERMUTATIONS, _CHUNK // max(size, 1)))
+    for start in range(0, PERMUTATIONS, chunk):
+        yield min(chunk, PERMUTATIONS - start)
+
+
+def signs(units: int, count: int, rng: np.random.Generator) -> Floats:
+    """Random signs [count, units]: what a passage's queries share keeps together."""
+    found: Floats = 2 * rng.integers(0, 2, (count, units)).astype(np.float64) - 1
+    return found
+
+
+def errors(residual_sums: Floats, scale: float) -> Floats:
+    """Standard errors [R] from the sums of residuals [R, G] of each cluster: √(G/(G−1) Σ sum²) / scale.
+
+    Liang & Zeger 1986, with the factor of Cameron, Gelbach & Miller 2011.
+    """
+    number = residual_sums.shape[1]
+    found: Floats = np.sqrt(number / (number - 1) * (residual_sums**2).sum(axis=1)) / scale
+    return found
+
+
+def ratios(figures: Floats, error: Floats) -> Floats:
+    """|figure| / error [R]; 0 for a figure of 0, infinite where there is no error."""
+    size = np.abs(figures)
+    zero = np.where(size <= EQUAL, 0.0, np.inf)
+    found: Floats = np.divide(size, error, out=zero, where=(error > EQUAL) & (size > EQUAL))
+    return found
+
+
+def tested(figure: float, error: float, null: Floats) -> tuple[Interval | None, float | None]:
+    """The 95% interval and the two-sided p of a figure, from the ``ratios`` under the null hypothesis [R].
+
+    The interval is figure ± error times that ratio which one null ratio in twenty exceeds, so it leaves out 0 exactly
+    where p < .05. None where the figure is undefined, and for an interval without end.
+    """
+    p = p_of(null, float(ratios(np.array([figure]), np.array([error]))[0]))
+    if p is None:
+        return None, None
+    # p < .05 if fewer than this many null ratios are as large.
+    rank = max(1, int(np.ceil(SIGNIFICANT * (len(null) + 1))) - 1)
+    # A ratio that equals that one but for rounding counts as equal, as for p.
+    half = float(np.partition(null, -rank)[-rank]) * (1 + EQUAL) * error if error > EQUAL else 0.0
+    return ((figure - half, figure + half) if np.isfinite(half) else None), p
+
+
+def p_of(null: Floats, found: float) -> float | None:
+    """The share of the ``null`` values, ``found`` among them, that are at least ``found``; None if undefined."""
+    null = null[~np.isnan(null)]
+    if np.isnan(found) or not len(null):
+        return None
+    return float((1 + (null >= found - 1e-12).sum()) / (1 + len(null)))
+
+
+def lowest_to_highest(means: Floats) -> Floats:
+    """1 − min/max over the defined means [R, B]: [R]; NaN for fewer than two of them, and if none is positive."""
+    low = np.where(np.isnan(means), np.inf, means).min(axis=1)
+    high = np.where(np.isnan(means), -np.inf, means).max(axis=1)
+    known = (high > 0) & ((~np.isnan(means)).sum(axis=1) > 1)
+    return np.where(known, 1 - low / np.where(known, high, 1), np.nan)
+
+
+def json_number(value: float) -> float | None:
+    """A JSON value; None for NaN."""
+    return None if np.isnan(value) else float(value)
+
 
 CONTRASTS = ("first_last", "ends_middle")
 
@@ -264,3 +339,163 @@ def _index(at: Floats, passages: Ints, draws: Floats, level: float, rng: np.rand
         float(np.nanmean(null)) if not np.isnan(null).all() else float("nan"),
         p_of(null, value),
     )
+
+
+DEPTH = 10
+
+
+def ranks_and_values(scores: Floats, own: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> tuple[Floats, Floats]:
+    """Ranks [M, K] from 1 and nDCG@10 [M, K] of the versions of M passages with ``scores`` [M, K] (NaN: none).
+
+    ``own``: ``query_id``, ``doc_id`` of the passage that the versions stand in for. nDCG as trec_eval computes it, with
+    grades as gains. Both are means over the orders of candidates with equal scores.
+    """
+    others, gains = _others(own, ranked, judged)
+    grade, ideal = _own_grades(own, judged)
+    padded = np.concatenate([gains, np.zeros((len(own), 1))], axis=1)
+    ranks, values = np.full(scores.shape, np.nan), np.full(scores.shape, np.nan)
+    step = max(1, _CHUNK // max(1, scores.shape[1] * others.shape[1]))
+    for start in range(0, len(scores), step):
+        part = slice(start, start + step)
+        of, at = scores[part], others[part]
+        before = (at[:, None, :] > of[:, :, None]).sum(axis=2)
+        equal = (at[:, None, :] == of[:, :, None]).sum(axis=2)
+        known = ~np.isnan(of)
+        ranks[part] = np.where(known, 1 + before + equal / 2, np.nan)
+        mean = _mean_dcg(padded[part], grade[part], before, equal)
+        values[part] = np.where(known, mean / ideal[part][:, None], np.nan)
+    return ranks, values
+
+
+def _mean_dcg(gains: Floats, grade: Floats, before: Ints, equal: Ints) -> Floats:
+    """DCG [M, K] of the own passage behind ``before`` others, its mean over the places among ``equal`` others."""
+    place = np.arange(1, gains.shape[1] + 1)
+    # The last place is that of the own passage behind all others; the discount beyond it is needed for none.
+    discount = np.where(place <= DEPTH, 1 / np.log2(1 + place), 0.0)
+    shifted = np.append(discount[1:], 0.0)
+    none = np.zeros((len(gains), 1))
+    kept = np.concatenate([none, np.cumsum(gains * discount, axis=1)[:, :-1]], axis=1)
+    pushed = np.cumsum((gains * shifted)[:, ::-1], axis=1)[:, ::-1]
+    totals = np.concatenate([none, np.cumsum(grade[:, None] * discount + kept + pushed, axis=1)], axis=1)
+    upto = np.take_along_axis(totals, before + equal + 1, axis=1)
+    found: Floats = (upto - np.take_along_axis(totals, before, axis=1)) / (equal + 1)
+    return found
+
+
+def _others(own: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> tuple[Floats, Floats]:
+    """Scores (−∞ beyond a query's last) and gains [M, C] of each query's other candidates, best first."""
+    numbered = own.select("query_id", pl.col("doc_id").alias("own")).with_row_index("row")
+    table = numbered.join(ranked.table, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
+    gains = judged.select("query_id", "doc_id", pl.col("relevance").clip(0).cast(pl.Float64).alias("gain"))
+    table = table.join(gains, on=["query_id", "doc_id"], how="left", maintain_order="left").sort("row", "rank")
+    row = table["row"].to_numpy().astype(np.int64)
+    count = np.bincount(row, minlength=own.height)
+    column = np.arange(len(row)) - (np.cumsum(count) - count)[row]
+    size = own.height, int(count.max(initial=0))
+    scores, grades = np.full(size, -np.inf), np.zeros(size)
+    scores[row, column] = table["score"].to_numpy()
+    grades[row, column] = table["gain"].fill_null(0.0).to_numpy()
+    return scores, grades
+
+
+def _own_grades(own: pl.DataFrame, judged: pl.DataFrame) -> tuple[Floats, Floats]:
+    """The gain of each own passage [M], and the DCG@10 of the query's ideal order [M]."""
+    gains = judged.with_columns(pl.col("relevance").clip(0).cast(pl.Float64).alias("gain"))
+    best = gains.sort("gain", descending=True).with_columns(pl.int_range(1, pl.len() + 1).over("query_id").alias("at"))
+    best = best.filter(pl.col("at") <= DEPTH)
+    discounted = pl.col("gain") / (1 + pl.col("at")).cast(pl.Float64).log(2)
+    ideal = best.group_by("query_id").agg(discounted.sum().alias("ideal"))
+    table = own.select("query_id", "doc_id").join(ideal, on="query_id", how="left", maintain_order="left")
+    table = table.join(gains, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    return table["gain"].to_numpy(), table["ideal"].to_numpy()
+
+
+LEAST_OTHERS = 2
+"""With one other sentence, moving that one is moving the answer's, and there is no middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMoves:
+    """The versions of M passages, each for a query.
+
+    ``rows`` [M]: their rows in the table of answers. ``answer``, ``control`` [M, K]: the text of each version, a row of
+    ``texts`` (``doc_id``, ``text``, all distinct), −1 for the passage as it is; ``shape`` [M], ``weights``: as in
+    :class:`Versions`, and beyond a passage's versions −2. ``ends`` [M, K]: where the answer ends, in characters.
+    """
+
+    rows: Ints
+    answer: Ints
+    control: Ints
+    ends: Ints
+    shape: Ints
+    weights: Floats
+    texts: pl.DataFrame
+
+    def of(self, values: Floats) -> Versions:
+        """Values [M, K] of the versions."""
+        return Versions(values, self.shape, self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """The sentences of a passage, those of the answer as one unit: its number, where the answer ends within it, and
+    the number of the control."""
+
+    text: str
+    units: list[str]
+    own: int
+    end: int
+    end_within: int
+    other: int
+
+    def at(self, number: int, place: int) -> str:
+        """The passage with a unit at a place among the others."""
+        rest = self.units[:number] + self.units[number + 1 :]
+        return " ".join([*rest[:place], self.units[number], *rest[place:]])
+
+    def end_at(self, place: int) -> int:
+        """Where the answer ends with its unit at a place."""
+        rest = self.units[: self.own] + self.units[self.own + 1 :]
+        return sum(len(unit) + 1 for unit in rest[:place]) + self.end_within
+
+
+def _passage(text: str, start: int, end: int, key: str, seed: int) -> _Passage | None:
+    """None if there are fewer than LEAST_OTHERS sentences besides the answer's."""
+    spans = sentence_spans(text)
+    first, last = holding(spans, start, end)
+    if len(spans) - (last - first + 1) < LEAST_OTHERS:
+        return None
+    sentences = [text[begin:stop] for begin, stop in spans]
+    held = sentences[first : last + 1]
+    units = [*sentences[:first], " ".join(held), *sentences[last + 1 :]]
+    within = sum(len(one) + 1 for one in held[:-1]) + end - spans[last][0]
+    words = [len(unit.split()) for unit in units]
+    distance = {number: abs(count - words[first]) for number, count in enumerate(words) if number != first}
+    tied = [number for number, far in distance.items() if far == min(distance.values())]
+    return _Passage(text, units, first, end, within, tied[draw(key, len(tied), mixed_seed(seed))])
+
+
+def sentence_moves(table: pl.DataFrame, places: int, seed: int = 0) -> SentenceMoves:
+    """The versions needed for so many places, of the rows whose passage has two sentences or more besides the answer's.
+
+    ``table``: ``query_id``, ``doc_id``, ``text``, ``answer_start``, ``answer_end``. The control is the sentence that is
+    nearest in words to the answer's; ties are drawn from ``seed`` and the ids.
+    """
+    columns = ("query_id", "doc_id", "text", "answer_start", "answer_end")
+    found = [
+        _passage(text, start, end, f"{query} {doc}", seed)
+        for query, doc, text, start, end in table.select(columns).iter_rows()
+    ]
+    rows = np.array([row for row, one in enumerate(found) if one is not None], np.int64)
+    movable = [one for one in found if one is not None]
+    needed, shape, weights = version_shapes(np.array([len(one.units) - 1 for one in movable], np.int64), places)
+    size = len(rows), weights.shape[2]
+    answer, control, ends = np.full(size, -2), np.full(size, -2), np.zeros(size, np.int64)
+    texts: dict[str, int] = {}
+    for row, (one, number) in enumerate(zip(movable, shape, strict=True)):
+        for column, place in enumerate(needed[number].tolist()):
+            for side, unit in ((answer, one.own), (control, one.other)):
+                side[row, column] = -1 if unit == place else texts.setdefault(one.at(unit, place), len(texts))
+            ends[row, column] = one.end if one.own == place else one.end_at(place)
+    made = pl.DataFrame({"doc_id": [str(number) for number in range(len(texts))], "text": list(texts)})
+    return SentenceMoves(rows, answer, control, ends, shape, weights, made.cast(pl.String))

@@ -1,32 +1,398 @@
-"""Position sensitivity of a ranker: the call."""
+"""Position sensitivity of a ranker: the call, its findings, its page."""
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from evenrank.io import Provenance, Run, as_run
+from evenrank.datasets.squad_collection import squad_collection
+from evenrank.engines.progress import progress
+from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
 from evenrank.io.ranges import check_ranges
+from evenrank.io.squad import answer_table, load_squad
+from evenrank.io.types import Array
+from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
+from evenrank.measures.statistics import SIGNIFICANT, holm
+from evenrank.probes.effects import Effect, effect
+from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
+from evenrank.reports.format import interval, number, p_value
+from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
+from evenrank.reports.result import Result
 
-from .moved_answers import Reader, moved_answers
-from .sensitivity_data import Sources, locate_answers, read_sources, with_rivals
-from .sensitivity_result import MEASURE, SensitivityResult
+from .curves import (
+    CONTRASTS,
+    Contrast,
+    Floats,
+    Interval,
+    Ints,
+    PositionCurve,
+    SentenceMoves,
+    position_curve,
+    ranks_and_values,
+    sentence_moves,
+)
 
 if TYPE_CHECKING:
-    from evenrank.rankers.kinds import Architecture
     from evenrank.rankers.load import RankerLike
+    from evenrank.rankers.models import Architecture
     from evenrank.rankers.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
 
+Collection = str | os.PathLike[str] | pl.DataFrame
 
-# parameters, long: the options of `evenrank position sensitivity`, and what each of them means
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is measured on: queries (``query_id``, ``text``), judgements, answer spans, the collection, and notes."""
+
+    queries: pl.DataFrame
+    qrels: pl.DataFrame
+    spans: pl.DataFrame
+    collection: Collection
+    notes: tuple[str, ...]
+
+    def texts(self, ids: pl.Series) -> pl.DataFrame:
+        """The passages ``ids`` of the collection: ``doc_id``, ``text``."""
+        if isinstance(self.collection, pl.DataFrame):
+            return self.collection.filter(pl.col("doc_id").is_in(ids.implode()))
+        return read_texts(self.collection, ids.unique())
+
+    def restricted_to(self, table: pl.DataFrame) -> Sources:
+        """The same for the queries of ``table`` only."""
+        return replace(
+            self,
+            queries=self.queries.join(table, on="query_id", how="semi", maintain_order="left"),
+            qrels=self.qrels.join(table, on="query_id", how="semi", maintain_order="left"),
+        )
+
+
+def read_sources(
+    squad: str | os.PathLike[str] | None,
+    collection: object,
+    queries: object,
+    qrels: object,
+    answers: str | os.PathLike[str] | pl.DataFrame | None,
+) -> Sources:
+    """The sources, from one SQuAD file or from one source each. Raises EvenrankError if some are missing."""
+    others = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
+    if squad is not None:
+        if any(one is not None for one in others.values()):
+            raise EvenrankError("`squad` replaces `collection`, `queries`, `qrels` and `answers`: use it alone")
+        # With one split no question is left out.
+        made = squad_collection([squad], shares=(1, 0, 0))
+        asked = made.queries.select("query_id", "text")
+        return Sources(asked, made.qrels, answer_table(made.squad), made.collection, made.notes)
+    lacking = [f"`{name}`" for name, one in others.items() if one is None]
+    if lacking or answers is None:
+        raise EvenrankError(f"expected `squad`, or also {', '.join(lacking)}")
+    asked, judged, texts = as_queries(queries), as_qrels(qrels), as_collection(collection)
+    if isinstance(answers, pl.DataFrame):
+        return Sources(asked, judged, answers, texts, ())
+    found = load_squad(answers)
+    notes = tuple(f"{found.path}: {note}" for note in found.alignment.notes())
+    return Sources(asked, judged, found.answers(), texts, notes)
+
+
+def locate_answers(sources: Sources) -> tuple[pl.DataFrame, Sources]:
+    """The first answer of each query in a relevant passage and its position there; and the sources with more notes.
+
+    One row per query, in the order of the queries, with the columns of
+    :func:`evenrank.probes.sentences.locate`. Answers that are not in the collection's text are left out. Raises
+    EvenrankError if no answer is left or a passage is missing.
+    """
+    relevant = sources.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
+    spans = sources.spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+    found = first_answers(spans, ["query_id"])
+    first = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
+    if not first.height:
+        raise EvenrankError("no query has an answer in a relevant passage")
+    where = "" if isinstance(sources.collection, pl.DataFrame) else f" {os.fspath(sources.collection)}"
+    table, alignment = locate(first, sources.texts(first["doc_id"]), f"the collection{where}")
+    notes = (*sources.notes, *(f"In the collection: {note}" for note in alignment.notes()))
+    return table, replace(sources, notes=notes)
+
+
+def with_rivals(table: pl.DataFrame, candidates: Run, judged: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """The rows whose queries have candidates other than their relevant passages, which else would always be first."""
+    relevant = judged.filter(pl.col("relevance") >= 1)
+    rivals = candidates.table.filter(pl.col("rank") <= depth).join(relevant, on=["query_id", "doc_id"], how="anti")
+    found = table.join(rivals, on="query_id", how="semi", maintain_order="left")
+    if not found.height:
+        raise EvenrankError(
+            f"run {candidates.name}: no query with an answer has a candidate other than its own passages"
+        )
+    return found
+
+
+def passage_ids(table: pl.DataFrame) -> NDArray[np.int64]:
+    """The number of each row's passage [rows]: queries of one passage are not independent."""
+    return table["doc_id"].rank("dense").to_numpy().astype(np.int64) - 1
+
+
+MEASURE = "nDCG@10"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A curve of the answer's sentence, that of the control, and answer − control, paired within queries."""
+
+    answer: PositionCurve
+    control: PositionCurve
+    difference: PositionCurve
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "answer": self.answer.to_dict(),
+            "control": self.control.to_dict(),
+            "difference": self.difference.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAnswers:
+    """The same passages with the answer's sentence moved, beside the moves of another sentence (the control).
+
+    ``score``: change from the passage as it is, in standard deviations of the query's candidates; ``rank`` among the
+    query's other candidates, from 1; ``value``: nDCG@10 with the moved text in the passage's stead, with the Position
+    Sensitivity Index (of the difference: at the control's mean level). ``kept``: the score where the answer is read
+    whole at every place. ``early``, ``late``: what moving the sentence first and last does to the score beyond the
+    control's move, where both move. ``cut`` [P]: queries whose answer extends beyond what the ranker reads (None:
+    unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two other sentences;
+    ``unvaried``: queries whose candidates all have one score, without a value of ``score``.
+    """
+
+    score: Comparison
+    rank: Comparison
+    value: Comparison
+    kept: Comparison
+    early: Effect
+    late: Effect
+    cut: Ints | None
+    queries: int
+    passages: int
+    left: int
+    unvaried: int
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "queries": self.queries,
+            "passages": self.passages,
+            "unvaried": self.unvaried,
+            "score": self.score.to_dict(),
+            "rank": self.rank.to_dict(),
+            MEASURE: self.value.to_dict(),
+            "kept_score": self.kept.to_dict(),
+            "early": self.early.to_dict(),
+            "late": self.late.to_dict(),
+            "cut": None if self.cut is None else self.cut.tolist(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SensitivityResult(Result):
+    """The result of :func:`evenrank.position_sensitivity`.
+
+    ``value``: mean effectiveness; ``moved``: the same passages with their answers moved, None where no answer can be
+    moved. ``cut``: answers that the ranker does not read to the end in the original passage (None: unknown).
+    ``added``: relevant passages added to the candidates; ``without_candidates``: queries left out for lack of other
+    candidates; ``unmovable``: queries whose passage has fewer than two sentences besides the answer's;
+    ``sampled_from``: the number of queries that the sample was drawn from (None: no sample).
+    """
+
+    name: str
+    queries: int
+    passages: int
+    without_answer: int
+    value: float
+    moved: MovedAnswers | None
+    cut: int | None
+    settings: Mapping[str, object]
+    added: int = 0
+    without_candidates: int = 0
+    unmovable: int = 0
+    sampled_from: int | None = None
+    notes: tuple[str, ...] = ()
+    provenance: Provenance | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {
+            "settings": self.settings,
+            "name": self.name,
+            "measure": MEASURE,
+            "summary": list(self.summary()),
+            "queries": self.queries,
+            "sampled_from": self.sampled_from,
+            "passages": self.passages,
+            "unit": "passage",
+            "without_answer": self.without_answer,
+            "without_candidates": self.without_candidates,
+            "unmovable": self.unmovable,
+            "added": self.added,
+            "mean": self.value,
+            "cut": self.cut,
+            "moved": None if self.moved is None else self.moved.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> tuple[str, ...]:
+        """The findings, in sentences."""
+
+        return summary(self)
+
+    def page(self) -> Page:
+        """The figures as a page."""
+
+        return sensitivity_page(self)
+
+
+_READ = 256
+"""Texts whose reading ends are reported at once."""
+
+
+class Reader:
+    """The characters of texts that a model reads, given their queries."""
+
+    def __init__(self, scorer: Scorer, asked: pl.DataFrame, quiet: bool) -> None:
+        self.scorer, self.asked, self.quiet = scorer, asked, quiet
+
+    def __call__(self, query_ids: pl.Series, texts: pl.Series) -> Array | None:
+        """Characters read of each text, given its query [pairs]; None if unknown."""
+        table = pl.DataFrame({"query_id": query_ids})
+        queries = table.join(self.asked, on="query_id", how="left", maintain_order="left")["text"].to_list()
+        ends: list[int] = []
+        with progress("how far texts are read", len(texts), quiet=self.quiet) as advance:
+            for start in range(0, len(texts), _READ):
+                part = texts[start : start + _READ].to_list()
+                read = self.scorer.reads_to(queries[start : start + _READ], part)
+                if read is None:
+                    return None
+                ends += read
+                advance(len(part))
+        return np.array(ends)
+
+
+def moved_answers(
+    reader: Reader,
+    table: pl.DataFrame,
+    ranked: Run,
+    sources: Sources,
+    places: int,
+    batch_size: int,
+    seed: int,
+) -> MovedAnswers | None:
+    """The answers of ``table`` moved; None if none can be.
+
+    ``ranked``: the candidates of the queries, ranked by the model, the passages themselves among them; ``sources``:
+    their texts and judgements.
+    """
+    moves = sentence_moves(table, places, seed)
+    if not len(moves.rows):
+        return None
+    moved = table[moves.rows]
+    clusters = passage_ids(moved)
+    own = moved.select("query_id", "doc_id").join(
+        ranked.table, on=["query_id", "doc_id"], how="left", maintain_order="left"
+    )
+    before = own["score"].to_numpy()
+    answer, control = _scores(reader, moves, moved, before, batch_size)
+    sd = _spread(ranked, own)
+    sides = [(one - before[:, None]) / sd[:, None] for one in (answer, control)]
+    (rank, value), (control_rank, control_value) = (
+        ranks_and_values(one, own, ranked, sources.qrels) for one in (answer, control)
+    )
+    lost = _lost(reader, moves, moved)
+    whole = np.flatnonzero(~lost.any(axis=1)) if lost is not None else np.arange(len(moves.rows))
+
+    def curve(values: Floats, level: float | None = None, rows: Ints | slice = slice(None)) -> PositionCurve:
+        return position_curve(moves.of(values).of(values, rows), level=level, clusters=clusters[rows], seed=seed)
+
+    ends = (0, np.array([int(np.flatnonzero(one.any(axis=0))[-1]) for one in moves.weights])[moves.shape])
+    early, late = (_effect_at(moves, sides, column, clusters) for column in ends)
+    return MovedAnswers(
+        _compared(curve, *sides),
+        _compared(curve, rank, control_rank),
+        _compared(curve, value, control_value, float(np.nanmean(moves.of(control_value).at_places()))),
+        _compared(lambda values, level: curve(values, level, whole), *sides),
+        early,
+        late,
+        None if lost is None else lost.sum(axis=0),
+        len(moves.rows),
+        int(clusters.max()) + 1,
+        table.height - len(moves.rows),
+        int(np.isnan(sd).sum()),
+    )
+
+
+def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
+    """The standard deviation of the scores of each query's candidates [M]; NaN where they do not vary."""
+    spreads = ranked.table.group_by("query_id").agg(pl.col("score").std(ddof=0).alias("sd"))
+    sd = own.join(spreads, on="query_id", how="left", maintain_order="left")["sd"].to_numpy()
+    return np.where(sd > 0, sd, np.nan)
+
+
+def _compared(
+    curve: Callable[[Floats, float | None], PositionCurve], one: Floats, other: Floats, level: float | None = None
+) -> Comparison:
+    """The curves of two values and of their difference; ``level``: of the difference's index (None: no indexes)."""
+    own = None if level is None else 0.0
+    return Comparison(curve(one, own), curve(other, own), curve(one - other, level))
+
+
+def _scores(
+    reader: Reader, moves: SentenceMoves, moved: pl.DataFrame, before: Floats, batch_size: int
+) -> tuple[Floats, Floats]:
+    """Scores [M, K] of the answer's and of the control's versions; NaN beyond a passage's versions."""
+    from evenrank.rankers.rerank import rerank
+
+    both = np.concatenate([moves.answer, moves.control], axis=1)
+    rows, columns = np.nonzero(both >= 0)
+    pairs = pl.DataFrame({"query_id": moved["query_id"].gather(rows), "doc_id": both[rows, columns].astype(str)})
+    run = Run.from_table(pairs.unique(maintain_order=True).with_columns(pl.lit(0.0).alias("score")), "moved")
+    depth = int(run.table["rank"].to_numpy().max())
+    scored = rerank(run, reader.scorer, moves.texts, reader.asked, depth, batch_size=batch_size, quiet=reader.quiet)
+    found = pairs.join(scored.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    # The passage as it is has its score among the candidates.
+    scores = np.where(both == -1, before[:, None], np.nan)
+    scores[rows, columns] = found["score"].to_numpy()
+    size = moves.answer.shape[1]
+    return scores[:, :size], scores[:, size:]
+
+
+def _lost(reader: Reader, moves: SentenceMoves, moved: pl.DataFrame) -> Array | None:
+    """Whether the model does not read the answer to its end, at each place [M, P]; None if unknown."""
+    rows, columns = np.nonzero(moves.answer != -2)
+    number = moves.answer[rows, columns]
+    texts = pl.concat([moves.texts["text"], moved["text"]])
+    of = np.where(number >= 0, number, len(moves.texts) + rows)
+    reads = reader(moved["query_id"].gather(rows), texts.gather(of))
+    if reads is None:
+        return None
+    lost = np.zeros(moves.answer.shape, bool)
+    lost[rows, columns] = moves.ends[rows, columns] > reads
+    return np.asarray((lost[:, None, :] & (moves.weights[moves.shape] > 0)).any(axis=2))
+
+
+def _effect_at(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Effect:
+    """What moving the answer's sentence to one place does beyond moving the control there, where both do move."""
+    rows = np.arange(len(moves.rows))
+    both = (moves.answer[rows, column] != -1) & (moves.control[rows, column] != -1)
+    values = sides[0][rows, column] - sides[1][rows, column]
+    return effect(np.where(both, values, np.nan), rows, clusters)
+
+
 def position_sensitivity(
     model: RankerLike,
     *,
@@ -190,3 +556,250 @@ def _ranked(
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
     whole = int(both.table["rank"].to_numpy().max())
     return rerank(both, model, collection, asked, whole, **options), added.height
+
+
+_FEW = 10
+"""With fewer passages, a missing effect is not reported as such: hardly any could be found."""
+_CONTRASTS = ("first − last", "ends − middle", f"Position Sensitivity Index of {MEASURE}")
+
+
+def summary(result: SensitivityResult) -> tuple[str, ...]:
+    """One sentence or more on each of: moved answers, truncation."""
+    moved = result.moved
+    if moved is None:
+        return (_unmoved(result.unmovable),)
+    return _preference(moved), _ends(moved), _truncation(moved, result.cut, result.queries)
+
+
+def _unmoved(count: int) -> str:
+    fewer = "the passage of none has two sentences besides the answer's" if count > 1 else "its passage is too short"
+    return f"No answer could be moved, of {counted(count, 'query')}: {fewer}."
+
+
+def with_interval(ci: Interval | None, p: float | None, digits: int = 4) -> str:
+    """A figure's interval and p-value, in brackets."""
+    return f"({_between(ci, digits)}, {'no p' if p is None else f'p {p_value(p)}'})"
+
+
+def _preference(moved: MovedAnswers) -> str:
+    """What moving the answer's sentence does beyond moving another one, by three tests with Holm's correction."""
+    score, index = moved.score.difference, moved.value.difference.index
+    if not score.n:
+        return "The answers' sentences were moved, but the candidates of each query all have one score."
+    if score.first_last.p is None or index is None:
+        return "The answer's sentence was moved, but one passage shows nothing about others."
+    corrected = holm([*(getattr(score, name).p for name in CONTRASTS), index.p])
+    significant = [p is not None and p < SIGNIFICANT for p in corrected]
+    if significant[0]:
+        verdict = f"The model prefers {'early' if score.first_last.mean > 0 else 'late'} answers"
+        own = moved.score.answer.ends_middle
+        # A strong preference reaches the control, too, which moves the answer by one sentence at most.
+        if significant[1] and own.p is not None and own.p < SIGNIFICANT and own.mean * score.ends_middle.mean > 0:
+            verdict += f", and those {_where(score.ends_middle)}"
+    elif significant[1]:
+        verdict = f"The model prefers answers {_where(score.ends_middle)}"
+    elif significant[2]:
+        verdict = f"{MEASURE} depends on the place of the answer, though no contrast of the score shows how"
+    elif moved.passages < _FEW:
+        verdict = f"Moved answers of {moved.passages} passages show nothing"
+    else:
+        verdict = "No preference shown"
+    figures = (*(getattr(score, name).mean for name in CONTRASTS), index.value)
+    named = zip(_CONTRASTS, figures, corrected, significant, strict=True)
+    shown = ", ".join(f"{name} {number(figure)} (p {p_value(p)})" for name, figure, p, one in named if one)
+    tried = (
+        f"Significant, of 3 tests, Holm-corrected: {shown}"
+        if shown
+        else "None of 3 tests is significant, Holm-corrected"
+    )
+    return (
+        f"{verdict}: from the last place of its passage to the first, the answer's sentence changes the score by"
+        f" {_sd(score.first_last)} beyond what another sentence does. {tried}."
+    )
+
+
+def _where(contrast: Contrast) -> str:
+    return "at the ends of a passage" if contrast.mean > 0 else "in the middle of a passage"
+
+
+def _sd(contrast: Contrast) -> str:
+    return f"{number(contrast.mean)} sd {with_interval(contrast.ci95, contrast.p, 3)}"
+
+
+def _between(ci: Interval | None, digits: int) -> str:
+    return "no interval" if ci is None else f"95% interval {number(ci[0], digits)} to {number(ci[1], digits)}"
+
+
+def _ends(moved: MovedAnswers) -> str:
+    """The answer's sentence moved first and last, against the passage as it is."""
+    parts = []
+    for name, found in (("first", moved.early), ("last", moved.late)):
+        figure = f"{number(found.mean)} sd {with_interval(found.ci95, found.p, 3)}" if found.n else "not possible"
+        parts.append(f"moved {name} {figure}")
+    said = f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."
+    seen = [found.detectable for found in (moved.early, moved.late) if found.detectable is not None]
+    if seen:
+        said += f" {number(max(seen))} sd or more would have been seen."
+    return said
+
+
+def _truncation(moved: MovedAnswers, cut: int | None, queries: int) -> str:
+    """The effect of truncation on the answers."""
+    if moved.cut is None or cut is None:
+        return "How far the model reads is unknown, so an answer that it cuts off counts as one at a late place."
+    read = f"The model reads {queries - cut:,} of {queries:,} answers to the end as they stand"
+    if not moved.cut.any():
+        return f"{read}, and all at every place they are moved to: truncation plays no part."
+    lines = f"{read}; moved, up to {int(moved.cut.max()):,} of {moved.queries:,} are cut off"
+    kept = moved.kept.difference
+    if not kept.n:
+        return f"{lines}, and none is read whole at every place: preference and truncation cannot be told apart."
+    end = f"among the {kept.n:,} that are read whole at every place the score changes by {_sd(kept.first_last)}"
+    if kept.first_last.p is None or kept.first_last.p >= SIGNIFICANT:
+        return f"{lines}; {end}: no preference shown apart from truncation."
+    return f"{lines}; {end}: a preference apart from truncation."
+
+
+_SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
+_SCORE = "score (sd of the candidates)"
+_NAMES = ("answer's sentence", "another sentence", "difference")
+
+
+def sensitivity_page(result: SensitivityResult) -> Page:
+    """All figures of a result as a page."""
+    return Page(
+        "position sensitivity",
+        f"Position sensitivity of {result.name}",
+        _SOURCE,
+        _facts(result),
+        () if result.moved is None else _moved_tables(result.moved),
+        () if result.moved is None else tuple(_moved_charts(result.moved)),
+        (*_notes(result), *result.notes),
+        result.summary(),
+    )
+
+
+def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
+    drawn = ("queries", f"{result.queries:,}")
+    if result.sampled_from is not None:
+        drawn = ("queries drawn", f"{result.queries:,} of {result.sampled_from:,}")
+    counts = (
+        ("queries without a located answer, left out", result.without_answer),
+        ("queries without other candidates, left out", result.without_candidates),
+        ("relevant passages added to the candidates", result.added),
+        ("queries whose answer cannot be moved", result.unmovable),
+    )
+    cut = () if result.cut is None else (("answers not read to the end", f"{result.cut:,}"),)
+    return (
+        drawn,
+        ("passages", f"{result.passages:,}"),
+        (f"mean {MEASURE}", number(result.value, 4)),
+        *((name, f"{count:,}") for name, count in counts if count),
+        *cut,
+    )
+
+
+def _notes(result: SensitivityResult) -> list[str]:
+    notes = [
+        "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
+        " compare it with its mean under no effect, and see p.",
+        f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. Means and"
+        " indexes: bootstrap of passages. Without an effect a passage's departures from the mean could as well be the"
+        " other way round: p of the index draws their signs, passage by passage. A contrast's interval leaves out 0"
+        " where p < .05.",
+    ]
+    if result.sampled_from is not None:
+        notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")
+    if result.added:
+        notes.append(
+            f"{result.added:,} relevant passages were not among the candidates and were ranked with them:"
+            f" {MEASURE} here does not show what the first stage misses."
+        )
+    moved = result.moved
+    if moved is not None:
+        notes.append(
+            "Moved: the sentence with the answer as a whole, to places from first (0) to last (1), each the nearest"
+            " boundary of sentences (the mean of two that are equally near). Another sentence: the nearest in length,"
+            " moved to the same places; the answer's moves with it by one sentence at most. Difference: answer's minus"
+            " the other, within queries. Score: change from the passage as it is, in standard deviations of the query's"
+            f" candidates; rank among the query's other candidates; {MEASURE} with the moved text in the passage's"
+            " stead. p of first − last and ends − middle shuffles the places within passages; index of the"
+            " difference: at the other sentence's mean."
+        )
+        notes.append(
+            "No move holds fixed which sentences stand beside the answer's. A ranker that sees words across the end of"
+            " a sentence can show an effect without looking at the place."
+        )
+        if moved.left:
+            notes.append(f"{counted(moved.left, 'query')} left out: fewer than two sentences besides the answer's.")
+        if moved.unvaried:
+            notes.append(f"{counted(moved.unvaried, 'query')} without score: all candidates have the same.")
+    return notes
+
+
+def _moved_tables(moved: MovedAnswers) -> tuple[Table, ...]:
+    cut = () if moved.cut is None else tuple(f"{count:,}" for count in moved.cut)
+    return (
+        _moved_table(f"Moved: {_SCORE}", moved.score, cut),
+        _moved_table("Moved: rank", moved.rank, ()),
+        _moved_table(f"Moved: {MEASURE}", moved.value, ()),
+    )
+
+
+def _moved_table(title: str, found: Comparison, cut: tuple[str, ...]) -> Table:
+    curves = (found.answer, found.control, found.difference)
+    rows = []
+    for i, place in enumerate(found.answer.places):
+        cells = [f"{place:.2f}"]
+        for curve in curves:
+            ci = curve.ci95[i]
+            cells += [number(float(curve.means[i]), 4), "one passage" if ci is None else interval(ci, 4)]
+        rows.append((*cells, *cut[i : i + 1]))
+    heads = ["place", *(head for name in _NAMES for head in (name, "95%")), *(["answers cut"] if cut else [])]
+    notes = [f"{name.capitalize()}: {_contrasts(curve)}." for name, curve in zip(_NAMES, curves, strict=True)]
+    return Table(title, tuple(heads), tuple(rows), tuple(reversed(notes)))
+
+
+def _contrasts(curve: PositionCurve) -> str:
+    named = (("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
+    parts = [f"{name} {number(one.mean, 4)} {with_interval(one.ci95, one.p)}" for name, one in named]
+    index = curve.index
+    if index is not None and not math.isnan(index.value):
+        without = "" if index.p is None else f", without an effect {number(index.null, 4)}"
+        parts.append(f"index {number(index.value, 4)}{without} {with_interval(index.ci95, index.p)}")
+    return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
+
+
+def _moved_charts(moved: MovedAnswers) -> list[Drawing]:
+    charts = []
+    for name, found in ((_SCORE, moved.score), ("rank", moved.rank), (MEASURE, moved.value)):
+        # Beside ranks and effectiveness the difference is drawn at the control's level, which the score has at 0.
+        level = 0.0 if found is moved.score else float(found.control.means.mean())
+        curves = zip(_NAMES, (found.answer, found.control, found.difference), (0.0, 0.0, level), strict=True)
+        rows = [
+            {"x": place, "value": mean + up, "low": ci[0] + up, "high": ci[1] + up, "n": curve.n, "queries": series}
+            for series, curve, up in curves
+            for place, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
+            if ci is not None and not math.isnan(mean)
+        ]
+        title = f"{name[0].upper()}{name[1:]} of the same passage by the place of a sentence"
+        hint = "" if found is moved.score else "Difference: answer's minus another sentence, at the latter's mean."
+        charts.append(Drawing(name.split()[0], title, _chart(rows, "place (0 first, 1 last)", name), hint))
+    return charts
+
+
+def _chart(rows: Sequence[Mapping[str, float | str]], x: str, y: str) -> dict[str, object]:
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
+    across = alt.X("x:Q", title=x)
+    scale = alt.Scale(zero=False)
+    tips = [alt.Tooltip("x:Q", title=x), alt.Tooltip("value:Q", title=y, format=".4f"), alt.Tooltip("n:Q")]
+    colour = alt.Color("queries:N", title=None, scale=alt.Scale(range=COLOURS[:3]), sort=None)
+    line = data.mark_line(point=True).encode(
+        x=across, y=alt.Y("value:Q", title=y, scale=scale), color=colour, tooltip=tips
+    )
+    band = data.mark_rule(opacity=0.5).encode(
+        x=across, y=alt.Y("low:Q", title=y, scale=scale), y2="high:Q", color=colour
+    )
+    return specification(alt.layer(band, line).properties(width=780, height=300))

@@ -1,20 +1,24 @@
-"""What a probe found, as JSON; in sentences and as a page elsewhere."""
+"""What a probe found: as JSON, in sentences, as tables and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from evenrank.auditing.summary import group_label
 from evenrank.io import Provenance
 from evenrank.io.errors import UnknownNameError, quoted
+from evenrank.io.wording import counted, percent
+from evenrank.measures.statistics import SIGNIFICANT
+from evenrank.reports.format import equation, interval, number, p_value
+from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 from evenrank.reports.result import Result
 
-from .replaced_runs import RunFigure
-from .variant_figures import VariantFigures
-
-if TYPE_CHECKING:
-    from evenrank.reports.page import Page
+from .effects import Effect
+from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
+from .variants import KINDS
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,18 +68,368 @@ class ProbeResult(Result):
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences."""
-        from .probe_sentences import summary
 
         return summary(self)
 
     def table(self) -> str:
         """The figures for a terminal, without the examples' texts."""
-        from .probe_page import probe_page
 
         return probe_page(self, texts=False).text()
 
     def page(self) -> Page:
         """The figures as a page."""
-        from .probe_page import probe_page
 
         return probe_page(self)
+
+
+_PREFERENCES: dict[str | None, tuple[str, str]] = {
+    "swap": ("the swapped wording", "the original wording"),
+    "neutral": ("the neutral wording", "the wording that names a group"),
+    "placebo": ("the placebo's wording", "the original wording"),
+    "rotate": ("the rotated text", "the original order"),
+    "padded": ("the longer text", "the shorter text"),
+    "brief": ("the answer's sentence alone", "the whole passage"),
+    "early": ("the answer's sentence first", "the answer's sentence in its own place"),
+    "late": ("the answer's sentence last", "the answer's sentence in its own place"),
+    "foil": ("the passage without its answer", "the passage with its answer"),
+    "repeated": ("the passage that repeats the query's words", "the passage that does not"),
+}
+"""By kind: what an effect above 0 prefers, and what one below."""
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """A number with its sign.
+
+    >>> signed(0.08), signed(-0.0004), signed(0.0), signed(None)
+    ('+0.080', '-0.0004', '0.000', '–')
+    """
+    text = number(value, digits)
+    return f"+{text}" if value is not None and value >= 1e-9 else text
+
+
+def summary(result: ProbeResult) -> tuple[str, ...]:
+    """Effectiveness first, then a sentence for each variant."""
+    tests = sum(one.means.verdict.p is not None for one in result.variants)
+    return (_effectiveness(result), *(f"{one.name}: {verdict(one, tests)}" for one in result.variants))
+
+
+def _effectiveness(result: ProbeResult) -> str:
+    own = result.original.get(UTILITY)
+    if own is None:
+        return "Effectiveness is unknown: there are no qrels. A ranker that prefers nothing may still rank nonsense."
+    line = f"{UTILITY} of {result.name} on the list as it is: {_figure(own)}"
+    replaced = [(one.name, one.replaced[UTILITY]) for one in result.variants if UTILITY in one.replaced]
+    if not replaced:
+        return f"{line}."
+    every = ", ".join(f"{_figure(found)} by {name}" for name, found in replaced)
+    return f"{line}; with every passage replaced: {every}."
+
+
+def _figure(found: RunFigure) -> str:
+    return f"{number(found.mean)} {interval(found.ci95)}" if found.ci95 else number(found.mean)
+
+
+def preferred(variant: VariantFigures) -> tuple[str, str]:
+    """What an effect of the variant above 0 prefers, and what one below 0."""
+    if variant.poles is not None:
+        first, second = (_wording(pole, variant.poles) for pole in variant.poles)
+        return first, second
+    return _PREFERENCES.get(variant.kind, (f"the variant {variant.name}", "the original"))
+
+
+def _wording(pole: str, poles: tuple[str, str]) -> str:
+    label = group_label(pole, list(poles))
+    if label != pole:
+        return f"the {label} wording"
+    return "the wording of the other groups" if pole == "rest" else f"the wording of the group {pole}"
+
+
+def verdict(variant: VariantFigures, tests: int = 1) -> str:
+    """A variant's finding, in one sentence; ``tests``: over how many variants its p is corrected."""
+    found, beyond = variant.means.verdict, variant.means.beyond_placebo
+    over = f"{counted(found.n, 'pair')}, {counted(found.queries, 'query')}, {counted(found.passages, 'passage')}"
+    if not found.n:
+        return f"nothing can be said: no pair is left to compare ({_why_none(variant)})."
+    against = " beyond the placebo" if beyond else ""
+    mean = f"{signed(found.mean)} sd"
+    if found.p is None or found.ci95 is None or variant.holm_p is None:
+        return f"{mean}{against} ({over}): {_too_few(found)}, so nothing can be said of others."
+    measured = f"{mean} {interval(found.ci95)}{against} ({equation('Holm p', variant.holm_p)}; {over})"
+    if not (found.se or found.mean):
+        return f"no pair's score changes{against} ({over})."
+    if variant.holm_p < SIGNIFICANT:
+        text = f"prefers {preferred(variant)[found.mean < 0]}: {measured}"
+    else:
+        seen = f"an effect of {number(found.detectable_among(tests))} sd or more would have been seen"
+        text = f"no preference shown; {seen}: {measured}"
+    kind = KINDS.get(variant.kind or "")
+    if beyond or (variant.placebo is None and (kind is None or not kind.placebo)):
+        return f"{text}."
+    why = "Without a placebo" if variant.placebo is None else "As its placebo changes none of these pairs"
+    return f"{text}. {why}, any edit of this size may do as much."
+
+
+def _too_few(found: Effect) -> str:
+    """What a mean without an interval lacks."""
+    for count, noun in ((found.queries, "query"), (found.passages, "passage")):
+        if count < 2:
+            return f"one {noun} only"
+    return "too few queries or passages"
+
+
+def _why_none(variant: VariantFigures) -> str:
+    counts = variant.counts
+    reasons = {
+        "unchanged": counts.unchanged,
+        "not in the variant": counts.absent,
+        "of queries whose scores do not vary": counts.still,
+        "of unchanged lean": counts.unoriented,
+    }
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+
+
+_SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
+_EFFECT, _PLACEBO, _DIFFERENCE = "effect", "placebo", "difference"
+_WORDS = 14
+"""Words shown before the first change of an example, and after the last."""
+_LONGEST = 60
+"""Words shown of an example."""
+
+
+def probe_page(result: ProbeResult, *, texts: bool = True) -> Page:
+    """All figures of a result as a page; ``texts``: with the examples."""
+    tables = [_effects(result), _counts(result), _ranks(result)]
+    if any(one.replaced for one in result.variants):
+        tables.append(_replaced(result))
+    summary = result.summary()
+    if texts and any(one.examples for one in result.variants):
+        tables.append(_examples(result))
+        summary = (*summary, "Which passages change most: see the examples.")
+    return Page(
+        "probe",
+        f"Probe of {result.name}",
+        _SOURCE,
+        _facts(result),
+        tuple(tables),
+        tuple(_charts(result)),
+        (*_notes(result), *result.notes),
+        summary,
+    )
+
+
+def _facts(result: ProbeResult) -> tuple[tuple[str, str], ...]:
+    still = (("queries whose scores do not vary, left out", f"{result.still:,}"),) if result.still else ()
+    whole = result.settings.get("sampled_from")
+    drawn = f" of {whole:,}" if isinstance(whole, int) else ""
+    return (
+        ("pairs", f"{result.pairs:,}"),
+        ("queries", f"{result.queries:,}{drawn}"),
+        ("passages", f"{result.passages:,}"),
+        *still,
+    )
+
+
+def _notes(result: ProbeResult) -> Iterator[str]:
+    yield (
+        "Effect: mean over the changed pairs of (score of the variant − score of the passage) / standard deviation of"
+        " the query's scores. Beyond the placebo: the same less what an edit does that should not matter, of as many"
+        " places where the passage has them; the verdict speaks of it. Intervals and p: clustered by query and by"
+        " passage (Cameron, Gelbach & Miller 2011). Holm p: corrected over the variants. Detectable: an effect of this"
+        " size or more would have been found in nine of ten such samples (p < .05 / number of variants)."
+    )
+    for one in result.variants:
+        if one.poles is not None:
+            above, below = preferred(one)
+            yield f"{one.name}: above 0, {above} scores higher; below 0, {below}."
+    if result.original and "nDCG@10" in result.original and result.settings.get("depth") is None:
+        yield "The lists are the judged passages alone: nDCG@10 here is of their order, not of a search."
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _mean(found: Effect | None) -> str:
+    return signed(None if found is None or not found.n else found.mean)
+
+
+def _ends(found: Effect | None) -> str:
+    return interval(None if found is None else found.ci95)
+
+
+def _effects(result: ProbeResult) -> Table:
+    tests = sum(one.means.verdict.p is not None for one in result.variants)
+    rows = tuple(
+        (
+            one.name,
+            _mean(one.means.effect),
+            _ends(one.means.effect),
+            _mean(one.means.placebo),
+            _mean(one.means.difference),
+            _ends(one.means.difference),
+            p_value(one.means.verdict.p),
+            p_value(one.holm_p),
+            number(one.means.verdict.detectable_among(tests)),
+        )
+        for one in result.variants
+    )
+    heads = ("variant", "effect (sd)", "95%", "placebo", "beyond it", "95%", "p", "Holm p", "detectable")
+    note = "Placebo: over those of the compared pairs that it changes. Beyond it: the effect less the placebo."
+    return Table("Effects", heads, rows, (note,) if any(one.placebo for one in result.variants) else ())
+
+
+def _counts(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            one.kind or "own",
+            one.placebo or "none",
+            *("–" if count is None else f"{count:,}" for count in _of_counts(one)),
+        )
+        for one in result.variants
+    )
+    heads = (
+        "variant",
+        "kind",
+        "placebo",
+        "compared",
+        "with placebo",
+        "unchanged",
+        "no text",
+        "list tied",
+        "lean unchanged",
+    )
+    notes = (
+        "Compared: pairs that the variant changes, but for the last two; with placebo: those of them that the placebo"
+        " changes too.",
+        "No text: the variant has none for them. List tied: all passages of the query's list have the same score."
+        " Lean unchanged: the passage leans towards a group as much as before, so the change has no direction.",
+    )
+    return Table("Pairs", heads, rows, notes, left=3)
+
+
+def _of_counts(one: VariantFigures) -> tuple[int | None, ...]:
+    counts = one.counts
+    return counts.compared, counts.placebo, counts.unchanged, counts.absent, counts.still, counts.unoriented
+
+
+def _ranks(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            signed(one.shift.mean if one.shift.n else None, 2),
+            interval(one.shift.ci95, 2),
+            *("–" if share is None else percent(share, 1) for share in (one.enters, one.leaves)),
+        )
+        for one in result.variants
+    )
+    heads = ("variant", "places up", "95%", f"enter the first {DEPTH}", f"leave the first {DEPTH}")
+    note = "Places that a passage would rise or fall if its variant stood in for it, all else as it was."
+    oriented = " Of oriented variants: that the wording of the first pole stands higher."
+    return Table("Ranks", heads, rows, (note + oriented * any(one.poles for one in result.variants),))
+
+
+def _replaced(result: ProbeResult) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            measure,
+            number(result.original[measure].mean),
+            interval(result.original[measure].ci95),
+            number(found.mean),
+            interval(found.ci95),
+        )
+        for one in result.variants
+        for measure, found in one.replaced.items()
+    )
+    heads = ("variant", "measure", "original run", "95%", "replaced run", "95%")
+    note = "The run with every passage replaced by its variant; where there is none, by the passage itself."
+    return Table("Replaced run", heads, rows, (note,), left=2)
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def _examples(result: ProbeResult) -> Table:
+    rows = tuple(
+        (one.name, example.query, *side_by_side(example), signed(example.delta))
+        for one in result.variants
+        for example in one.examples
+    )
+    note = "The pairs whose score changes most, of different passages; «…» marks what differs."
+    heads = ("variant", "query", "original", "variant's text", "change (sd)")
+    return Table("Examples", heads, rows, (note,), left=4)
+
+
+def side_by_side(example: Example) -> tuple[str, str]:
+    """Original and variant, cut to where they differ, with the differing words in «…».
+
+    >>> side_by_side(Example("q", "d", "who", "She wrote it.", "He wrote it.", 0.5))
+    ('«She» wrote it.', '«He» wrote it.')
+    """
+    before, after = (re.findall(r"\S+", text) for text in (example.original, example.variant))
+    if max(len(before), len(after)) > 2000:
+        return _cut(before, [], 0), _cut(after, [], 0)
+    found = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changes = [(a, b, c, d) for tag, a, b, c, d in found if tag != "equal"]
+    first = [(a, b) for a, b, _, _ in changes if b > a]
+    second = [(c, d) for _, _, c, d in changes if d > c]
+    start, begin = (changes[0][0], changes[0][2]) if changes else (0, 0)
+    return _cut(before, first, start), _cut(after, second, begin)
+
+
+def _cut(words: list[str], spans: list[tuple[int, int]], first: int) -> str:
+    """The words from a little before the word ``first``, with the spans marked."""
+    marked = list(words)
+    for start, end in spans:
+        marked[start] = f"«{marked[start]}"
+        marked[end - 1] = f"{marked[end - 1]}»"
+    low = max(0, first - _WORDS) if len(words) > _LONGEST else 0
+    shown = " ".join(marked[low : low + _LONGEST])
+    return f"{'… ' * (low > 0)}{shown}{' …' * (low + _LONGEST < len(words))}"
+
+
+# --- charts -----------------------------------------------------------------------------------------------------------
+
+
+def _charts(result: ProbeResult) -> list[Drawing]:
+    rows: list[dict[str, float | str]] = []
+    for one in result.variants:
+        means = one.means
+        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_DIFFERENCE, means.difference)):
+            rows += _point(one.name, name, found)
+    if not rows:
+        return []
+    title = "Change of the score (in standard deviations of the query's scores)"
+    hint = "95% intervals over queries and passages; 0 is no preference."
+    return [Drawing("Effects", title, _forest(rows), hint)]
+
+
+def _point(row: str, series: str, found: Effect | None) -> list[dict[str, float | str]]:
+    if found is None or not found.n or found.ci95 is None:
+        return []
+    ends = {"low": found.ci95[0], "high": found.ci95[1]}
+    return [{"row": row, "series": series, "value": found.mean, **ends, "n": found.n}]
+
+
+def _forest(rows: Sequence[Mapping[str, float | str]]) -> dict[str, object]:
+    """A point with its interval for each row and series."""
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
+    # Names may be long; the tables have them whole.
+    down = alt.Y("row:N", title=None, sort=None, axis=alt.Axis(labelLimit=110))
+    across = alt.X("value:Q", title="sd")
+    tips = [alt.Tooltip("row:N", title="variant"), alt.Tooltip("series:N"), alt.Tooltip("value:Q", format=".4f")]
+    tips += [alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"), alt.Tooltip("n:Q", title="pairs")]
+    bars = data.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(x=alt.X("low:Q", title="sd"), x2="high:Q", y=down)
+    points = data.mark_point(filled=True, size=60, color=COLOURS[0]).encode(x=across, y=down, tooltip=tips)
+    zero = data.mark_rule(color=COLOURS[-1], strokeDash=[4, 4]).encode(x=alt.datum(0))
+    most = max(len({row["row"] for row in rows if row["series"] == name}) for name in names)
+    # One line below the other for the series of a variant.
+    offset = alt.YOffset("series:N", sort=names)
+    scale = alt.Scale(domain=names, range=COLOURS[: len(names)])
+    colour = alt.Color("series:N", title=None, sort=names, scale=scale)
+    bars, points = (marks.encode(yOffset=offset, color=colour) for marks in (bars, points))
+    height = max(120, 24 * len(names) * most)
+    return specification(alt.layer(zero, bars, points).properties(width=640, height=height))

@@ -4,38 +4,182 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from evenrank.groups import Lexicon, load_lexicon, note_lexicon
+from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lexicon, score_texts
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.io.convert import is_path
 from evenrank.io.errors import readable
+from evenrank.io.provenance import card_path, ranker_note
 from evenrank.io.ranges import check_ranges
-from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
+from evenrank.measures.statistics import holm
 from evenrank.rankers.endpoints import Endpoint, shown_address
-from evenrank.rankers.kinds import Architecture
 from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
-from evenrank.rankers.models import Precision
+from evenrank.rankers.models import Architecture, Precision
 from evenrank.rankers.scorers import Scorer
 from evenrank.rankers.scoring_job import ScoredPairs
 
-from .comparing import Comparison
-from .given_variants import Given, given_variants, paired
+from .effects import Flags, Floats
 from .probe_result import ProbeResult
-from .probed_list import ProbedList, spread
-from .replaced_runs import run_figures
-from .truncated_pairs import reading_notes
-from .varied import Varied
-from .version_scores import Versions
+from .variant_figures import (
+    Compared,
+    Means,
+    PairValues,
+    VariantFigures,
+    Versions,
+    examples,
+    rank_figures,
+    replaced_passages,
+    run_figures,
+)
+from .variant_files import Given, Pairing, ProbedList, Variant, given_variants, paired, spread
+from .variants import KINDS, Varied
+
+Scored = Mapping[str, Floats]
+"""Scores [N] of each variant by name, and of the originals under ``""``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is compared: the ``listed`` pairs and their variants, with the signs of those that are oriented.
+
+    ``magnitudes`` [texts]: the signed magnitude of each distinct text between the ``poles``; None without a lexicon
+    that has poles.
+    """
+
+    listed: ProbedList
+    pairing: Pairing
+    versions: Versions
+    lexicon: Lexicon | None
+    seed: int
+    magnitudes: Floats | None
+    poles: tuple[str, str] | None
+
+    @classmethod
+    def of(
+        cls, listed: ProbedList, pairing: Pairing, versions: Versions, lexicon: Lexicon | None, seed: int
+    ) -> Comparison:
+        """With the magnitudes (tf) of all texts under the lexicon."""
+        if lexicon is None or lexicon.poles is None:
+            return cls(listed, pairing, versions, lexicon, seed, None, None)
+        scoring = Scoring(lexicon, magnitudes=("tf",))
+        texts = versions.texts.rename("text").to_frame().with_row_index("doc_id")
+        table = score_texts(texts.with_columns(pl.col("doc_id").cast(pl.String)), scoring)
+        groups = GroupTable.of(table, scoring.describe())
+        return cls(listed, pairing, versions, lexicon, seed, groups.signed_magnitude("tf"), groups.poles)
+
+    def signs(self, variant: Variant) -> Floats | None:
+        """The sign [N] of the change of a pair's magnitude, NaN without a change; None for kinds without direction."""
+        kind = KINDS.get(variant.kind or "")
+        if kind is None or not kind.oriented or self.magnitudes is None:
+            return None
+        rows = self.versions.variants[variant.name]
+        change = np.sign(self.magnitudes[rows] - self.magnitudes[self.versions.original])
+        return np.where((rows >= 0) & (change != 0), change, np.nan)
+
+    def compared(self, variant: Variant, placebo: Variant | None, scores: Scored, deviation: Floats) -> Compared:
+        """What a variant does to each pair; ``deviation`` [N] of each pair's query."""
+
+        def scores_of(name: str) -> Floats:
+            return np.where(self.versions.changed(name), scores[name], np.nan)
+
+        changed, signs = self.versions.changed(variant.name), self.signs(variant)
+        other = None if placebo is None else scores_of(placebo.name)
+        return Compared(
+            variant.name,
+            changed,
+            self.versions.variants[variant.name] < 0,
+            signs,
+            PairValues.of(scores[""], deviation, scores_of(variant.name), other, signs),
+            scores[""],
+            np.where(changed, scores[variant.name], scores[""]),
+            deviation,
+        )
+
+    def figures(self, scores: Scored, deviation: Floats) -> tuple[VariantFigures, ...]:
+        """The figures of all variants."""
+        found = [self._figures(*pair, scores, deviation) for pair in self.pairing.variants]
+        corrected = holm([one.means.verdict.p for one in found])
+        return tuple(replace(one, holm_p=p) for one, p in zip(found, corrected, strict=True))
+
+    def _figures(self, variant: Variant, placebo: Variant | None, scores: Scored, deviation: Floats) -> VariantFigures:
+        listed, versions = self.listed, self.versions
+        found = self.compared(variant, placebo, scores, deviation)
+        shift, enters, leaves = rank_figures(found, listed)
+        passages = None if variant.pairs else replaced_passages(listed, variant.texts)
+        return VariantFigures(
+            variant.name,
+            variant.kind,
+            None if placebo is None else placebo.name,
+            None if found.signs is None else self.poles,
+            found.counts(),
+            Means.of(found.values, listed.query, listed.passage),
+            shift,
+            enters,
+            leaves,
+            run_figures(listed.ranked(found.replaced, variant.name), passages, listed.qrels, self.lexicon, self.seed),
+            examples(found, listed, versions),
+        )
+
+
+_BLOCK = 256
+"""Texts whose reading ends are asked for at once."""
+
+
+def cut_pairs(scorer: Scorer, versions: Versions) -> Mapping[str, Flags] | None:
+    """By variant, and for the originals under ``""``, whether [N] the model reads less than the whole text.
+
+    None if the model does not say, or cuts no text. The longest texts are asked for first, until of a block of them
+    none is cut.
+    """
+    listed = versions.listed
+    rows = {"": versions.original, **versions.variants}
+    # Models that encode passages on their own read as much of them whatever the query.
+    query = listed.query * (scorer.unit != "document")
+    keys = {name: np.where(found >= 0, query * len(versions.texts) + found, -1) for name, found in rows.items()}
+    distinct = np.unique(np.concatenate(list(keys.values())))
+    distinct = distinct[distinct >= 0]
+    lengths = versions.texts.str.len_chars().to_numpy() + np.zeros(len(versions.texts), np.int64)
+    asked = listed.pairs.queries.str.len_chars().to_numpy()
+    size = lengths[distinct % len(lengths)] + asked[distinct // len(lengths)]
+    order = np.argsort(-size, kind="stable")
+    cut = np.zeros(len(distinct), bool)
+    for start in range(0, len(order), _BLOCK):
+        block = order[start : start + _BLOCK]
+        queries = listed.pairs.queries.gather(distinct[block] // len(lengths)).to_list()
+        texts = versions.texts.gather(distinct[block] % len(lengths)).to_list()
+        ends = scorer.reads_to(queries, texts)
+        if ends is None:
+            return None
+        cut[block] = [end < len(text.rstrip()) for end, text in zip(ends, texts, strict=True)]
+        if not cut[block].any():
+            break
+    if not cut.any():
+        return None
+    return {name: (key >= 0) & cut[np.searchsorted(distinct, key).clip(max=len(cut) - 1)] for name, key in keys.items()}
+
+
+def reading_notes(comparison: Comparison, scores: Scored, deviation: Floats, scorer: Scorer) -> Iterator[str]:
+    """Notes on variants with compared pairs that the model cuts; ``deviation`` [N] of each pair's query."""
+    cut = cut_pairs(scorer, comparison.versions)
+    if cut is None:
+        return
+    for variant, placebo in comparison.pairing.variants:
+        compared = comparison.compared(variant, placebo, scores, deviation).compared
+        lost = int(((cut[""] | cut[variant.name]) & compared).sum())
+        if lost:
+            of = counted(int(compared.sum()), "compared pair")
+            yield f"{variant.name}: in {lost:,} of {of} the model does not read to the end of both texts"
+
 
 SHORT = 5
 """Passages of the median list: with fewer, a query's standard deviation is rough."""
 
 
-# long, parameters: the options of `evenrank probe`, and what each of them means
 def probe(
     model: RankerLike,
     variants: Mapping[str, object] | Sequence[str] | str,
@@ -112,7 +256,7 @@ def probe(
     pairing = paired(given, listed, words, answers, seed)
     prompts = Prompts(query_prompt, document_prompt)
     if model == "bm25" and not os.path.isdir("bm25"):
-        from evenrank.retrieval.bm25_scorer import BM25Scorer
+        from evenrank.retrieval.bm25 import BM25Scorer
 
         model = BM25Scorer(collection, quiet=quiet)
     ranker = find_ranker(model, kind, device=device, precision=precision, prompts=prompts)

@@ -1,24 +1,25 @@
-"""Edits of a passage's whole sentences: the answer's moved, kept alone or removed, others added.
-
-Sentences are cut as for rotation (:func:`evenrank.mitigation.rotation.sentence_starts`). Edits return sentences joined
-by single spaces, or the text itself where nothing changes. An answer in several sentences moves them together.
-``start`` and ``end`` are the answer's characters in the text, end excluded.
-
->>> from evenrank.probes.sentences import moved, only, without
->>> text = "Tea is old. It came from China. We like it."
->>> moved(text, 25, 30, 0)
-'It came from China. Tea is old. We like it.'
->>> only(text, 25, 30), without(text, 25, 30)
-('It came from China.', 'Tea is old. We like it.')
-"""
+"""Edits of a passage's whole sentences, and sentences drawn from others' passages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
-from evenrank.mitigation.rotation import sentence_starts
+import numpy as np
+import polars as pl
+
+from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv_array, mix, mix_array
+from evenrank.groups.tokens import tokenize
+from evenrank.io import EvenrankError
+from evenrank.io.errors import quoted
+from evenrank.io.squad import AnswerAlignment
+from evenrank.io.tables import text_bytes
+from evenrank.io.wording import are, counted
+from evenrank.mitigation.rotation import mixed_seed, sentence_starts
+from evenrank.retrieval.analysis import NLTK, stop_list
 
 _WORD = re.compile(r"\S+")
 _PAIRED = 50
@@ -155,3 +156,170 @@ def _at(text: str, units: list[str], number: int, place: int) -> str:
         return text
     others = units[:number] + units[number + 1 :]
     return " ".join([*others[:place], units[number], *others[place:]])
+
+
+def content_words(text: str) -> list[str]:
+    """The distinct words of a text, in lower case and in order, without English stop words (NLTK's list).
+
+    >>> content_words("What is the capital of the capital?")
+    ['capital']
+    """
+    stops = stop_list(NLTK)
+    return [word for word in dict.fromkeys(tokenize(text)) if word not in stops]
+
+
+SIZE = 5000
+_NEAR = 8
+"""A sentence is drawn among this many of about the length that is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePool:
+    """Distinct ``sentences`` with their ``documents`` and numbers of ``words``, from the shortest to the longest."""
+
+    sentences: tuple[str, ...]
+    documents: tuple[str, ...]
+    words: tuple[int, ...]
+
+    @classmethod
+    def sampled(cls, batches: Iterable[pl.DataFrame], seed: int, size: int = SIZE) -> SentencePool:
+        """Up to ``size`` sentences of up to ``size`` passages of batches with ``doc_id`` and ``text``.
+
+        The passages have the smallest hashes of seed and id, and the sentences those of seed, id and number: they do
+        not depend on the order of the passages.
+        """
+        found = [
+            (mix((key + number * GOLDEN) & MASK), doc_id, number, sentence)
+            for key, doc_id, text in _smallest(batches, seed, size).iter_rows()
+            for number, sentence in enumerate(sentences_of(text), 1)
+        ]
+        distinct: dict[str, tuple[int, str, int]] = {}
+        for key, doc_id, number, sentence in sorted(found):
+            if len(distinct) < size:
+                distinct.setdefault(sentence, (key, doc_id, number))
+        rows = sorted((len(sentence.split()), key, doc_id, sentence) for sentence, (key, doc_id, _) in distinct.items())
+        return cls(tuple(row[3] for row in rows), tuple(row[2] for row in rows), tuple(row[0] for row in rows))
+
+    def chooser(self, doc_id: str, text: str, key: int) -> Callable[[int], str | None]:
+        """A function from a number of words to a sentence of about as many, a different one on each call.
+
+        Never one of the passage ``doc_id`` or of its ``text``; None if there is none left. ``key`` (64 bits) decides.
+        """
+        used = set(sentences_of(text))
+        calls = 0
+
+        def choose(words: int) -> str | None:
+            nonlocal calls
+            calls += 1
+            draw = mix((key + calls * GOLDEN) & MASK)
+            nearest = []
+            for place in self._outwards(words, draw):
+                if self.documents[place] != doc_id and self.sentences[place] not in used:
+                    nearest.append(place)
+                    if len(nearest) == _NEAR:
+                        break
+            if not nearest:
+                return None
+            close = [place for place in nearest if abs(self.words[place] - words) <= words // 4] or nearest[:1]
+            chosen = self.sentences[close[(draw >> 32) % len(close)]]
+            used.add(chosen)
+            return chosen
+
+        return choose
+
+    def other_words(self, count: int, doc_id: str, text: str, query: str, key: int) -> list[str] | None:
+        """``count`` content words of another passage's sentence (or of several, if one has too few), none of them the
+        query's; None if there are not as many. ``key`` decides."""
+        avoided = set(content_words(query))
+        own = set(sentences_of(text))
+        found: dict[str, None] = {}
+        for step in range(len(self.sentences)):
+            place = (key + step) % len(self.sentences)
+            if self.documents[place] == doc_id or self.sentences[place] in own:
+                continue
+            found |= dict.fromkeys(word for word in content_words(self.sentences[place]) if word not in avoided)
+            if len(found) >= count:
+                return list(found)[:count]
+        return None
+
+    def _outwards(self, words: int, draw: int) -> Iterator[int]:
+        """The places of all sentences, those whose length is nearest to ``words`` first."""
+        first, after = bisect_left(self.words, words), bisect_right(self.words, words)
+        high = first + draw % (after - first) if after > first else first
+        low = high - 1
+        while low >= 0 or high < len(self.words):
+            if low < 0 or (high < len(self.words) and self.words[high] - words <= words - self.words[low]):
+                yield high
+                high += 1
+            else:
+                yield low
+                low -= 1
+
+
+def _smallest(batches: Iterable[pl.DataFrame], seed: int, size: int) -> pl.DataFrame:
+    """The ``size`` passages with the smallest keys: ``key``, ``doc_id``, ``text``."""
+    start = FNV_OFFSET ^ mixed_seed(seed)
+    schema = {"key": pl.UInt64, "doc_id": pl.String, "text": pl.String}
+    kept = pl.DataFrame(schema=schema)
+    for batch in batches:
+        keys = mix_array(fnv_array(*text_bytes(batch["doc_id"]), start))
+        if kept.height == size:
+            batch, keys = batch.filter(pl.Series(keys <= np.uint64(kept["key"][-1]))), keys[keys <= kept["key"][-1]]
+        keyed = batch.select(pl.Series("key", keys, pl.UInt64), "doc_id", "text")
+        kept = pl.concat([kept, keyed]).sort("key", "doc_id").head(size)
+    return kept
+
+
+_COLUMNS = ("query_id", "doc_id", "text", "answer_start", "answer_end")
+
+
+def first_answers(spans: pl.DataFrame, by: Sequence[str] = ("query_id", "doc_id")) -> pl.DataFrame:
+    """The first answer of each query and passage, or of each query (``by``).
+
+    ``spans``: ``query_id``, ``doc_id``, ``answer_start``, ``answer_end`` and perhaps ``answer``, which else becomes
+    null. First is the lowest passage id, then the lowest start. Rows in the order in which ``spans`` first has them.
+    """
+    order = spans.select(by).unique(maintain_order=True)
+    found = spans.sort("query_id", "doc_id", "answer_start", "answer_end", maintain_order=True)
+    found = order.join(found.unique(by, keep="first", maintain_order=True), on=list(by), maintain_order="left")
+    names = ["query_id", "doc_id", "answer_start", "answer_end"]
+    answer = pl.col("answer") if "answer" in found.columns else pl.lit(None, pl.String).alias("answer")
+    return found.select(*names, answer)
+
+
+def locate(spans: pl.DataFrame, texts: pl.DataFrame, where: str) -> tuple[pl.DataFrame, AnswerAlignment]:
+    """Where answers are in their passages, and how they were aligned.
+
+    ``spans``: as :func:`first_answers` returns them; ``texts``: ``doc_id``, ``text``; ``where``: the collection, for
+    messages. One row per answer, in order: ``query_id``, ``doc_id``, ``text``, ``answer_start``, ``answer_end``
+    (characters, without white space at the ends). Answers that are not in their passage's text are left out. Raises
+    EvenrankError if no answer is left or a passage is missing.
+    """
+    table = spans.join(texts.select("doc_id", "text"), on="doc_id", how="left", maintain_order="left")
+    _check_present(table, where)
+    rows, alignment = [], AnswerAlignment()
+    for query, doc, start, end, wanted, text in table.iter_rows():
+        if wanted is not None and (start < 0 or text[start:end].split() != wanted.split()):
+            span = alignment.align(query, doc, text, wanted, start)
+            if span is None:
+                continue
+            start, end = span
+        else:
+            alignment.read += 1
+        answer = text[start:end] if start >= 0 else ""
+        if not answer.strip() or (wanted is None and end > len(text)):
+            raise EvenrankError(f"query {quoted(query)}: the answer's span is not in the passage {quoted(doc)}")
+        start, end = start + len(answer) - len(answer.lstrip()), start + len(answer.rstrip())
+        rows.append((query, doc, text, start, end))
+    if not rows:
+        raise EvenrankError(f"no answer was found in its passage ({table.height} searched)")
+    return pl.DataFrame(rows, list(_COLUMNS), orient="row"), alignment
+
+
+def _check_present(table: pl.DataFrame, where: str) -> None:
+    absent = table.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
+    if len(absent):
+        listed = ", ".join(map(quoted, absent[:5])) + (", …" if len(absent) > 5 else "")
+        raise EvenrankError(
+            f"{counted(len(absent), 'passage')} with answers {are(len(absent))} not in {where}: {listed}"
+        )

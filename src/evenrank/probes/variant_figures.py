@@ -2,18 +2,265 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from .effects import Effect, Flags, Floats, effect
-from .pair_values import Means, PairValues
-from .probed_list import ProbedList
-from .rank_shifts import rank_shifts
-from .replaced_runs import RunFigure
-from .version_scores import Versions
+from evenrank.groups import Lexicon
+from evenrank.io import EvenrankError, Run
+from evenrank.io.errors import quoted
+from evenrank.rankers.load import StoredRanker
+from evenrank.rankers.scorers import Scorer, TextPairs
+from evenrank.rankers.scoring_job import ScoredPairs, ScoringJob
+
+from .effects import Effect, Flags, Floats, Ints, difference, effect
+from .variant_files import ProbedList
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The distinct texts of a list and of its variants, and which of them each pair has.
+
+    ``original`` [N] and each of ``variants`` [N] are rows of ``texts``; −1 where a variant has nothing for the pair.
+    """
+
+    listed: ProbedList
+    texts: pl.Series
+    original: Ints
+    variants: Mapping[str, Ints]
+
+    @classmethod
+    def of(cls, listed: ProbedList, variants: Mapping[str, pl.Series]) -> Versions:
+        """The versions of a list and of variants by name, each with a text (or null) for each pair [N]."""
+        columns = [listed.texts, *variants.values()]
+        every = pl.concat([column.rename("text") for column in columns]).to_frame()
+        distinct = every.drop_nulls().unique(maintain_order=True).with_row_index("row")
+        rows = every.join(distinct, on="text", how="left", maintain_order="left")["row"]
+        numbers = rows.cast(pl.Int64).fill_null(-1).to_numpy()
+        original, *others = np.split(numbers, len(columns))
+        return cls(listed, distinct["text"], original, dict(zip(variants, others, strict=True)))
+
+    def changed(self, name: str) -> Flags:
+        """Whether [N] a variant has another text than the original."""
+        rows = self.variants[name]
+        found: Flags = (rows >= 0) & (rows != self.original)
+        return found
+
+    def score(
+        self,
+        ranker: StoredRanker | Scorer,
+        batch_size: int,
+        keep: str | os.PathLike[str] | None,
+        quiet: bool,
+    ) -> tuple[dict[str, Floats], ScoredPairs]:
+        """The scores of each variant by name, and of the original under ``""``, each [N].
+
+        NaN where a variant has nothing for the pair. Raises EvenrankError, which names version, passage and query, for
+        a score that is not finite.
+        """
+        asked, queries = _distinct(self.listed.pairs.queries)
+        query = asked[self.listed.query]
+        texts = {"": self.original, **self.variants}
+        wanted = {name: query * len(self.texts) + text for name, text in texts.items()}
+        present = {name: text >= 0 for name, text in texts.items()}
+        keys = np.unique(np.concatenate([wanted[name][present[name]] for name in wanted]))
+        used, document = np.unique(keys % len(self.texts), return_inverse=True)
+        pairs = TextPairs(keys // len(self.texts), document, queries, self.texts.gather(used))
+        found = ScoringJob(ranker, pairs, batch_size, f"probing {ranker.name}").run(keep, None, quiet)
+        scores = {}
+        for name, key in wanted.items():
+            places = np.searchsorted(keys, key).clip(max=len(keys) - 1)
+            scores[name] = np.where(present[name], found.scores[places], np.nan)
+            bad = np.flatnonzero(present[name] & ~np.isfinite(scores[name]))
+            if len(bad):
+                raise self._not_finite(ranker.name, name, int(bad[0]), len(bad))
+        return scores, found
+
+    def _not_finite(self, ranker: str, name: str, row: int, count: int) -> EvenrankError:
+        query, doc = self.listed.table.select("query_id", "doc_id").row(row)
+        version = f"in the variant {name}" if name else "as it is"
+        which = f"the score of the passage {quoted(doc)} for the query {quoted(query)}, {version},"
+        more = "" if count == 1 else f", and {count - 1:,} more"
+        return EvenrankError(f"{ranker}: {which} is not finite{more}")
+
+
+def _distinct(texts: pl.Series) -> tuple[Ints, pl.Series]:
+    """The number of each text among the distinct ones, and these, in order of first appearance."""
+    table = texts.rename("text").to_frame()
+    distinct = table.unique(maintain_order=True).with_row_index("row")
+    numbers = table.join(distinct, on="text", how="left", maintain_order="left")["row"]
+    return numbers.cast(pl.Int64).to_numpy(), distinct["text"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairValues:
+    """The change Δ of each pair's score [N] by a variant and by its placebo; NaN where not compared.
+
+    ``placebo``: of the compared pairs that it changes; None without a placebo.
+    """
+
+    effect: Floats
+    placebo: Floats | None = None
+
+    @classmethod
+    def of(
+        cls, scores: Floats, deviation: Floats, variant: Floats, placebo: Floats | None, signs: Floats | None
+    ) -> PairValues:
+        """Δ = (score of the variant − score) / standard deviation of the query's original scores.
+
+        ``scores``, ``deviation`` (of each pair's query), ``variant``, ``placebo``, ``signs``, all [N]: the scores of
+        what a version does not change are NaN; ``signs`` (+1, −1, or NaN to leave a pair out) orient both changes.
+
+        >>> found = PairValues.of(*map(np.array, ([1.0, 3.0], [2.0, 2.0], [2.0, 4.0], [1.5, np.nan], [1.0, -1.0])))
+        >>> found.effect.tolist(), found.placebo.tolist()
+        ([0.5, -0.5], [0.25, nan])
+        """
+        oriented = np.ones(len(scores)) if signs is None else signs
+        own = oriented * (variant - scores) / deviation
+        if placebo is None:
+            return cls(own)
+        other = oriented * (placebo - scores) / deviation
+        return cls(own, np.where(np.isnan(own), np.nan, other))
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """The mean effect of a variant, that of its placebo, and the difference of the two.
+
+    ``placebo``: None without one; ``difference``: None where the placebo changes no compared pair.
+    """
+
+    effect: Effect
+    placebo: Effect | None
+    difference: Effect | None
+
+    @classmethod
+    def of(cls, values: PairValues, query: Ints, passage: Ints) -> Means:
+        """Over all pairs."""
+        own, other = values.effect, values.placebo
+        mean = effect(own, query, passage)
+        if other is None:
+            return cls(mean, None, None)
+        beyond = None if np.isnan(other).all() else difference(own, other, query, passage)
+        return cls(mean, effect(other, query, passage), beyond)
+
+    @property
+    def verdict(self) -> Effect:
+        """What the verdict speaks of: the difference from the placebo if that changes any pair, else the effect."""
+        return self.effect if self.difference is None else self.difference
+
+    @property
+    def beyond_placebo(self) -> bool:
+        """Whether the verdict is beyond a placebo."""
+        return self.difference is not None
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "effect": self.effect.to_dict(),
+            "placebo": None if self.placebo is None else self.placebo.to_dict(),
+            "difference": None if self.difference is None else self.difference.to_dict(),
+        }
+
+
+class RankShifts(NamedTuple):
+    """What would happen to each of N passages in its query's list; NaN for those without a variant.
+
+    ``shifts`` [N]: places up (+) or down (−). ``enters``, ``leaves`` [N]: the chance that it comes among the first k,
+    or drops out of them; 0 or 1 without ties.
+    """
+
+    shifts: Floats
+    enters: Floats
+    leaves: Floats
+
+
+def rank_shifts(scores: Floats, query: Ints, replaced: Floats, k: int = 10) -> RankShifts:
+    """The places that each passage would rise or fall with the score ``replaced`` [N] in place of ``scores`` [N].
+
+    All other passages of its query (``query`` [N], any numbers) keep their scores. Tied passages are in random order:
+    each of the others counts as half a place, and who is tied at the cut is among the first k with the chance that a
+    place there is its own; a passage enters with the growth of that chance, or leaves with its loss.
+
+    Worked example: four passages of one query score 4, 3, 2 and 1. With 3.5 the last would be second: two places up,
+    and into the first two. With 3 the third would be tied with the second, half a place up; a place among the first
+    two would be its own in one order of two.
+
+    >>> import numpy as np
+    >>> found = rank_shifts(np.array([4.0, 3.0, 2.0, 1.0]), np.zeros(4, int), np.array([np.nan, 0.5, 3.0, 3.5]), k=2)
+    >>> found.shifts.tolist(), found.enters.tolist(), found.leaves.tolist()
+    ([nan, -2.0, 0.5, 2.0], [nan, 0.0, 0.5, 1.0], [nan, 1.0, 0.0, 0.0])
+    """
+    compared = ~np.isnan(replaced)
+    after = np.where(compared, replaced, scores)
+    numbers = np.unique(query, return_inverse=True)[1]
+    levels, level = np.unique(np.concatenate([scores, after]), return_inverse=True)
+    # By query and score, as one number each.
+    keys, new = (numbers * len(levels) + part for part in np.split(level, 2))
+    order = np.sort(keys)
+    ends = np.cumsum(np.bincount(numbers))[numbers]
+    above, tied = _others(order, ends, keys, keys)
+    new_above, new_tied = _others(order, ends, new, keys)
+    shifts = above + tied / 2 - new_above - new_tied / 2
+    growth = _chance(new_above, new_tied, k) - _chance(above, tied, k)
+    return RankShifts(
+        *(np.where(compared, value, np.nan) for value in (shifts, np.maximum(growth, 0.0), np.maximum(-growth, 0.0)))
+    )
+
+
+def _others(order: Ints, ends: Ints, keys: Ints, own: Ints) -> tuple[Ints, Ints]:
+    """How many others of a list are above each of ``keys`` [N] and tied with it; ``own`` [N] is not another."""
+    left, right = (np.searchsorted(order, keys, side=side) for side in ("left", "right"))
+    return ends - right - (own > keys), right - left - (own == keys)
+
+
+def _chance(above: Ints, tied: Ints, k: int) -> Floats:
+    """The chance to be among the first k."""
+    found: Floats = np.clip((k - above) / (tied + 1), 0.0, 1.0)
+    return found
+
+
+UTILITY = "nDCG@10"
+BIAS = ("NFaiRR@10", "ARaB@10")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A measure's mean over queries, with its 95% interval; None where it is not defined."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {"mean": self.mean, "ci95": None if self.ci95 is None else list(self.ci95)}
+
+
+def run_figures(
+    run: Run, passages: pl.DataFrame | None, qrels: pl.DataFrame | None, lexicon: Lexicon | None, seed: int
+) -> Mapping[str, RunFigure]:
+    """nDCG@10 of the run's queries where there are judgements; NFaiRR@10 and ARaB@10 where there are ``passages``
+    (``doc_id``, ``text``) and a lexicon."""
+    from evenrank.auditing import audit
+
+    if qrels is not None:
+        # What the list was not made for is no fault of the ranker.
+        qrels = qrels.join(run.table, on="query_id", how="semi", maintain_order="left")
+        qrels = qrels if qrels.height else None
+
+    bias = passages is not None and lexicon is not None
+    measures = [*([] if qrels is None else [UTILITY]), *(BIAS if bias else ())]
+    if not measures:
+        return {}
+    texts, words = (passages, lexicon) if bias else (None, None)
+    audited = audit({"run": run}, collection=texts, lexicon=words, qrels=qrels, measures=measures, seed=seed)
+    found = audited.runs[0]
+    return {measure: RunFigure(found[measure].mean, found[measure].ci95) for measure in measures}
+
 
 DEPTH = 10
 _EXAMPLES = 3

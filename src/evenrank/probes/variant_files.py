@@ -1,28 +1,183 @@
-"""Variants of a collection as a probe reads them: files, tables or kinds, with their manifests."""
+"""Variants of a collection as a probe is given them: files, tables or kinds, with their manifests and placebos."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
-from evenrank.io import EvenrankError, InputError, as_collection, read_texts
-from evenrank.io.columns import Columns, is_parquet, read_columns
+from evenrank.groups import Lexicon
+from evenrank.io import EvenrankError, InputError, Run, as_collection, read_texts
 from evenrank.io.convert import frame_of, id_column, is_path
 from evenrank.io.errors import quoted, readable
-from evenrank.io.files import file_system, line_blocks, open_parquet
-from evenrank.io.folders import files_of
+from evenrank.io.files import file_system, files_of, line_blocks, open_parquet
 from evenrank.io.irds import is_identifier
-from evenrank.io.tables import first_repeat
+from evenrank.io.tables import Columns, first_repeat, is_parquet, read_columns
 from evenrank.io.wording import are, counted
+from evenrank.rankers.scorers import TextPairs
 
-from .edit_counts import edit_counts, edits_by_passage
-from .probed_list import ProbedList
-from .variant_kinds import KINDS, PLACEBO
-from .varied import Varied
+from .effects import Floats, Ints
+from .variants import KINDS, PLACEBO, Varied
+
+_EQUAL = 1e-9
+"""Scores of a query that differ by no more than this share of the largest do not vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedList:
+    """N pairs of a query and a passage of its list.
+
+    ``table`` [N]: ``query_id``, ``doc_id``; ``pairs``: the same pairs with their texts, of which each query and each
+    passage has one. ``name``: of the run, or of the judgements. ``sampled_from``: the queries of the list of which
+    those of a sample were drawn; None for all of them.
+    """
+
+    name: str
+    table: pl.DataFrame
+    pairs: TextPairs
+    qrels: pl.DataFrame | None
+    sampled_from: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        run: Run | None,
+        qrels: pl.DataFrame | None,
+        depth: int,
+        collection: object,
+        queries: object,
+        sample: int | None = None,
+        seed: int = 0,
+    ) -> ProbedList:
+        """The first ``depth`` passages of each query of ``run``, or without one the judged passages; of a ``sample``
+        of so many of the queries, drawn with ``seed``.
+
+        Raises EvenrankError if there is neither, and for queries and passages without a text.
+        """
+        from evenrank.io import as_collection, as_queries
+
+        if run is not None:
+            name, described = run.name, run.described
+            rows = run.table.filter(pl.col("rank") <= depth).select("query_id", "doc_id")
+        elif qrels is not None:
+            name = described = "the judgements"
+            rows = _together(qrels.select("query_id", "doc_id"))
+        else:
+            raise EvenrankError("expected a `run` or `qrels`, whose passages are probed")
+        asked, every = as_queries(queries), rows["query_id"].unique(maintain_order=True)
+        if not every.is_in(asked["query_id"].implode()).any():
+            swapped = "are they of another list, or `queries` and `collection` exchanged?"
+            raise EvenrankError(f"{described}: none of its {counted(len(every), 'query')} has a text: {swapped}")
+        sampled_from = None
+        if sample is not None and sample < len(every):
+            drawn = every.gather(np.sort(np.random.default_rng(seed).choice(len(every), sample, replace=False)))
+            rows, sampled_from = rows.filter(pl.col("query_id").is_in(drawn.implode())), len(every)
+        pairs = TextPairs.of_run(described, rows, as_collection(collection), asked)
+        return cls(name, rows, pairs, qrels, sampled_from)
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.table.height
+
+    @property
+    def query(self) -> Ints:
+        """The query of each pair [N], numbered from 0."""
+        return self.pairs.query
+
+    @property
+    def passage(self) -> Ints:
+        """The passage of each pair [N], numbered from 0."""
+        return self.pairs.document
+
+    @property
+    def texts(self) -> pl.Series:
+        """The text of each pair's passage [N]."""
+        return self.pairs.documents.gather(self.pairs.document)
+
+    def passages(self) -> pl.DataFrame:
+        """The distinct passages: ``doc_id``, ``text``, in the order of their numbers."""
+        ids = self.table["doc_id"].unique(maintain_order=True)
+        return pl.DataFrame({"doc_id": ids, "text": self.pairs.documents})
+
+    def asked(self) -> pl.DataFrame:
+        """The distinct queries: ``query_id``, ``text``, in the order of their numbers."""
+        ids = self.table["query_id"].unique(maintain_order=True)
+        return pl.DataFrame({"query_id": ids, "text": self.pairs.queries})
+
+    def ranked(self, scores: Floats, name: str) -> Run:
+        """The list ranked by ``scores`` [N]."""
+        return Run.from_table(self.table.with_columns(pl.Series("score", scores)), name)
+
+
+def _together(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each query one after the other, queries in order of first appearance."""
+    order = rows.select("query_id").unique(maintain_order=True).with_row_index("number")
+    return rows.join(order, on="query_id", maintain_order="left").sort("number", maintain_order=True).drop("number")
+
+
+def spread(scores: Floats, query: Ints) -> Floats:
+    """The standard deviation (ddof 0) of the scores [N] of each query [Q]; NaN where they do not vary."""
+    number = int(query.max()) + 1
+    count = np.bincount(query, minlength=number)
+    mean = np.bincount(query, scores, number) / count
+    deviation: Floats = np.sqrt(np.bincount(query, (scores - mean[query]) ** 2, number) / count)
+    least, most, largest = (np.full(number, start) for start in (np.inf, -np.inf, 0.0))
+    np.minimum.at(least, query, scores)
+    np.maximum.at(most, query, scores)
+    np.maximum.at(largest, query, np.abs(scores))
+    return np.where(most - least > _EQUAL * largest, deviation, np.nan)
+
+
+_NAME = "edits"
+
+
+def edit_counts(table: pl.DataFrame) -> pl.Series:
+    """The column ``edits`` of a table; null without one of whole numbers."""
+    if _NAME in table.columns and table[_NAME].dtype.is_integer():
+        return table[_NAME].cast(pl.Int64)
+    return pl.Series(_NAME, [None] * table.height, dtype=pl.Int64)
+
+
+def edits_by_passage(given: object, listed: ProbedList) -> pl.Series | None:
+    """The edits [N] of the passage of each pair, null where unknown; None for a variant that does not say them.
+
+    ``given``: a frame, or a file: Parquet, JSONL, or a TSV with its ``FILE.edits.tsv``.
+    """
+    table = None
+    # Text was read from it already: what cannot be used here are counts that somebody else has written.
+    with suppress(OSError, pl.exceptions.PolarsError, EvenrankError):
+        table = _of_file(os.fspath(given), listed) if is_path(given) else frame_of(given, "the variant")
+    if table is None or not {"doc_id", _NAME} <= set(table.columns):
+        return None
+    found = pl.DataFrame([id_column(table["doc_id"], "doc_id", "the variant"), edit_counts(table)])
+    known = found.unique("doc_id", keep="first")
+    edits = listed.table.select("doc_id").join(known, on="doc_id", how="left", maintain_order="left")[_NAME]
+    return edits if edits.count() else None
+
+
+def _of_file(path: str, listed: ProbedList) -> pl.DataFrame | None:
+    """The listed passages' ids and edits."""
+    beside = f"{path}.edits.tsv"
+    schema = {"doc_id": pl.String, _NAME: pl.Int64}
+    if os.path.isfile(beside):
+        rows = pl.scan_csv(beside, separator="\t", has_header=False, schema=schema, quote_char=None)
+    elif not os.path.isfile(path):
+        return None
+    elif is_parquet(path):
+        rows = pl.scan_parquet(path)
+    elif path.endswith(".jsonl"):
+        rows = pl.scan_ndjson(path, schema=schema)
+    else:
+        return None
+    wanted = listed.table.select("doc_id").unique().lazy()
+    return rows.select("doc_id", _NAME).join(wanted, on="doc_id", how="semi").collect()
+
 
 _KEYS = ("query_id", "doc_id")
 _LARGEST = 1 << 24
@@ -210,3 +365,199 @@ def _checked(given: Columns) -> pl.DataFrame:
     if text.null_count():
         raise given.error("expected a text, found none", int(text.is_null().arg_max() or 0))
     return pl.DataFrame([*ids, text, edit_counts(given.table)])
+
+
+_FEWER = "changes fewer places"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A variant of this ``name``, or the ``placebo`` of the variant of this name; ``source`` None: to be made."""
+
+    name: str
+    source: object
+    placebo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The variants to probe, each with its placebo (or None); ``every``: all of them once."""
+
+    variants: tuple[tuple[Variant, Variant | None], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def every(self) -> list[Variant]:
+        """Variants and placebos, each once."""
+        both = [one for pair in self.variants for one in pair if one is not None]
+        return list({one.name: one for one in both}.values())
+
+
+def given_variants(variants: object, placebos: Mapping[str, object]) -> list[Given]:
+    """The arguments of a probe as a list. Raises EvenrankError for none, for a name given twice, for one that is no
+    kind's where a kind's is expected, and for a placebo of a variant that is not among them."""
+    if isinstance(variants, str):
+        variants = [variants]
+    if isinstance(variants, Mapping):
+        found = [Given(name, source) for name, source in variants.items()]
+    elif isinstance(variants, Sequence):
+        found = [Given(name, None) for name in variants]
+    else:
+        raise EvenrankError(f"`variants`: expected names of kinds or variants by name, found {type(variants).__name__}")
+    if not found:
+        raise EvenrankError("`variants`: expected one variant at least, found none")
+    names = [one.name for one in found]
+    for one in found:
+        if not isinstance(one.name, str) or not one.name:
+            raise EvenrankError(f"`variants`: expected names, found {one.name!r}")
+        if one.source is None and one.name not in KINDS:
+            raise EvenrankError(
+                f"`variants`: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(one.name)}"
+            )
+        if names.count(one.name) > 1:
+            raise EvenrankError(f"`variants`: two variants are named {quoted(one.name)}")
+        if one.name.startswith("placebo of "):
+            raise EvenrankError(f"`variants`: {quoted(one.name)} is the name of a placebo; expected another")
+    for name, source in placebos.items():
+        if name not in names:
+            known = ", ".join(names)
+            raise EvenrankError(f"`placebos`: no variant {quoted(name)} to be a placebo of (the variants are {known})")
+        found.append(Given(name, source, placebo=True))
+    return found
+
+
+def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, answers: object, seed: int) -> Pairing:
+    """Reads or makes the variants, and gives each its placebo: the one named for it, the one made with it, or the one
+    whose manifest says that it is of the variant's kind.
+
+    Raises EvenrankError for two placebos of one kind, and for a variant that changes no passage of the list.
+    """
+    found: dict[str, Variant] = {}
+    placebos: dict[str, Variant] = {}
+    for one in given:
+        name = f"placebo of {one.name}" if one.placebo else one.name
+        if one.source is not None:
+            (placebos if one.placebo else found)[one.name] = read_variant(name, one.source, listed)
+            continue
+        try:
+            found[one.name] = _made(one.name, None, listed, lexicon, answers, seed)
+        except EvenrankError as error:
+            # Of input and arguments the message says which; otherwise it does not say which kind.
+            if isinstance(error, InputError) or str(error).startswith("`"):
+                raise
+            raise EvenrankError(f"{one.name}: {error}") from None
+    lacking = []
+    for one in given:
+        if one.source is None and KINDS[one.name].placebo and one.name not in placebos:
+            try:
+                placebos[one.name] = _made(f"placebo of {one.name}", one.name, listed, lexicon, answers, seed)
+            except EvenrankError as error:
+                # The variant itself could be made of the same input: only its placebo has nothing to change.
+                lacking.append(f"placebo of {one.name}: {error}")
+    by_kind: dict[str, Variant] = {}
+    kinds = {one.kind for one in found.values()}
+    for variant in [one for one in found.values() if one.kind == PLACEBO and one.of in kinds]:
+        other = by_kind.setdefault(str(variant.of), variant)
+        if other is not variant:
+            raise EvenrankError(
+                f"`variants`: {other.name} and {variant.name} are both placebos of {variant.of}; expected one"
+            )
+        del found[variant.name]
+    pairs = tuple((one, placebos.get(name) or by_kind.get(one.kind or "")) for name, one in found.items())
+    sources = {one.name: one.source for one in given if not one.placebo}
+    for variant, _ in pairs:
+        if not ((variant.texts != listed.texts).fill_null(False)).any():
+            source = sources[variant.name]
+            place = f" in {readable(os.fspath(source))}" if is_path(source) else ""
+            raise EvenrankError(f"{variant.name}: no passage of the list was changed{place}")
+    pairing = Pairing(pairs, ())
+    about = (*_lexicon_notes(pairing, lexicon), *_placebo_notes(pairing, listed))
+    return replace(pairing, notes=(*lacking, *_notes_of(pairing.every, about), *about))
+
+
+def _notes_of(variants: Sequence[Variant], about: Sequence[str]) -> list[str]:
+    """The variants' own notes; what is said of several stands once, and what ``about`` says of the list only there."""
+    said: dict[str, list[str]] = {}
+    for one in variants:
+        counted_here = any(note.endswith(f" {one.name} {_FEWER}") for note in about)
+        for note in one.notes:
+            if not (counted_here and note.startswith("Fewer edits")):
+                said.setdefault(note, []).append(one.name)
+    return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in said.items()]
+
+
+def _made(
+    name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, answers: object, seed: int
+) -> Variant:
+    """A variant of the listed passages made in memory: of the kind ``name``, or the placebo ``of`` a kind."""
+    from .variants import variants
+
+    kind = of or name
+    if KINDS[kind].lexicon and lexicon is None:
+        raise EvenrankError(f"`lexicon`: expected one for the kind {kind}")
+    run = Run.from_table({query: dict.fromkeys(docs, 0.0) for query, docs in _documents(listed).items()}, listed.name)
+    made = variants(
+        listed.passages(),
+        PLACEBO if of else kind,
+        of=of,
+        lexicon=lexicon or "gender-en",
+        answers=_of_list(answers, listed) if KINDS[kind].answers and answers is not None else None,
+        queries=listed.asked(),
+        run=run,
+        depth=listed.size,
+        seed=seed,
+    )
+    read = read_variant(name, made, listed)
+    note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
+    return replace(read, kind=PLACEBO if of else kind, of=of, notes=(note, *read.notes))
+
+
+def _of_list(answers: object, listed: ProbedList) -> pl.DataFrame:
+    """The answers to the list's queries in the list's passages. Raises EvenrankError if there is none."""
+    from .variants import read_spans
+
+    pairs = listed.table.select("query_id", "doc_id")
+    found = read_spans(answers)[0].join(pairs, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+    if not found.height:
+        raise EvenrankError(f"`answers`: none is to a query of the list in a passage of its own ({listed.name})")
+    return found
+
+
+def _documents(listed: ProbedList) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for query, doc in listed.table.select("query_id", "doc_id").iter_rows():
+        found.setdefault(query, []).append(doc)
+    return found
+
+
+def _lexicon_notes(pairing: Pairing, lexicon: Lexicon | None) -> list[str]:
+    """What a variant's orientation is not what it might be."""
+    notes = []
+    for one, _ in pairing.variants:
+        if one.kind is None or one.kind not in KINDS or not KINDS[one.kind].oriented:
+            continue
+        if lexicon is None or lexicon.poles is None:
+            why = "no lexicon was given" if lexicon is None else f"the lexicon {lexicon.name} has no poles"
+            notes.append(f"{one.name}: not oriented, as {why}; above 0 is a preference for the variant")
+        elif one.lexicon not in (None, lexicon.name):
+            notes.append(f"{one.name}: made with the lexicon {one.lexicon}, oriented by {lexicon.name}")
+    return notes
+
+
+def _placebo_notes(pairing: Pairing, listed: ProbedList) -> list[str]:
+    """Placebos that change nothing where their variant does, or fewer places."""
+    original, notes = listed.texts, []
+    for variant, placebo in pairing.variants:
+        if placebo is None:
+            continue
+        changed = (variant.texts != original).fill_null(False)
+        if not (changed & (placebo.texts != original).fill_null(False)).any():
+            notes.append(f"{variant.name}: {placebo.name} changes none of the pairs that it changes")
+        elif variant.edits is not None and placebo.edits is not None:
+            keys = ["query_id", "doc_id"] if variant.pairs or placebo.pairs else ["doc_id"]
+            fewer = (placebo.edits.fill_null(0) < variant.edits).fill_null(False)
+            table = listed.table.select(keys).with_columns(fewer.alias("fewer")).filter(changed).unique(keys)
+            if table["fewer"].any():
+                some = f"{table['fewer'].sum():,} of {counted(table.height, 'pair' if len(keys) > 1 else 'passage')}"
+                notes.append(f"{variant.name}: in {some} {placebo.name} {_FEWER}")
+    return notes

@@ -66,7 +66,6 @@ class DotRanker(EncoderRanker):
                 parameter.requires_grad_(False)
         self.eval()
 
-    # parameters: those of a recipe's dot ranker.
     @classmethod
     def from_pretrained(
         cls,

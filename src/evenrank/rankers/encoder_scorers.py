@@ -10,16 +10,14 @@ import numpy as np
 
 from evenrank.io import EvenrankError
 
-from .pairs import Rows, TextPairs
-from .scorers import Scorer, Scores
-from .truncation import Truncation, TruncationCounter, is_static, max_tokens
+from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, TruncationCounter, is_static, max_tokens
 
 if TYPE_CHECKING:
     import torch
     from scipy.sparse import csr_matrix
     from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
-    from .truncation import Model
+    from .scorers import Model
 
 # Similarities computed at once.
 _SIMILARITIES = 1 << 14
@@ -98,7 +96,7 @@ class CrossEncoderScorer(EncoderScorer):
         return super()._prompt(())
 
     def facts(self) -> dict[str, object]:
-        from .heads import is_causal
+        from .models import is_causal
 
         facts = super().facts() | {"kind": "causal language model" if is_causal(self.model) else "cross-encoder"}
         del facts["document_prompt"]
@@ -107,7 +105,7 @@ class CrossEncoderScorer(EncoderScorer):
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
         from torch.nn import Identity
 
-        from .sessions import pair_scores, scores_pairs
+        from .export import pair_scores, scores_pairs
 
         def score(rows: Rows) -> Scores:
             texts = list(zip(*pairs.texts(rows), strict=True))

@@ -15,19 +15,19 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from evenrank.io import EvenrankError, InputError
-from evenrank.io.atomic import folder_within, remove_unlocked, usual_mode
+from evenrank.io.outputs import folder_within, remove_unlocked, usual_mode
 from evenrank.io.types import Array
 
 from .models import RARE_WORDS, check_tokeniser, find_folder, loading_problem, quiet_loading
 from .protocol import Ranker
-from .truncation import truncated_rows
+from .scorers import truncated_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from sentence_transformers.base.modules import Transformer
     from transformers import PretrainedConfig
 
-    from .truncation import Model
+    from .scorers import Model
 
     Encoder: TypeAlias = "CrossEncoder | SentenceTransformer | Transformer"
 

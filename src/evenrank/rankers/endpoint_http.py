@@ -1,18 +1,27 @@
-"""Questions to a server over HTTP: JSON there and back, asked again while the server is busy, secrets never shown."""
+"""Questions to a server over HTTP: addresses, secrets kept out of messages, limits on time, retries."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import html
+import ipaddress
 import json
+import logging
 import re
+import socket
 import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import requests
 import urllib3
+from requests import PreparedRequest
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.util.retry import Retry
 
 from evenrank._version import __version__
@@ -20,9 +29,215 @@ from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted
 from evenrank.io.wording import counted
 
-from .endpoint_address import Address
-from .endpoint_deadline import Deadline, LimitedAdapter
-from .endpoint_secrets import hide_queries, scrubbed
+HIDDEN = "…"
+"""Stands for what is not shown."""
+SHORTEST = 6
+"""Characters of a value in an address that may be a key, and of the beginnings and ends of keys that are not shown."""
+
+
+def scrubbed(text: str, secrets: Sequence[str]) -> str:
+    """A text without ``secrets``, longest first, and without their beginnings and ends of SHORTEST characters on."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+        if len(secret) > SHORTEST:
+            text = _without_beginnings(text, secret)
+            text = _without_beginnings(text[::-1], secret[::-1])[::-1]
+    return text
+
+
+def _without_beginnings(text: str, secret: str) -> str:
+    """A text without what begins as a secret does, as far as it goes on like that."""
+    first, *others = text.split(secret[:SHORTEST])
+    rest = secret[SHORTEST:]
+    return HIDDEN.join([first, *(part[_common(part, rest) :] for part in others)])
+
+
+def _common(one: str, other: str) -> int:
+    """How far two texts are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+class _WithoutQuery(logging.Filter):
+    """Cuts what comes after ``?`` in the paths that urllib3 logs at DEBUG: it may be a key."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                re.sub(r"\?\S*", f"?{HIDDEN}", one) if isinstance(one, str) else one for one in record.args
+            )
+        return True
+
+
+_without_query = _WithoutQuery()
+
+
+def hide_queries() -> None:
+    """Cuts the queries of addresses from what is logged from now on."""
+    for name in ("urllib3.connectionpool", "urllib3.util.retry"):
+        # The same filter is added only once.
+        logging.getLogger(name).addFilter(_without_query)
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """Where to ask. ``shown``: what may be written of it; ``secrets``: what may not, longest first."""
+
+    url: str
+    shown: str
+    login: str | None
+    secrets: tuple[str, ...]
+
+    @classmethod
+    def of(cls, url: str, ending: str) -> Address:
+        """``url`` with ``/ending``, if it does not have that yet. A name and password in it become a login.
+
+        Raises EvenrankError, without the URL, if it cannot be used.
+        """
+        problem = "`url`: expected an address with http:// or https:// and a host"
+        try:
+            parts = urllib.parse.urlsplit(url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            parts, host = urllib.parse.urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+            found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
+            raise EvenrankError(problem + found)
+        login, _, place = parts.netloc.rpartition("@")
+        path = parts.path.rstrip("/")
+        path = path if path.endswith(f"/{ending}") else f"{path}/{ending}"
+        values = [part.partition("=")[2] or part for part in parts.query.split("&")]
+        values += [urllib.parse.unquote_plus(value) for value in values]
+        # A short one, such as a version, is in every text.
+        secrets = {value for value in values if len(value) >= SHORTEST}
+        header = None
+        if login:
+            pair = ":".join(urllib.parse.unquote(part) for part in login.partition(":")[::2])
+            header = f"Basic {base64.b64encode(pair.encode()).decode()}"
+            secrets |= {login, pair, header[6:], *(filter(None, [login.partition(":")[2], pair.partition(":")[2]]))}
+        names = "&".join(
+            re.sub("=.*", f"={HIDDEN}", part) if "=" in part else HIDDEN for part in parts.query.split("&")
+        )
+        shown = urllib.parse.urlunsplit((parts.scheme, place, path, "", "")) + (f"?{names}" if parts.query else "")
+        used = urllib.parse.urlunsplit((parts.scheme, place, path, parts.query, ""))
+        return cls(used, shown, header, tuple(sorted(secrets, key=lambda secret: (-len(secret), secret))))
+
+    @property
+    def host(self) -> str:
+        """The name of the server."""
+        return urllib.parse.urlsplit(self.url).hostname or ""
+
+    @property
+    def place(self) -> str:
+        """The same with the port, if one is given, which tells servers on a machine apart."""
+        return urllib.parse.urlsplit(self.url).netloc
+
+    @property
+    def loopback(self) -> bool:
+        """Whether it is this machine, which is asked without a proxy."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
+
+
+class Deadline:
+    """A limit on what the connections of one thread do, one question after the other.
+
+    Timeouts of sockets are no such limit: each byte that comes begins them anew.
+    """
+
+    def __init__(self) -> None:
+        self.passed = False
+        self._lock = threading.Lock()
+        self._limit: object = None
+        self._line: socket.socket | None = None
+        self._ended = False
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Cuts the connection after so many ``seconds`` in the block, and says so in ``passed``."""
+        self.passed, self._limit = False, object()
+        timer = threading.Timer(seconds, self.cut, [self._limit])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._limit = None
+                if self._ended:
+                    self._release()
+
+    def hold(self, line: socket.socket) -> None:
+        """Takes the line of a new connection; cuts it if it comes too late."""
+        with self._lock:
+            self._release()
+            # Its own handle: TLS takes the other one over, and its number may soon be another file's.
+            self._line = line.dup()
+            if self.passed:
+                self._shut()
+
+    def end(self) -> None:
+        """Lets the line go: now, or after the answer that may still be read from it."""
+        with self._lock:
+            self._ended = True
+            if self._limit is None:
+                self._release()
+
+    def _release(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._line, self._ended = None, False
+
+    def cut(self, limit: object = None) -> None:
+        """Cuts the connection now, if one is in use (and still within ``limit``)."""
+        with self._lock:
+            if self._limit is not None and limit in (None, self._limit):
+                self.passed = True
+                self._shut()
+
+    def _shut(self) -> None:
+        if self._line is not None:
+            with contextlib.suppress(OSError):  # the server was faster
+                self._line.shutdown(socket.SHUT_RDWR)
+
+
+class _Limited(HTTPConnection):
+    deadline: Deadline
+
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
+        self.deadline.hold(made)
+        return made
+
+    def close(self) -> None:
+        self.deadline.end()
+        super().close()
+
+
+class LimitedAdapter(HTTPAdapter):
+    """Puts the connections of a session, with and without proxies and TLS, under a deadline."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def get_connection_with_tls_context(
+        self,
+        request: PreparedRequest,
+        verify: bool | str,
+        proxies: dict[str, str] | None = None,
+        cert: str | tuple[str, str] | None = None,
+    ) -> HTTPConnectionPool:
+        """The library's connections, under the deadline."""
+        pool = super().get_connection_with_tls_context(request, verify, proxies, cert)
+        kind = pool.ConnectionCls
+        if not issubclass(kind, _Limited):
+            pool.ConnectionCls = type(kind.__name__, (_Limited, kind), {"deadline": self._deadline})
+        return pool
+
 
 TRIES = 7
 """How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""

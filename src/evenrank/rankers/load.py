@@ -14,22 +14,19 @@ from evenrank.io.errors import quoted, readable, require_neural
 
 from .encoder_scorers import ONE_PROMPT, VectorScorer, encoder_scorer
 from .endpoints import Endpoint
-from .kinds import Architecture
-from .models import ModelFolder, Precision, find_model, load_encoder, load_kernel_ranker, model_name
-from .pairs import Unit
-from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer
+from .models import Architecture, ModelFolder, Precision, find_model, load_encoder, load_kernel_ranker, model_name
+from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, Unit
 
 if TYPE_CHECKING:
     from .export import Backend
     from .protocol import Ranker
-    from .truncation import Model
+    from .scorers import Model
 
 RankerLike: TypeAlias = "str | os.PathLike[str] | Model | Ranker | Scorer | ScoreFunction | Endpoint"
 """Whatever :func:`load_ranker` makes a scorer of."""
 _ACCEPTED = "a folder, a name on the hub, a model of sentence-transformers, a ranker, an Endpoint or a function"
 
 
-# parameters: the model and how it computes
 def load_ranker(
     model: RankerLike,
     kind: Architecture | None = None,
@@ -79,7 +76,6 @@ class Prompts:
 _NO_PROMPTS = Prompts()
 
 
-# parameters: as load_ranker
 def find_ranker(
     model: RankerLike,
     kind: Architecture | None = None,

@@ -109,9 +109,9 @@ _CLASSES = {
     "cat": ("cat", "CatRanker"),
     "dot": ("dot", "DotRanker"),
     "tk": ("tk", "TKRanker"),
-    "knrm": ("knrm", "KNRMRanker"),
-    "conv-knrm": ("conv_knrm", "ConvKNRMRanker"),
-    "match-pyramid": ("match_pyramid", "MatchPyramidRanker"),
+    "knrm": ("kernel_rankers", "KNRMRanker"),
+    "conv-knrm": ("kernel_rankers", "ConvKNRMRanker"),
+    "match-pyramid": ("kernel_rankers", "MatchPyramidRanker"),
 }
 RANKERS = tuple(_CLASSES)
 REGISTERED: dict[str, type[Ranker]] = {}

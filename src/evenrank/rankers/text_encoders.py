@@ -15,11 +15,9 @@ from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted, require_neural
 
 from .encoder_scorers import BiEncoderScorer, SparseScorer
-from .kinds import Architecture
 from .load import Prompts, StoredRanker, find_ranker
-from .models import Precision
-from .scorers import Scorer
-from .truncation import Truncation
+from .models import Architecture, Precision
+from .scorers import Scorer, Truncation
 
 if TYPE_CHECKING:
     import torch

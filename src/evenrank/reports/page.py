@@ -2,19 +2,267 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
-from evenrank.io.errors import plain
+from evenrank.io.errors import EvenrankError, plain
+from evenrank.io.outputs import atomic_path
+from evenrank.io.provenance import made_by_text
 from evenrank.io.wording import singular
 
-from .folding import asset
-from .rendering import render
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+STEPS = (18, 21, 24, 27, 30, 34, 38, 42, 47, 52, 58, 64, 71, 78, 86)
+"""The widths (in em of the table) at which tables fold; a table that needs more always folds."""
+
+_LETTER, _PADDING, _SORT = 0.66, 0.9, 0.7
+_NAME = 7.5  # the minimum width in page.css of a name with long words, which may be broken
+_LONG = 10  # letters
+_TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
+_PART = re.compile(r"<(thead|tbody|tr)\b|<(th|td)\b([^>]*)>(.*?)</\2>", re.DOTALL)
+_ROLES = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
+
+
+def asset(name: str) -> str:
+    """The text of a file of the assets folder."""
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def style_sheet() -> str:
+    """The style sheet of every page, with the folding rules for each width."""
+    rules = asset("fold.css")
+    folds = [f"@container (max-width: {step}em) {{ .fold-{step} {{\n{rules}}} }}" for step in STEPS]
+    return "\n".join([asset("page.css"), *folds, f".fold {{\n{rules}}}"])
+
+
+def make_foldable(page: str) -> str:
+    """A page with foldable tables: each cell carries its column's heading, and each table the width it needs.
+
+    Applies to all tables before the first script. Headings are taken from the preceding ``thead``; names (``th`` and
+    the class ``left``) may be broken anywhere, figures only at spaces. ARIA roles are written out, since browsers may
+    drop the implicit ones of elements with another ``display``.
+    """
+    body, script, rest = page.partition("<script")
+    return _TABLE.sub(_foldable_table, body) + script + rest
+
+
+def fold_class(widths: list[float]) -> str:
+    """The class of a table whose columns need these widths (em)."""
+    total = sum(widths)
+    return next((f"fold-{step}" for step in STEPS if total <= step), "fold")
+
+
+def _foldable_table(match: re.Match[str]) -> str:
+    headings: list[str] = []
+    widths: list[float] = []
+    in_head = False
+    place = 0
+
+    def part(match: re.Match[str]) -> str:
+        nonlocal in_head, place
+        group, tag, attributes, content = match.groups()
+        if group:
+            if group == "thead":
+                headings.clear()
+            in_head = {"thead": True, "tbody": False}.get(group, in_head)
+            place = 0
+            return f'<{group} role="{_ROLES[group]}"'
+        text = html.unescape(" ".join(re.sub(r"<[^>]*>", " ", content).split()))
+        named = tag == "th" or 'class="left"' in attributes
+        if place == len(widths):
+            widths.append(0.0)
+        widths[place] = max(widths[place], _width(text, named and not in_head, "<button" in content))
+        role, label = "rowheader" if tag == "th" else "cell", ""
+        if in_head:
+            headings.append(html.escape(text))
+            role = "columnheader"
+        # The row's name needs no heading, unless it is a number.
+        elif place < len(headings) and (place or not named or text[:1].isdigit()):
+            label = f' data-label="{headings[place]}"'
+        if named and not in_head and max(map(len, text.split()), default=0) > _LONG:
+            label += " data-long"
+        place += 1
+        return f'<{tag} role="{role}"{label}{attributes}>{content}</{tag}>'
+
+    attributes, content = match.groups()
+    content = _PART.sub(part, content)
+    name = fold_class(widths)
+    if 'class="' in attributes:
+        attributes = attributes.replace('class="', f'class="{name} ', 1)
+    else:
+        attributes += f' class="{name}"'
+    return f'<table role="table"{attributes}>{content}</table>'
+
+
+def _width(text: str, name: bool, sorts: bool) -> float:
+    """The minimum width (em) of a cell: that of its longest word, or less for a name."""
+    longest = max(map(len, text.split()), default=0)
+    width = longest * _LETTER + _PADDING + _SORT * sorts
+    return min(width, _NAME) if name else width
+
+
+def chart_libraries() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, which makes ``vega``, ``vegaLite`` and ``vegaEmbed`` global.
+
+    Bundled once for the versions that are installed, then read from ``evenrank/`` in the user's cache
+    (``XDG_CACHE_HOME``); where that cannot be written, it is bundled each time.
+    """
+    import vl_convert
+
+    versions = (
+        str(getattr(vl_convert, "__version__", "")),
+        vl_convert.get_vega_version(),
+        vl_convert.get_vegalite_versions()[-1],
+        vl_convert.get_vega_embed_version(),
+    )
+    kept = _cache() / f"charts-{'-'.join(versions)}.js"
+    code = _read(kept)
+    if code is None:
+        code = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+        # A full disk, a folder that is read-only or another user's.
+        with suppress(EvenrankError, OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(kept) as part:
+                part.write_bytes(_signed(code))
+    return code
+
+
+def _cache() -> Path:
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        # As its specification says, a relative one is ignored.
+        return (home if home.is_absolute() else Path.home() / ".cache") / "evenrank"
+    except RuntimeError:  # no home
+        return Path(os.devnull) / "evenrank"
+
+
+def _signed(code: str) -> bytes:
+    """The file's bytes: a digest, so that a damaged file is seen, and the code."""
+    data = code.encode()
+    return b"// " + hashlib.sha256(data).hexdigest().encode() + b"\n" + data
+
+
+def _read(path: Path) -> str | None:
+    """The code in a file; None if there is none or it is damaged."""
+    try:
+        data = path.read_bytes()
+        code = data.partition(b"\n")[2].decode()
+        return code if _signed(code) == data else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def render(
+    template: str,
+    *,
+    scripts: Sequence[str],
+    data: Mapping[str, object],
+    provenance: Provenance | None,
+    **context: object,
+) -> str:
+    """A page from a template.
+
+    ``scripts``: the assets that make up its script, which runs after the chart libraries; ``data``: JSON values by
+    the id of the element that carries them. Besides ``context`` the template sees ``css``, ``policy``, ``version``,
+    ``data``, ``scripts`` and ``provenance`` (None if it is unknown), and may include the assets ``head.html.j2``,
+    ``provenance.html.j2`` and ``scripts.html.j2``. Every text is escaped.
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    code = "\n".join(asset(name) for name in scripts)
+    elements = [_script(_scoped(chart_libraries())), _script(_scoped(f'"use strict";\n{code}'))]
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    page = environment.from_string(template).render(
+        **context,
+        version=__version__,
+        css=Markup(style_sheet()),
+        policy=_policy(elements),
+        data=[(name, _embedded(value)) for name, value in data.items()],
+        scripts=elements,
+        provenance=None if provenance is None else _provenance(provenance),
+    )
+    return make_foldable(page)
+
+
+def _scoped(code: str) -> str:
+    """Code in a function, so that its names are its own, but for those that it defines on the window."""
+    return f"(() => {{\n{code}\n}})();"
+
+
+def _script(code: str) -> Markup:
+    """Code as the content of a script element; whatever would end it or open a comment is escaped."""
+    from markupsafe import Markup
+
+    code = code.replace("\r\n", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return Markup(code)
+
+
+def _policy(scripts: list[Markup]) -> str:
+    """A content security policy that forbids every request and every script but these."""
+    hashes = [base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _embedded(value: object) -> Markup:
+    """JSON as the content of a script element, which nothing in it can end."""
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))
+
+
+def _provenance(provenance: Provenance) -> dict[str, object]:
+    """What the template of the provenance section shows."""
+    values = provenance.to_dict()
+    files = [
+        {
+            "role": file["role"],
+            "path": file["path"] or "",
+            "digest": file.get("sha256") or file.get("commit"),
+            "card": [made_by_text(file["card"]), file["card"].get("command")] if "card" in file else [],
+            "about": [f"{file[unit]:,} {unit}" for unit in ("files", "rows", "bytes") if file.get(unit) is not None]
+            + [text for text in (file.get("note"), "changed since it was read" if "changed" in file else None) if text],
+        }
+        for file in values["files"]
+    ]
+    made = {
+        "command": values["command"],
+        "date": values["date"],
+        "versions": ", ".join(f"{name} {version}" for name, version in values["versions"].items()),
+        "platform": values["platform"],
+    }
+    return {"made": made, "files": files, "folders": any("files" in file for file in values["files"])}
+
 
 COLOURS = ["#0072b2", "#c24d00", "#00795a", "#a3478a", "#7d6200", "#5048b8", "#5a6270"]
 

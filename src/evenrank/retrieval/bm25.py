@@ -1,32 +1,181 @@
-"""BM25, the first stage: from a collection and queries to a run.
-
-Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), equal to those of bm25s:
-score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
-where a term that is repeated in the query counts each time. |d| is the number of terms after analysis.
-"""
+"""BM25, the first stage: from a collection and queries to a run, and as a scorer of any pair of texts."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import Protocol, cast
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.errors import quoted
-from evenrank.io.folders import is_index
+from evenrank.io.files import is_index
 from evenrank.io.ranges import check_ranges
 from evenrank.io.wording import counted
+from evenrank.rankers.scorers import Rows, Scorer, Scores, TextPairs
 
 from .analysis import STOP_WORD, Analyzer
-from .encoding import Encoding, refuse_model
-from .postings import Counts, ForwardParts, Postings, starts_of
+from .index_folder import Encoding, refuse_model
 from .rm3 import RM3, Forward, Ints, relevance_model
+
+_BLOCK = 1 << 24
+"""Postings scored at once where they are written to a file: 128 MB."""
+
+
+class Postings(NamedTuple):
+    """Scores ``data`` and documents ``indices`` [postings], sorted by term; those of term t from ``indptr``[t] on."""
+
+    data: NDArray[np.float32]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+
+
+class _Batch(NamedTuple):
+    """The postings of a batch: distinct ``terms``, rising, with the end of the postings of each."""
+
+    terms: Ints
+    ends: Ints
+    read: Callable[[int, int], tuple[Ints, Ints]]
+    """The documents and the term frequencies of the postings from one to another."""
+
+
+class Counts:
+    """How often each term is in each document. ``file``: keeps them there, otherwise in memory; a context manager.
+
+    ``forward``: what is given, for each batch, the number of terms of each document, and terms and frequencies by
+    document.
+    """
+
+    def __init__(self, file: Path | None = None, forward: Callable[[Ints, Ints, Ints], None] | None = None) -> None:
+        self._open = ExitStack()
+        self._stream: IO[bytes] | None = None
+        if file is not None:
+            self._stream = self._open.enter_context(file.open("w+b"))
+        self._forward = forward
+        self._batches: list[_Batch] = []
+        self._lengths: list[NDArray[np.int32]] = []
+        self.documents = 0
+
+    def __enter__(self) -> Counts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, terms: pl.DataFrame, documents: int) -> None:
+        """Adds the next ``documents``: ``text`` (row among them) and ``term``, a row for each occurrence."""
+        text, first = terms["text"].to_numpy(), self.documents
+        self._lengths.append(np.bincount(text, minlength=documents).astype(np.int32))
+        self.documents += documents
+        # One sort of packed numbers: many times faster than grouping by two columns.
+        packed = np.sort((terms["term"].to_numpy().astype(np.int64) << 32) | text)
+        starts = np.flatnonzero(np.diff(packed, prepend=-1))
+        tf = np.diff(starts, append=len(packed)).astype(np.int32)
+        once = packed[starts]
+        term, document = (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32)
+        del packed, starts, once
+        if self._forward is not None:
+            order = np.argsort(document, kind="stable")
+            self._forward(np.bincount(document, minlength=documents), term[order], tf[order])
+        ends = np.append(np.flatnonzero(np.diff(term)) + 1, len(term)) if len(term) else np.empty(0, np.int64)
+        document += np.int32(first)
+        self._batches.append(_Batch(term[ends - 1], ends, self._kept(document, tf)))
+
+    def _kept(self, document: Ints, tf: Ints) -> Callable[[int, int], tuple[Ints, Ints]]:
+        if len(tf) and tf.max() < 1 << 16:
+            tf = tf.astype(np.uint16)
+        if self._stream is None:
+            return lambda start, end: (document[start:end], tf[start:end].astype(np.int32))
+        stream, at, size, kind = self._stream, self._stream.tell(), len(tf), tf.dtype
+        stream.write(document.data)
+        stream.write(tf.data)
+
+        def read(start: int, end: int) -> tuple[Ints, Ints]:
+            stream.seek(at + 4 * start)
+            documents = np.frombuffer(stream.read(4 * (end - start)), np.int32)
+            stream.seek(at + 4 * size + kind.itemsize * start)
+            frequencies = np.frombuffer(stream.read(kind.itemsize * (end - start)), kind)
+            return documents, frequencies.astype(np.int32)
+
+        return read
+
+    def frequency(self, terms: int) -> NDArray[np.int64]:
+        """The number of documents of each of ``terms``."""
+        frequency = np.zeros(terms, np.int64)
+        for batch in self._batches:
+            frequency[batch.terms] += np.diff(batch.ends, prepend=0)
+        return frequency
+
+    def scored(
+        self, indptr: NDArray[np.int64], k1: float, b: float, most: int = _BLOCK
+    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+        """The scores and the documents of the postings, by term: whole terms, in blocks of about ``most`` postings.
+
+        ``indptr`` [terms + 1]: the sums of :meth:`frequency`, from 0.
+        """
+        from evenrank._jit import unwritable
+
+        from ._searching import scatter
+
+        frequency = np.diff(indptr)
+        idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
+        length = np.concatenate(self._lengths)
+        norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
+        free = indptr[:-1].copy()
+        first = 0
+        while first < len(frequency):
+            # At least one term.
+            last = max(first + 1, int(np.searchsorted(indptr, indptr[first] + most, side="right")) - 1)
+            size = int(indptr[last] - indptr[first])
+            data, indices = np.empty(size, np.float32), np.empty(size, np.int32)
+            for batch in self._batches:
+                low, high = np.searchsorted(batch.terms, [first, last])
+                if low < high:
+                    start = int(batch.ends[low - 1]) if low else 0
+                    documents, tf = unwritable(*batch.read(start, int(batch.ends[high - 1])))
+                    ends = batch.ends[low:high] - start
+                    scatter(batch.terms[low:high], ends, documents, tf, idf, norm, free, indptr[first], data, indices)
+            yield data, indices
+            first = last
+
+    def postings(self, terms: int, k1: float, b: float) -> Postings:
+        """All of them, in memory."""
+        indptr = starts_of(self.frequency(terms))
+        blocks = list(self.scored(indptr, k1, b, most=int(indptr[-1])))
+        data, indices = blocks[0] if blocks else (np.empty(0, np.float32), np.empty(0, np.int32))
+        return Postings(data, indices, indptr)
+
+
+class ForwardParts:
+    """The terms of each document, batch by batch, in memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+
+    def add(self, sizes: Ints, terms: Ints, tf: Ints) -> None:
+        """Adds the next documents; see :class:`Counts`."""
+        self._parts.append((sizes, terms, tf))
+
+    def whole(self) -> Forward:
+        """All of them."""
+        sizes, terms, tf = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
+        return Forward(starts_of(sizes), terms, tf)
+
+
+def starts_of(sizes: Ints) -> NDArray[np.int64]:
+    """Where each of several parts begins [parts + 1], the end of the last included."""
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
 
 _CHUNK, _CELLS = 256, 1 << 23
 """Queries searched at once, and the cells of their results (64 MB)."""
@@ -36,7 +185,6 @@ _LIGHTEST = 1e-20
 """The range of the weights of a query's words, in which sums of scores stay finite in float32."""
 
 
-# parameters: those of the command.
 def retrieve(
     collection: object,
     queries: object,
@@ -206,7 +354,7 @@ class Index:
         return Run(name, table, tuple(notes), card=self._card(k, rm3, weighted))
 
     def _card(self, k: int, rm3: RM3 | None, weighted: bool) -> dict[str, object]:
-        """What made a run; see :mod:`evenrank.io.run_cards`."""
+        """What made a run; see :mod:`evenrank.io.provenance`."""
         settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
         search = {"depth": k, "rm3": None if rm3 is None else asdict(rm3)}
         return {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, **search}
@@ -332,3 +480,100 @@ def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
 
 def _queries(count: int) -> str:
     return f"{counted(count, 'query')} {'has' if count == 1 else 'have'}"
+
+
+_Counts = NDArray[np.int64]
+
+
+class BM25Scorer(Scorer):
+    """The BM25 scores of pairs, with the number of documents, their average length and the frequencies of a collection.
+
+    ``collection``, ``k1``, ``b``, ``stopwords`` and ``stemmer``: as for :func:`evenrank.retrieve`; a document of the
+    collection scores as it does there, or 0 if it shares no term with the query. Any other text, such as a variant of a
+    document, is scored under the same statistics: a term that the collection lacks is in none of its documents.
+
+    The collection is read once, batch by batch; only the vocabulary and its frequencies are kept. Raises EvenrankError
+    for a setting out of range and an empty collection, InputError for a collection that cannot be read.
+    """
+
+    unit = "pair"
+
+    def __init__(
+        self,
+        collection: object,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        stopwords: str | Sequence[str] | None = "english",
+        stemmer: str | None = "english",
+        name: str = "bm25",
+        quiet: bool = True,
+    ) -> None:
+        check_ranges(k1=k1, b=b)
+        super().__init__(name)
+        self.k1, self.b = k1, b
+        self.analyzer = Analyzer(stopwords, stemmer)
+        self.documents, self.average, self._frequency = _statistics(collection, self.analyzer, quiet)
+        self.settings = f"k1 {k1:g}, b {b:g}, {self.analyzer.description}"
+
+    def facts(self) -> dict[str, object]:
+        """``kind``, ``model`` (the name), ``k1``, ``b``, ``analysis``, ``documents`` and ``average_length`` (terms)."""
+        settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description}
+        collection = {"documents": self.documents, "average_length": self.average}
+        return {"kind": "bm25", "model": self.name, **settings, **collection}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        return [len(passage) for passage in passages]
+
+    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
+        # The terms of queries get numbers even if the collection lacks them; of passages, only known terms can score.
+        asked = self.analyzer.terms(pairs.queries, grow=True)
+        terms = asked["term"].to_numpy().astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(asked["text"].to_numpy(), minlength=len(pairs.queries)))])
+        found = self.analyzer.terms(pairs.documents, grow=False).filter(pl.col("term") != STOP_WORD)
+        text, term = (found[name].to_numpy().astype(np.int64) for name in ("text", "term"))
+        norm = self.k1 * (1 - self.b + self.b * np.bincount(text, minlength=len(pairs.documents)) / self.average)
+        known = term >= 0
+        keys, tf = np.unique((text[known] << 32) | term[known], return_counts=True)
+        # A last key, so that every place that is searched for exists.
+        keys, tf = np.append(keys, -1), np.append(tf, 0)
+        idf = self._idf()
+
+        def score(rows: Rows) -> Scores:
+            sizes = np.diff(starts)[pairs.query[rows]]
+            row = np.repeat(np.arange(len(rows)), sizes)
+            place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            wanted = terms[starts[pairs.query[rows]][row] + place]
+            document = pairs.document[rows][row]
+            key = (document << 32) | wanted
+            at = np.searchsorted(keys[:-1], key)
+            often = np.where(keys[at] == key, tf[at], 0)
+            weights = idf[wanted] * often / np.where(often, often + norm[document], 1)
+            return np.bincount(row, weights, minlength=len(rows)).astype(np.float64)
+
+        return score
+
+    def _idf(self) -> NDArray[np.float64]:
+        """Of each term [terms] that the analyzer has met."""
+        frequency = np.zeros(self.analyzer.size, np.int64)
+        frequency[: len(self._frequency)] = self._frequency
+        idf: NDArray[np.float64] = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
+        return idf
+
+
+def _statistics(collection: object, analyzer: Analyzer, quiet: bool) -> tuple[int, float, _Counts]:
+    """The number of documents, their average length in terms, and of each term [terms] the documents that have it."""
+    documents = total = 0
+    frequency = np.zeros(0, np.int64)
+    with progress("reading the collection", quiet=quiet) as advance:
+        for batch in as_batches(collection):
+            found = analyzer.terms(batch["text"], grow=True)
+            documents, total = documents + batch.height, total + found.height
+            once = np.unique((found["text"].to_numpy().astype(np.int64) << 32) | found["term"].to_numpy())
+            in_batch = np.bincount(once & 0xFFFFFFFF, minlength=analyzer.size)
+            in_batch[: len(frequency)] += frequency
+            frequency = in_batch
+            advance(batch.height)
+    if not documents:
+        raise EvenrankError("the collection has no document")
+    return documents, total / documents or 1.0, frequency

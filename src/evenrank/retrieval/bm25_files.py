@@ -23,12 +23,9 @@ from evenrank.io import EvenrankError, InputError, Run
 from evenrank.io.ranges import check_ranges
 
 from .analysis import Analyzer, words_digest
-from .bm25 import Frugal, Index, counted_batches, turns
-from .changed_collections import changed_collection
-from .encoding import Encoding, refuse_model
-from .index_folder import IndexWriter, Manifest, begin_digest
+from .bm25 import Counts, Frugal, Index, Postings, counted_batches, starts_of, turns
+from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, refuse_model
 from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, write_array
-from .postings import Counts, Postings, starts_of
 from .rm3 import RM3, Forward, Ints
 
 _AT_ONCE = 1 << 22
@@ -38,7 +35,6 @@ _ROOM = 1 << 28
 _LIBRARIES = ("numpy", "polars", "PyStemmer")
 
 
-# parameters: those of the command.
 def build(
     collection: object,
     out: str | os.PathLike[str],
@@ -213,7 +209,6 @@ class MappedBM25:
         )
         return cls(manifest, index)
 
-    # parameters: those of every kind of index.
     def search(
         self,
         queries: object,

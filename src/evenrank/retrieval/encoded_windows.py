@@ -26,9 +26,8 @@ from evenrank.io.files import reading_parquet
 from evenrank.io.ranges import LARGEST
 from evenrank.rankers.text_encoders import Encoded, StoredEncoder, TextEncoder
 
-from .index_folder import IndexWriter
+from .index_folder import IndexWriter, are_facts, is_truncation
 from .mapped import ids_writer
-from .model_facts import are_facts, is_truncation
 
 BATCHES = 64
 """Batches in a window: texts are sorted by length within it, and an interruption loses no more than one."""

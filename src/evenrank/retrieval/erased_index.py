@@ -16,7 +16,7 @@ from evenrank.embeddings import Eraser, Vectors, bias_subspace
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, check_apart
 from evenrank.io.errors import quoted
-from evenrank.io.folders import INDEX
+from evenrank.io.files import INDEX
 from evenrank.io.provenance import file_digest
 from evenrank.io.ranges import check_ranges
 from evenrank.rankers.text_encoders import TextEncoder
@@ -110,7 +110,6 @@ def check_method(method: str, components: int, pairs: Sequence[tuple[str, str]])
         raise EvenrankError("`method='hard'` needs `lexicon` with pairs of counterparts ([pairs] in its TOML)")
 
 
-# parameters: what is debiased, how, and with which model.
 def write_debiased(
     index: VectorIndex,
     out: str | os.PathLike[str],

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.embeddings.leace import Eraser, eraser_of
-from evenrank.embeddings.moments import BLOCK, GroupMeans, Moments
+from evenrank.embeddings.leace import BLOCK, Eraser, GroupMeans, Moments, eraser_of
 from evenrank.io import EvenrankError, InputError
 from evenrank.io.wording import counted
 

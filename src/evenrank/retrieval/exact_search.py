@@ -62,7 +62,7 @@ def _search(
     """Fills ``documents`` and ``scores`` [Q, k]."""
     from evenrank._jit import unwritable
 
-    from . import _scanning as _kernel
+    from . import _searching as _kernel
 
     (by_turn,) = unwritable(by_turn)
     count, k = documents.shape

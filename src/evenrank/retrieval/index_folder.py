@@ -14,18 +14,19 @@ import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenrank._version import __version__
+from evenrank.engines.ray import Cluster
 from evenrank.io import EvenrankError, InputError, Provenance, make_folder, write_text
-from evenrank.io.atomic import json_text, why_unwritten
-from evenrank.io.errors import quoted, reason_of
-from evenrank.io.files import file_system
-from evenrank.io.folders import INDEX as MANIFEST
-from evenrank.io.folders import INDEX_FORMAT, is_index
-from evenrank.io.folders import UNFINISHED_INDEX as UNFINISHED
+from evenrank.io.errors import quoted, readable, reason_of
+from evenrank.io.files import INDEX, INDEX_FORMAT, file_system, files_of, is_index
+from evenrank.io.files import INDEX as MANIFEST
+from evenrank.io.files import UNFINISHED_INDEX as UNFINISHED
+from evenrank.io.outputs import json_text, why_unwritten
 from evenrank.io.ranges import LARGEST
+from evenrank.rankers.scorers import Truncation
 
 try:
     import fcntl
@@ -344,3 +345,109 @@ def _digests(folder: Path, names: list[str]) -> dict[str, str]:
             return dict(zip(names, pool.map(digest, names), strict=True))
         except OSError as error:
             raise InputError(folder, f"cannot be read: {reason_of(error)}") from None
+
+
+MOST_READ = 10**9
+"""Bytes of a collection that are read again to see whether it has changed."""
+
+
+def changed_collection(manifest: Manifest) -> list[str]:
+    """A note if the collection is still where it was and differs from what was indexed.
+
+    Its size is compared; its digest only if it was written after the index and is small enough.
+    """
+    path, size, digest = (manifest.collection.get(name) for name in ("path", "bytes", "sha256"))
+    if not isinstance(path, str) or not isinstance(digest, str):
+        return []
+    try:
+        if file_system(path) is not None:
+            return []
+        files = [os.stat(file) for file in files_of(path)]
+        made = os.stat(manifest.path / INDEX).st_mtime_ns
+        if not all(stat.S_ISREG(file.st_mode) for file in files):
+            return []
+        found = sum(file.st_size for file in files)
+        same = found == size
+        if same and found <= MOST_READ and max(file.st_mtime_ns for file in files) > made:
+            same = collection_digest(path)["sha256"] == digest
+    except (OSError, ValueError, EvenrankError):
+        # It is no longer there, or is being written.
+        return []
+    return [] if same else [f"the collection {readable(path)} has changed since the index was made"]
+
+
+_TEXTS = ("kind", "model", "sha256", "path", "query_prompt", "document_prompt", "precision", "backend", "device")
+_COUNTS = ("cut", "of", "lost_end")
+
+
+def are_facts(facts: object) -> bool:
+    """Whether these are a model's facts, as :meth:`TextEncoder.facts` gives them: of the types that a search needs."""
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("model"), str):
+        return False
+    if not all(facts.get(name) is None or isinstance(facts[name], str) for name in _TEXTS):
+        return False
+    if not all(_is_text(facts.get(name)) for name in _TEXTS if name != "path"):
+        return False
+    place = facts.get("path")
+    return (place is None or _is_path(place)) and is_truncation(facts.get("truncated"))
+
+
+def is_truncation(counts: object) -> bool:
+    """Whether these are the values of a :class:`Truncation`, or None for counts that are not known."""
+    if counts is None:
+        return True
+    if not isinstance(counts, dict) or counts.keys() != {"unit", "reads", *_COUNTS}:
+        return False
+    reads = counts["reads"]
+    sound = all(type(number) is int and 0 <= number <= LARGEST for number in (counts[name] for name in _COUNTS))
+    return sound and counts["unit"] in ["passage", "pair"] and (reads is None or (type(reads) is int and reads >= 0))
+
+
+def truncation_notes(facts: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """What to say of the documents that the model did not read to their ends."""
+    counts = facts.get("truncated")
+    return Truncation(**counts).notes(name) if isinstance(counts, dict) else ()
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is None or a text that can be encoded: a JSON file can have half a pair of surrogates."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_path(value: object) -> bool:
+    try:
+        return isinstance(value, str) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Settings of :func:`evenrank.build_index` and :func:`evenrank.retrieve` with a model.
+
+    ``kind``: "bi" or "sparse", where the model's files do not tell. ``precision``: auto, float32 or bfloat16.
+    ``query_prompt``, ``document_prompt``: put before each text in place of the model's own ("": nothing); a search uses
+    the index's query prompt unless one is given. ``engine``: local or ray, for building.
+    """
+
+    kind: str | None = None
+    batch_size: int = 32
+    device: str | None = None
+    precision: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    engine: str = "local"
+    cluster: Cluster = field(default_factory=Cluster)
+
+
+def refuse_model(model: object, encoding: Encoding | None) -> None:
+    """Raises EvenrankError if a model, or settings of one, are given for BM25."""
+    if model is not None or (encoding is not None and encoding != Encoding(batch_size=encoding.batch_size)):
+        raise EvenrankError(
+            "BM25 has no model: `model`, `device` and the like are for an index of a model's vectors"
+            " (build one with `model`)"
+        )

@@ -8,11 +8,10 @@ from typing import Protocol, cast, runtime_checkable
 
 from evenrank.engines.ray import check_engine
 from evenrank.io import EvenrankError, Run, check_apart
-from evenrank.io.folders import is_index
+from evenrank.io.files import is_index
 
 from .analysis import stop_word_set, words_digest
-from .encoding import Encoding, refuse_model
-from .index_folder import Manifest, read_manifest, verify
+from .index_folder import Encoding, Manifest, read_manifest, refuse_model, verify
 from .rm3 import RM3
 
 
@@ -24,7 +23,6 @@ class FirstStage(Protocol):
     def manifest(self) -> Manifest:
         """What it is, of which collection, made how."""
 
-    # parameters: those of every kind of index.
     def search(
         self,
         queries: object,
@@ -44,7 +42,6 @@ class FirstStage(Protocol):
         """
 
 
-# parameters: those of the command.
 def build_index(
     collection: object,
     out: str | os.PathLike[str],
@@ -81,7 +78,7 @@ def build_index(
         stemmer = "english" if stemmer == "default" else stemmer
         return build(collection, out, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, forward=rm3, quiet=quiet)
     _refuse_words(k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, rm3=rm3)
-    from .vector_build import build_vector_index
+    from .vector_index import build_vector_index
 
     return build_vector_index(collection, out, model, encoding or Encoding(), quiet=quiet)
 

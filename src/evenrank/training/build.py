@@ -82,8 +82,7 @@ def _ours(model: str) -> bool:
 
 
 def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
-    from evenrank.rankers.vocabulary import collection_vectors, file_vectors
-    from evenrank.rankers.word_ranker import WordRanker
+    from evenrank.rankers.word_ranker import WordRanker, collection_vectors, file_vectors
 
     if texts is None and data is None:
         raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")

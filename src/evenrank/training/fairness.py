@@ -10,13 +10,10 @@ from torch import Tensor
 from evenrank.groups import GroupTable, Scoring, load_lexicon, read_labels
 from evenrank.io import EvenrankError
 from evenrank.mitigation.attributes import Attribute
-from evenrank.mitigation.effective_batch import BatchTerm, EffectiveBatch, Summary
-from evenrank.mitigation.ibbr import AutoWeight, DualWeight, FixedWeight
-from evenrank.mitigation.terms import term_named
+from evenrank.mitigation.ibbr import AutoWeight, BatchTerm, DualWeight, EffectiveBatch, FixedWeight, Summary, term_named
 from evenrank.rankers.protocol import Inputs
 
-from .recipe_parts import AttributeRecipe, FairnessRecipe, GroupsRecipe
-from .recipes import named_as
+from .recipes import AttributeRecipe, FairnessRecipe, GroupsRecipe, named_as
 
 
 def attribute_of(attribute: AttributeRecipe) -> Attribute:

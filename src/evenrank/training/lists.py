@@ -1,17 +1,14 @@
-"""Training lists on disk: built once from a run, judgements and texts, then memory-mapped.
-
-A folder contains ``texts.arrow`` (every passage once, with its id and, if asked for, its sides) and ``groups.arrow``
-(for each query its text and the rows of its positives and negatives). Training needs no more memory than a batch,
-whatever their size.
-"""
+"""Training lists: from a run, judgements and texts, from a file, or from Python; memory-mapped."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,17 +17,126 @@ import polars as pl
 import pyarrow as pa
 import torch
 
-from evenrank.groups import Scoring
-from evenrank.io import EvenrankError, Run, atomic_path, make_folder, read_texts, write_text
+from evenrank.groups import Scoring, as_labels, check_labels, sides_of_texts
+from evenrank.io import (
+    EvenrankError,
+    InputError,
+    Run,
+    as_collection,
+    as_qrels,
+    as_queries,
+    as_run,
+    atomic_path,
+    make_folder,
+    read_texts,
+    write_text,
+)
+from evenrank.io.convert import frame_of
 from evenrank.io.errors import quoted
+from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from evenrank.io.tables import lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
+from evenrank.mitigation.attributes import Attribute, Attributes, attributes_of, scorings_of
 from evenrank.mitigation.blind import blind, mask_texts
 from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
 from evenrank.rankers.protocol import CandidateLists
 
-from .list_files import read_list_file
 from .passage_groups import PassageGroups
+
+
+def read_list_file(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Training lists from a file (Parquet or JSONL): ``query_id``, ``doc_id`` (list), ``label`` (list).
+
+    Raises InputError, with the row, for a list without a positive (label ≥ 1), one whose labels are all equal, and
+    one whose columns differ in length.
+    """
+    refuse_pipe(path)
+    with open_binary(path) as stream:
+        is_parquet = read_bytes(path, stream, 4) == b"PAR1"
+    table = _parquet_lists(path) if is_parquet else _json_lists(path)
+    numbers = pl.col("label").list
+    problems = {
+        "a query_id, a doc_id or a label is missing": pl.any_horizontal(
+            pl.col("query_id", "doc_id", "label").is_null(),
+            pl.col("doc_id").list.eval(pl.element().is_null()).list.any(),
+            numbers.eval(pl.element().is_null()).list.any(),
+        ),
+        "a label is no finite number": ~numbers.eval(pl.element().is_finite()).list.all(),
+        "the lists of doc_id and label differ in length": pl.col("doc_id").list.len() != pl.col("label").list.len(),
+        "all labels are equal: there is nothing to learn": pl.col("label").list.n_unique() < 2,
+        "there is no positive (a label of 1 or more)": pl.col("label").list.max() < 1,
+    }
+    for problem, wrong in problems.items():
+        bad = table.filter(wrong.fill_null(True))
+        if bad.height:
+            raise InputError(path, f"query {quoted(bad['query_id'][0])}: {problem}", line=int(bad["line"][0]))
+    return table.drop("line")
+
+
+_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "query_id": pl.String,
+    "doc_id": pl.List(pl.String),
+    "label": pl.List(pl.Float64),
+}
+
+
+def _parquet_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
+    with open_parquet(path) as file:
+        if not {*_COLUMNS} <= {*file.schema_arrow.names}:
+            raise InputError(path, "expected query_id, and lists under doc_id and label")
+        arrow = file.read(columns=[*_COLUMNS])
+        table = polars_table(path, arrow)
+        if not all(isinstance(table.schema[name], pl.List) for name in ("doc_id", "label")):
+            raise InputError(path, "expected query_id, and lists under doc_id and label")
+        return table.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items()).with_row_index("line", offset=1)
+
+
+def _json_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
+    parts = []
+    for block in line_blocks(path):
+        queries, docs, labels, lines = [], [], [], []
+        for line, content in lines_of(block).iter_rows():
+            try:
+                query, of_query, grades = _json_list(json.loads(content))
+            except (ValueError, RecursionError):
+                expected = "expected a JSON object with query_id, and lists under doc_id and label (numbers)"
+                raise InputError(path, f"{expected}, found {quoted(content)}", line=line) from None
+            queries.append(query)
+            docs.append(of_query)
+            labels.append(grades)
+            lines.append(line)
+        # Arrow makes lists of lists into columns several times faster than polars.
+        columns = {
+            "query_id": pa.array(queries, pa.large_string()),
+            "doc_id": pa.array(docs, pa.large_list(pa.large_string())),
+            "label": pa.array(labels, pa.large_list(pa.float64())),
+            "line": pa.array(lines, pa.uint32()),
+        }
+        parts.append(pl.DataFrame(pa.table(columns)))
+    table = pl.concat(parts)
+    if not table.height:
+        raise InputError(path, "the file has no line")
+    return table
+
+
+def _json_list(value: object) -> tuple[str, list[str], list[float]]:
+    """The three values of a list. Raises ValueError if one has another form."""
+    query_id, doc_ids, labels = (value.get(name) for name in _COLUMNS) if isinstance(value, dict) else (None,) * 3
+    if not (isinstance(doc_ids, list) and isinstance(labels, list)):
+        raise ValueError
+    if type(query_id) not in _ID or not {*map(type, doc_ids)} <= _ID or not {*map(type, labels)} <= {int, float}:
+        raise ValueError
+    texts = [*map(str, doc_ids)]
+    "".join([str(query_id), *texts]).encode()  # half a surrogate pair is a ValueError too
+    try:
+        return str(query_id), texts, [*map(float, labels)]
+    except OverflowError:
+        raise ValueError from None
+
+
+_ID = {str, int}
+
 
 Sampling = Literal["random", "first"]
 _ROWS = 1 << 14
@@ -325,3 +431,188 @@ def collate(lists: Sequence[TrainingList]) -> CandidateLists:
         rows = [torch.tensor(one.gendered, dtype=torch.int8) for one in lists]
         target = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
     return CandidateLists([one.query for one in lists], [one.passages for one in lists], relevance, sides, target)
+
+
+_EXPECTED = "expected query (a text), passages (texts) and relevance (numbers)"
+
+
+class MemoryLists(ListDataset):
+    """Lists in memory, each an item, all of its passages in every epoch."""
+
+    def __init__(self, lists: Sequence[TrainingList]) -> None:
+        self.lists = list(lists)
+        sides = self.lists[0].sides
+        self.attributes = 0 if sides is None else len(sides[0])
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def __getitem__(self, index: int) -> TrainingList:
+        return self.lists[index] if index >= 0 else replace(self.lists[-1 - index], index=-1)
+
+    def query_id(self, index: int) -> str:
+        """The query itself."""
+        return quoted(self.lists[index].query)
+
+
+def training_lists(
+    run: object,
+    qrels: object,
+    *,
+    collection: object,
+    queries: object,
+    folder: str | os.PathLike[str] | None = None,
+    depth: int = 1000,
+    negatives: int = 20,
+    lexicon: Attributes | None = None,
+    labels: object = None,
+) -> TrainingLists:
+    """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
+
+    ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them. The lists
+    are written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
+    ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
+    a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
+    attributes, ``lexicon`` may name group tables of labels). A passage without a label has side 0; ``counts.json`` in
+    the folder says how many have one.
+
+    Raises EvenrankError for a passage or a query without a text, for labels that know no passage, and if no query has
+    both kinds of passages.
+    """
+    kept = tempfile.TemporaryDirectory() if folder is None else None
+    place = folder if kept is None else kept.name
+    assert place is not None
+    chosen = chosen_attributes(lexicon, labels)
+    groups = None if chosen is None else PassageGroups(attributes_of(chosen))
+    build_lists(
+        as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries), place, depth=depth, groups=groups
+    )
+    lists = TrainingLists(place, negatives=negatives)
+    lists.temporary = kept
+    return lists
+
+
+def chosen_attributes(lexicon: Attributes | None, labels: object) -> Attributes | None:
+    """The attributes that were given, as lexicons or as labels. Raises EvenrankError for both."""
+    check_labels(labels, None, None, lexicon=lexicon)
+    return lexicon if labels is None else as_labels(labels)
+
+
+def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset:
+    """Training lists from a :class:`ListDataset`, a file, a frame or records, with sides for each of ``attributes``.
+
+    A file (JSONL or Parquet), frame (polars, pandas, Arrow) or record has ``query``, ``passages`` (or ``docs``) and
+    ``relevance`` (or ``labels``), as ``evenrank negatives --format labeled-list`` writes them, and perhaps ``sides``:
+    +1, −1 or 0 for each passage, a list of them for several attributes. Missing sides come from the texts: labels are
+    by document, so with them the lists have to have sides.
+
+    Raises InputError, with the line, for a file that cannot be used; EvenrankError for other input that cannot.
+    """
+    if isinstance(given, ListDataset):
+        lists = given
+    else:
+        found = list(_of_file(given) if isinstance(given, str | os.PathLike) else _of_rows(given))
+        if not found:
+            raise EvenrankError("`lists`: expected at least one list, found none")
+        _check_sides(found)
+        if found[0].sides is None and attributes:
+            by_words = scorings_of({str(number): one for number, one in enumerate(attributes)})
+            found = _with_sides(found, list(by_words.values()))
+        lists = MemoryLists(found)
+    if attributes and lists.attributes != len(attributes):
+        if not lists.attributes:
+            hint = ": pass `lexicon` or `labels` to training_lists" if isinstance(lists, TrainingLists) else ""
+            raise EvenrankError(f"`lists`: no passage has a side{hint}")
+        there = counted(lists.attributes, "attribute")
+        raise EvenrankError(f"`lists`: the passages have sides for {there}, expected {len(attributes)}")
+    return lists
+
+
+def _check_sides(lists: Sequence[TrainingList]) -> None:
+    """Raises EvenrankError unless all lists have sides for the same number of attributes, or none has."""
+    attributes = [0 if one.sides is None else len(one.sides[0]) for one in lists]
+    other = next((number for number, count in enumerate(attributes) if count != attributes[0]), None)
+    if other is not None:
+        sides = f"expected sides for {counted(attributes[0], 'attribute')}, as in list 1, found {attributes[other]}"
+        raise EvenrankError(f"`lists`: list {other + 1}: {sides}")
+
+
+def _with_sides(lists: Sequence[TrainingList], scorings: Sequence[Scoring]) -> list[TrainingList]:
+    texts = [text for one in lists for text in one.passages]
+    sides = iter(zip(*(sides_of_texts(texts, scoring).tolist() for scoring in scorings), strict=True))
+    return [replace(one, sides=[list(next(sides)) for _ in one.passages]) for one in lists]
+
+
+def _of_rows(given: object) -> Iterator[TrainingList]:
+    frame = frame_of(given, "`lists`")
+    rows = given if frame is None else frame.iter_rows(named=True)
+    if not isinstance(rows, Iterable):
+        raise EvenrankError(f"`lists`: expected a path, a table or records, found {type(given).__name__}")
+    for number, row in enumerate(rows):
+        try:
+            yield _parsed(row, number)
+        except ValueError as error:
+            raise EvenrankError(f"`lists`: row {number + 1}: {error}") from None
+
+
+def _of_file(path: str | os.PathLike[str]) -> Iterator[TrainingList]:
+    for number, (line, row) in enumerate(_records(path)):
+        try:
+            yield _parsed(row, number)
+        except ValueError as error:
+            raise InputError(path, str(error), line=line) from None
+
+
+def _records(path: str | os.PathLike[str]) -> Iterator[tuple[int, object]]:
+    """The rows of a file, with their lines."""
+    refuse_pipe(path)
+    with open_binary(path) as stream:
+        is_parquet = read_bytes(path, stream, 4) == b"PAR1"
+    if is_parquet:
+        with open_parquet(path) as file:
+            yield from enumerate(polars_table(path, file.read()).iter_rows(named=True), start=1)
+        return
+    for block in line_blocks(path):
+        for line, content in lines_of(block).iter_rows():
+            try:
+                yield line, json.loads(content)
+            except (ValueError, RecursionError):
+                raise InputError(path, f"expected a JSON object, found {quoted(content)}", line=line) from None
+
+
+def _parsed(row: object, number: int) -> TrainingList:
+    """A record as a list. Raises ValueError for a record of another form."""
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{_EXPECTED}, found {type(row).__name__}")
+    query, sides = row.get("query"), row.get("sides")
+    passages, relevance = row.get("passages", row.get("docs")), row.get("relevance", row.get("labels"))
+    if not isinstance(query, str) or not _is_list(passages, str) or not _is_list(relevance, int | float):
+        raise ValueError(f"{_EXPECTED}, found {quoted(json.dumps(dict(row), default=str, ensure_ascii=False))}")
+    try:
+        grades = [float(value) for value in relevance]
+    except OverflowError:
+        raise ValueError("expected finite relevance") from None
+    if not passages or len(passages) != len(grades):
+        raise ValueError(f"expected a relevance for each passage, found {len(grades)} for {len(passages)} passages")
+    if not all(map(math.isfinite, grades)) or len(set(grades)) < 2:
+        raise ValueError("expected finite relevance that is not equal for all passages: there is nothing to learn")
+    return TrainingList(number, query, list(passages), grades, None if sides is None else _sides(sides, len(grades)))
+
+
+def _is_list(values: object, kind: object) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(value, kind) for value in values)  # type: ignore[arg-type]
+
+
+def _sides(sides: object, passages: int) -> list[list[int]]:
+    rows = sides if isinstance(sides, list | tuple) else ()
+    found = [list(row) if isinstance(row, list | tuple) else [row] for row in rows]
+    known = all(
+        len(row) == len(found[0]) and all(type(side) is int and abs(side) <= 1 for side in row) for row in found
+    )
+    if len(found) != passages or not known:
+        raise ValueError("sides: expected +1, -1 or 0 for each passage (a list of them for several attributes)")
+    return found
+
+
+def _is_side(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and -1 <= int(value) <= 1

@@ -14,8 +14,7 @@ from evenrank.mitigation.attributes import rows_of
 from .fairness import attribute_of, read_recipe_labels
 from .lists import TrainingLists, build_from_file, build_lists
 from .passage_groups import PassageGroups
-from .recipe_parts import GroupsRecipe
-from .recipes import Recipe, named_as
+from .recipes import GroupsRecipe, Recipe, named_as
 from .validation import Validation
 
 

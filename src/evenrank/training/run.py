@@ -5,32 +5,285 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypedDict
 
 import torch
 from accelerate import PartialState
 
-from evenrank.io import Provenance, check_apart, write_text
-from evenrank.io.atomic import json_text
+from evenrank._version import __version__
+from evenrank.groups import Scoring, load_lexicon
+from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
+from evenrank.io.outputs import json_text
+from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.rankers.protocol import Ranker
 
 from .build import build_ranker, continues
-from .callbacks import cut_log
 from .choice import largest_gap
 from .fairness import FairTerm
-from .passage_groups import label_lines
+from .passage_groups import ADVERSARY, label_lines
 from .recipe_data import label_files, load_validation, note_sources, open_lists, write_lists
-from .recipes import Recipe, load_recipe
-from .results import base_value, finish, known_by_labels, with_adversary
-from .run_folder import check_folder, is_finished, last_checkpoint, run_folder
-from .trainer import Objective, RankingTrainer
+from .recipes import Recipe, load_recipe, named_as, to_toml
+from .trainer import Objective, RankingTrainer, cut_log
 from .validation import Validation
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
+_BEFORE_A_CHECKPOINT = ("recipe.toml", "versions.json", "log.jsonl", "groups", "checkpoints")
+"""What a run writes before its first checkpoint."""
+_OURS = ".evenrank-run"
+"""Marks a folder that a training began to write: nothing is removed from any other."""
+_WEIGHTS = ("without", "weight-*")
+
+
+def check_folder(recipe: Recipe, resume: bool) -> None:
+    """Raises EvenrankError if a run cannot start, or cannot be resumed, in the recipe's folder."""
+    folder = recipe.folder
+    kept = folder / "recipe.toml"
+    if resume:
+        if not kept.is_file():
+            raise EvenrankError(f"{folder}: there is no run to resume")
+        if load_recipe(kept) != recipe:
+            raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
+    elif kept.is_file() and _has_begun(folder):
+        raise EvenrankError(
+            f"{folder}: there is a run already (`resume=True` continues it; `settings='out=…'` starts another)"
+        )
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run has ended: the result is written last. A run whose model was removed can write it again."""
+    return (folder / "result.json").is_file() and (folder / "model").is_dir()
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint (the trainer's state is written last)."""
+    found = [path for path in (folder / "checkpoints").glob("checkpoint-*") if _is_whole(path / "trainer_state.json")]
+    return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+@contextmanager
+def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
+    """A run's folder, made and locked by the ``main`` process while the block runs.
+
+    Files of a killed run without a checkpoint are removed first; those of this run are removed if the block fails
+    before its first checkpoint, so that a corrected command can start. Raises EvenrankError if another process of this
+    machine trains in the folder, or if it contains files with a run's names that no training wrote.
+    """
+    if not main:
+        yield
+        return
+    folder = recipe.folder
+    there = folder.exists()
+    make_folder(folder)
+    with _alone(folder):
+        check_folder(recipe, resume)
+        if not resume:
+            _make_room(folder)
+        try:
+            write_text(folder / _OURS, "")
+            write_text(folder / "recipe.toml", to_toml(recipe))
+            versions = {"evenrank": __version__, "python": platform.python_version()}
+            versions |= {name: version(name) for name in _LIBRARIES}
+            write_text(folder / "versions.json", json_text(versions))
+            yield
+        except BaseException:
+            if not resume and not _has_begun(folder):
+                _clear(folder)
+                if not there:
+                    with suppress(OSError):
+                        folder.rmdir()
+            raise
+
+
+def _has_begun(folder: Path) -> bool:
+    """Whether there is something to resume, in the folder or, for several weights, in one of theirs."""
+    there = (folder / "result.json").is_file() or last_checkpoint(folder) is not None
+    return there or any(map(_has_begun, _trainings_within(folder)))
+
+
+def _trainings_within(folder: Path) -> list[Path]:
+    return [path.parent for name in _WEIGHTS for path in folder.glob(f"{name}/recipe.toml")]
+
+
+def _make_room(folder: Path) -> None:
+    """Removes what a killed run left. Raises EvenrankError for files with a run's names that no training wrote."""
+    if (folder / _OURS).is_file():
+        _clear(folder)
+        return
+    foreign = next((name for name in _BEFORE_A_CHECKPOINT if (folder / name).exists()), None)
+    if foreign is not None:
+        raise EvenrankError(
+            f"{folder}: there is a {foreign} that no training wrote; `settings='out=…'` chooses another folder"
+        )
+
+
+def _clear(folder: Path) -> None:
+    for within in _trainings_within(folder):
+        if (within / _OURS).is_file():
+            _clear(within)
+            with suppress(OSError):
+                within.rmdir()
+    for path in (folder / name for name in (*_BEFORE_A_CHECKPOINT, _OURS)):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EvenrankError(f"{folder}: another process trains there") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_whole(state: Path) -> bool:
+    try:
+        json.loads(state.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def finish(trainer: RankingTrainer, recipe: Recipe, known: dict[str, object], made: Provenance) -> None:
+    """Writes what a finished run contains; ``known``: what is already known of its result."""
+    from .card import write_card
+
+    folder, ranker, validation = recipe.folder, trainer.ranker, trainer.validation
+    assert validation is not None
+    ranker.eval()
+    scores = validation.scores(ranker)
+    depth, value = validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))
+    before = validation.value(validation.run)
+    run = validation.reranked(scores, depth, recipe.name)
+    ranker.save(folder / "model")
+    write_run(run, folder / "validation.run")
+    queries, p = validation.tested(run)
+    result: dict[str, object] = {
+        "measure": validation.measure,
+        "first_stage": before,
+        "value": value,
+        "depth": depth,
+        "queries": queries,
+        "p": p,
+        "steps": trainer.state.global_step,
+        "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
+        **known,
+    }
+    if recipe.fairness is not None:
+        result["delta_aprf"] = validation.delta_aprf(run)
+        result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
+    labels = known_by_labels(known["groups"], validation)  # type: ignore[arg-type]
+    if labels:
+        result["labels"] = labels
+    if "leakage" in result:
+        result["leakage"] = {**known["leakage"], "after": leakage(recipe, ranker, validation)}  # type: ignore[dict-item]
+    result["cut"] = _cut(recipe, ranker, validation)
+    write_card(recipe, folder, result, validation, run, made)
+    # Last: it marks the run as finished.
+    write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
+
+
+def known_by_labels(counts: Mapping[str, int], validation: Validation) -> dict[str, dict[str, int]]:
+    """For each attribute with labels, how many passages of the lists and documents of the validation have one."""
+    tables = dict(validation.attributes)
+    if validation.target is not None:
+        tables[ADVERSARY] = validation.target
+    documents = validation.run.table["doc_id"].unique()
+    found = {}
+    for name, labels in tables.items():
+        if labels.labelled:
+            found[name] = {
+                "passages": counts["passages"],
+                "known": counts[f"known_{name}"],
+                "relevant": counts["relevant"],
+                "known_relevant": counts[f"known_relevant_{name}"],
+                "validated": len(documents),
+                "known_validated": int(documents.is_in(labels.table["doc_id"].implode()).sum()),
+            }
+    return found
+
+
+def base_value(trainer: RankingTrainer, recipe: Recipe) -> float:
+    """The validation measure of the ranker that a training is to continue from, found as that of the trained one is."""
+    validation = trainer.validation
+    assert validation is not None
+    scores = validation.scores(trainer.ranker)
+    return validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))[1]
+
+
+def with_adversary(
+    recipe: Recipe, ranker: Ranker, validation: Validation, main: bool
+) -> tuple[Ranker, dict[str, object]]:
+    """The ranker with the adversary that its recipe asks for, and what a fresh one finds before training."""
+    wanted = recipe.adversary
+    if wanted is None:
+        return ranker, {}
+    from evenrank.mitigation.adversarial import AdversarialRanker
+
+    scoring = None
+    if wanted.lexicon is not None:
+        with named_as(lexicon="adversary.lexicon"):
+            scoring = Scoring(load_lexicon(wanted.lexicon))
+    both = AdversarialRanker(ranker, scoring, label=wanted.label, factor=wanted.factor, seed=recipe.training.seed)
+    return both, {"leakage": {"before": leakage(recipe, both, validation)}} if wanted.attack and main else {}
+
+
+def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, object]:
+    """How well a fresh adversary tells gendered pairs of the validation run."""
+    from evenrank.mitigation.adversarial import AdversarialRanker, attack, gendered_by_label
+
+    assert isinstance(ranker, AdversarialRanker)
+    known: Scoring | Array | None = ranker.scoring
+    if known is None:
+        assert validation.target is not None
+        known = gendered_by_label(validation.pairs["doc_id"], validation.target, ranker.label)
+    found = attack(ranker.ranker, *validation.read, known, label=ranker.label, seed=recipe.training.seed)
+    return found.as_json()
+
+
+def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:
+    """How many validation passages are longer than the ranker reads, and how many answers are lost by that."""
+    queries, passages = validation.read
+    read = ranker.reads_to(queries, passages)
+    counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
+    if recipe.validation.answers is not None:
+        from evenrank.io.squad import load_squad
+
+        found = load_squad(recipe.validation.answers)
+        spans = validation.pairs.join(found.answers(), on=["query_id", "doc_id"], how="inner")
+        counts["answers"] = spans.height
+        counts["answers_realigned"] = found.alignment.realigned
+        counts["answers_left_out"] = len(found.alignment.left_out)
+        counts["answers_lost"] = ranker.lost_spans(
+            spans["query"].to_list(), spans["text"].to_list(), spans["answer_end"].to_list()
+        )
+    return counts
+
 
 _FILES = ("recipe.toml", "versions.json", "log.jsonl", "validation.run", "audit.json", "result.json", "grid.json")
 _MODEL = "model/README.md"

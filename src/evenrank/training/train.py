@@ -14,18 +14,16 @@ from accelerate import PartialState
 
 from evenrank.io import EvenrankError, make_folder
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
-from evenrank.mitigation.ibbr import IBBR, as_weight
-from evenrank.mitigation.terms import FunctionTerm, TermFunction, term_named
+from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.rankers.losses import Loss
 from evenrank.rankers.protocol import Ranker
 
 from .build import build_ranker, ranker_at
-from .callbacks import Line, read_log
 from .choice import Choice
 from .fairness import FairTerm
-from .given_lists import as_lists, chosen_attributes
+from .lists import as_lists, chosen_attributes
 from .recipes import RankerRecipe, parse_training
-from .trainer import Objective, RankingTrainer
+from .trainer import Line, Objective, RankingTrainer, read_log
 from .validation import Validation
 
 
@@ -40,7 +38,7 @@ class TrainingResult:
     choice: Choice
 
 
-def train(  # parameters, long: what a training consists of, each described
+def train(
     ranker: Ranker | RankerRecipe | str | os.PathLike[str],
     lists: object,
     *,

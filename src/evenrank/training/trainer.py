@@ -1,37 +1,344 @@
-"""The trainer: transformers' Trainer on training lists, with its several GPUs, mixed precision, resuming, …"""
+"""The trainer: transformers' Trainer on training lists, with its several GPUs, mixed precision and checkpoints."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PrinterCallback
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainingArguments
+from transformers.trainer_callback import TrainerState
 
+from evenrank.engines.progress import ProgressLines
 from evenrank.io import EvenrankError, InputError, write_text
-from evenrank.io.atomic import why_unwritten
+from evenrank.io.outputs import json_text, why_unwritten
 from evenrank.mitigation.ibbr_weights import FixedWeight
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.losses import Loss, loss_of
 from evenrank.rankers.protocol import Inputs, Ranker
 
-from .arguments import METRIC, training_arguments
-from .batches import Collator, EpochSampler, ranker_inputs
-from .callbacks import CONCLUDED, BestCheckpoint, Log, Progress, append_line, cut_log
-from .checkpoints import FAIR_WEIGHT, MODEL, STATE, ResumableTrainer, checkpoint_state, readable_part, remove_others
-from .choice import CheckpointChooser, Choice, largest_gap, rule_of
+from .choice import CheckpointChooser, Choice, Rule, largest_gap, rule_of
 from .fairness import FairTerm
-from .lists import ListDataset
+from .lists import ListDataset, TrainingList, collate
 from .recipes import TrainingRecipe
 from .validation import Validation
+
+METRIC = "eval_validation"
+
+
+def training_arguments(training: TrainingRecipe, items: int, folder: Path, *, rule: Rule | None) -> TrainingArguments:
+    """The arguments of a training with so many ``items``, whose checkpoints go to ``folder``.
+
+    ``rule`` chooses among them; None: there is no validation, and no checkpoint.
+    """
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    steps_an_epoch = max(1, math.ceil(items / (training.batch * world * training.accumulation)))
+    steps = training.max_steps if training.max_steps > 0 else math.ceil(steps_an_epoch * training.epochs)
+    every = min(training.evaluate_every, steps)
+    on_gpu = torch.cuda.is_available()
+    bf16 = training.precision == "bfloat16" or (
+        training.precision == "auto" and on_gpu and torch.cuda.is_bf16_supported()
+    )
+    return TrainingArguments(
+        output_dir=str(folder / "checkpoints"),
+        per_device_train_batch_size=training.batch,
+        gradient_accumulation_steps=training.accumulation,
+        num_train_epochs=training.epochs,
+        max_steps=training.max_steps,
+        learning_rate=training.learning_rate,
+        lr_scheduler_type=training.schedule if training.schedule == "linear" else "constant_with_warmup",
+        warmup_steps=round(training.warmup * steps),
+        max_grad_norm=training.clip,
+        eval_strategy="no" if rule is None else "steps",
+        eval_steps=every,
+        save_strategy="no" if rule is None else "steps",
+        save_steps=every,
+        # The joint rule removes checkpoints itself: several may still be chosen.
+        save_total_limit=None if rule == "joint" else 2,
+        load_best_model_at_end=rule in ("utility", "joint"),
+        metric_for_best_model=METRIC,
+        greater_is_better=True,
+        logging_steps=max(1, every // 10),
+        seed=training.seed,
+        data_seed=training.seed,
+        bf16=bf16,
+        use_cpu=not on_gpu,
+        remove_unused_columns=False,
+        label_names=["relevance"],
+        dataloader_num_workers=training.workers,
+        dataloader_pin_memory=on_gpu,
+        report_to=["tensorboard"] if _has_tensorboard() else [],
+        disable_tqdm=not sys.stderr.isatty(),
+    )
+
+
+def _has_tensorboard() -> bool:
+    return find_spec("tensorboard") is not None
+
+
+_OURS = ("relevance", "sides", "index", "counted")
+
+
+class Collator:
+    """Items → the ranker's tensors, with ``relevance`` [B, K], ``sides`` [A, B, K] and the ``index`` of each item [B].
+
+    ``counted`` [B, K] bool: the passages that enter the loss; those of items that only pad a batch do not. With an
+    adversary ``gendered`` [pairs], −1 for what its loss leaves out.
+    """
+
+    def __init__(self, ranker: Ranker) -> None:
+        self.ranker = ranker
+
+    def __call__(self, items: Sequence[TrainingList]) -> Inputs:
+        lists = collate(items)
+        assert lists.relevance is not None
+        inputs = {**self.ranker.encode(lists), "relevance": lists.relevance}
+        if lists.sides is not None:
+            inputs["sides"] = lists.sides
+        index = torch.tensor([item.index for item in items])
+        counted = lists.mask & (index >= 0)[:, None]
+        if "gendered" in inputs:
+            inputs["gendered"] = inputs["gendered"].to(torch.int8).masked_fill(~counted[lists.mask], -1)
+        return {**inputs, "index": index, "counted": counted}
+
+
+def ranker_inputs(inputs: Mapping[str, Tensor]) -> Inputs:
+    """The part of a batch that the ranker reads."""
+    return {name: value for name, value in inputs.items() if name not in _OURS}
+
+
+class EpochSampler(torch.utils.data.Sampler[int]):
+    """A new order of the items each epoch, from seed and epoch alone: the same for any number of processes.
+
+    Passes the epoch on to the data set, whose negatives depend on it. The number of items is padded to a multiple of
+    ``multiple`` with items −1 − i, so that several processes have equally many and none counts twice.
+    """
+
+    def __init__(self, lists: ListDataset, seed: int, multiple: int = 1) -> None:
+        self.lists = lists
+        self.seed = seed
+        self.multiple = multiple
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer when an epoch starts."""
+        self.epoch = epoch
+        self.lists.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return -(-len(self.lists) // self.multiple) * self.multiple
+
+    def __iter__(self) -> Iterator[int]:
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.lists))
+        return iter([*order.tolist(), *(-1 - np.resize(order, len(self) - len(order))).tolist()])
+
+
+FAIR_WEIGHT, MODEL, STATE = "fair_weight.json", "model.safetensors", "trainer_state.json"
+
+
+def checkpoint_state(checkpoint: Path) -> TrainerState:
+    """The trainer's state in a checkpoint. Raises InputError if it is damaged or that of another step."""
+    step = int(checkpoint.name.rpartition("-")[2])
+    with readable_part(checkpoint, STATE):
+        state: TrainerState = TrainerState.load_from_json(str(checkpoint / STATE))
+        numbers = state.global_step, state.max_steps, state.best_global_step or 0
+        if any(type(number) is not int for number in numbers):
+            raise TypeError("no number of steps")
+    check_step(checkpoint / STATE, state.global_step, step)
+    return state
+
+
+def check_step(path: Path, found: int, step: int) -> None:
+    """Raises InputError unless the state is that after ``step``."""
+    if found != step:
+        raise InputError(path, f"expected the state after step {step}, found that after step {found}")
+
+
+@contextmanager
+def readable_part(folder: Path, name: str) -> Iterator[None]:
+    """Raises InputError if a checkpoint's file is missing, or cannot be read or used inside the block."""
+    if not (folder / name).is_file():
+        raise InputError(folder / name, "the file is missing: the training cannot resume from this checkpoint")
+    try:
+        yield
+    except (EvenrankError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        message = f"the file is damaged: the training cannot resume from this checkpoint ({type(error).__name__})"
+        raise InputError(folder / name, message) from None
+
+
+def remove_others(folder: Path, newest: int, needed: Container[int]) -> None:
+    """Removes checkpoints but the newest; of those whose steps are ``needed`` the weights stay, and nothing else."""
+    for path in folder.glob("checkpoint-*"):
+        step = int(path.name.rpartition("-")[2])
+        if step == newest:
+            continue
+        if step not in needed:
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        # Without its state nothing resumes from it, whatever else is there.
+        (path / STATE).unlink(missing_ok=True)
+        for file in path.iterdir():
+            if file.name != MODEL:
+                file.unlink()
+
+
+class ResumableTrainer(Trainer):
+    """A trainer that reads every part of a checkpoint, or names the file that is missing or damaged.
+
+    transformers' own starts afresh if a part is missing.
+    """
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        with readable_part(Path(resume_from_checkpoint), MODEL):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        folder = Path(checkpoint)
+        assert self.optimizer is not None
+        with readable_part(folder, "scheduler.pt"):
+            planned = int(torch.load(folder / "scheduler.pt", weights_only=True)["last_epoch"])
+        with readable_part(folder, "optimizer.pt"):
+            super()._load_optimizer_and_scheduler(checkpoint)
+            steps = [int(one["step"]) for one in self.optimizer.state_dict()["state"].values()]
+        check_step(folder / "scheduler.pt", planned, self.state.global_step)
+        check_step(folder / "optimizer.pt", max(steps, default=0), self.state.global_step)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        folder, world = Path(checkpoint), self.args.world_size
+        processes = len(list(folder.glob("rng_state_*.pth"))) or 1
+        if processes != world:
+            raise InputError(folder, f"saved by {processes} processes, and cannot be resumed by {world}")
+        name = f"rng_state_{self.args.process_index}.pth" if world > 1 else "rng_state.pth"
+        with readable_part(folder, name):
+            super()._load_rng_state(checkpoint)
+
+
+Logs = Mapping[str, float]
+Line = dict[str, float | str | None]
+CONCLUDED = "kept_step"
+"""What only the line has that concludes a training."""
+
+
+class Log(TrainerCallback):
+    """Appends every logged value to a JSONL file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Logs | None = None,
+        **_: object,
+    ) -> None:
+        """One line: the step, the epoch and the logged values."""
+        # The duration of a call is not part of the training.
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:
+            return
+        append_line(self.path, {"step": state.global_step, "epoch": state.epoch, **logs})
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        """Logs before each checkpoint, so that no mean is over steps of which a resumed training repeats some."""
+        control.should_log |= control.should_evaluate or control.should_save
+
+
+def append_line(path: Path, values: Mapping[str, object]) -> None:
+    """Appends a line to a log. Raises InputError if it cannot be written."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json_text(values, lines=False) + "\n")
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {why_unwritten(error)}") from None
+
+
+def read_log(path: Path) -> list[Line]:
+    """The lines of a log, up to the first that is incomplete: the last of a process that was killed."""
+    found: list[Line] = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict) or not isinstance(values["step"], int):
+                break
+        except (ValueError, LookupError):
+            break
+        found.append(values)
+    return found
+
+
+def cut_log(path: Path, step: int) -> None:
+    """Removes what was logged after ``step``, and the conclusion: a training that resumes there logs it again."""
+    if not path.is_file():
+        return
+    kept = itertools.takewhile(lambda line: int(line["step"] or 0) <= step and CONCLUDED not in line, read_log(path))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    write_text(path, "".join(f"{line}\n" for line, _ in zip(lines, kept, strict=False)))
+
+
+class Progress(TrainerCallback):
+    """Lines of progress now and then, if no one watches a bar. ``clock`` returns seconds; ``write`` takes a line."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] | None = None) -> None:
+        self._clock, self._write = clock, write
+        self._loss = ""
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Starts the clock."""
+        done = state.global_step
+        what = f"training steps after step {done:,}" if done else "training steps"
+        self._lines = ProgressLines(what, state.max_steps - done, clock=self._clock, write=self._write)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Logs | None = None,
+        **_: object,
+    ) -> None:
+        """Keeps the newest loss for the next line."""
+        if logs and "loss" in logs:
+            self._loss = f"loss {logs['loss']:.4g}"
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        """One more step, in one line for all processes."""
+        if state.is_world_process_zero:
+            self._lines.advance(1, self._loss)
+
+
+class BestCheckpoint(TrainerCallback):
+    """Tells a resumed trainer where the best checkpoint so far is."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Sets the path."""
+        state.best_model_checkpoint = None if self.path is None else str(self.path)
 
 
 class TrainingError(EvenrankError):

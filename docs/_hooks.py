@@ -101,14 +101,14 @@ MITIGATIONS = (
         "neutral",
         "Neutral",
         "mitigation/reorderings.py",
-        ("", "Neutral"),
+        ("Neutral",),
         "`evenrank rebalance RUN --method neutral`.",
     ),
     Subject(
         "fair",
         "FA*IR",
         "mitigation/reorderings.py",
-        ("", "m_table", "Fair"),
+        ("Fair", "m_table"),
         "`evenrank rebalance RUN --method fair`.",
     ),
     Subject(
@@ -122,7 +122,7 @@ MITIGATIONS = (
         "shift",
         "Shift",
         "mitigation/reorderings.py",
-        ("", "lean_offsets"),
+        ("Shift", "lean_offsets"),
         "`evenrank rebalance RUN --method shift`.",
     ),
     Subject(

@@ -154,13 +154,14 @@ def _numbered(names: list[str]) -> list[str]:
     return found
 
 
-def _rows(table: pl.DataFrame) -> Iterator[tuple[tuple[str, ...], Figure]]:
-    """The numbers of a table by row and column; a row is called by its texts."""
+def _rows(table: pl.DataFrame, *, ordered: bool = False) -> Iterator[tuple[tuple[str, ...], Figure]]:
+    """The numbers of a table by row and column; a row is called by its texts. ``ordered``: its place is compared too."""
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     rows = table.rows(named=True)
     names = _numbered(["|".join(str(row[name]) for name in texts) for row in rows])
     for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-        yield (name, "row"), place
+        if ordered:
+            yield (name, "row"), place
         for column, value in row.items():
             if column not in texts:
                 for key, leaf in _leaves(value, ()):
@@ -205,5 +206,5 @@ READERS = {
     ".run": _run,
     ".tsv": _lines,
     ".jsonl": _lines,
-    ".parquet": lambda path: _rows(pl.read_parquet(path)),
+    ".parquet": lambda path: _rows(pl.read_parquet(path), ordered=True),
 }

@@ -16,24 +16,17 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank.embeddings import _dots as embeddings_kernel
-from evenrank.groups import _counting as code_points_kernel
 from evenrank.groups import _counting as groups_kernel
 from evenrank.groups import load_lexicon
 from evenrank.groups.lexicon import matcher_of
 from evenrank.groups.tokens import Alphabet, alphabet
 from evenrank.mitigation import _drawing as negatives_kernel
-from evenrank.mitigation import _reordering as constraining_kernel
-from evenrank.mitigation import _reordering as fair_tables_kernel
-from evenrank.mitigation import _reordering as sorting_kernel
+from evenrank.mitigation import _reordering as reordering_kernel
 from evenrank.mitigation import _rotating as rotation_kernel
-from evenrank.retrieval import _searching as indexing_kernel
 from evenrank.retrieval import _searching as retrieval_kernel
-from evenrank.retrieval import _searching as scanning_kernel
 
 KERNELS = [
-    groups_kernel, code_points_kernel, negatives_kernel, rotation_kernel, retrieval_kernel,
-    indexing_kernel, scanning_kernel, embeddings_kernel, constraining_kernel,
-    fair_tables_kernel, sorting_kernel,
+    groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, embeddings_kernel, reordering_kernel,
 ]  # fmt: skip
 SOURCE = """
 from evenrank._jit import compiled
@@ -349,12 +342,12 @@ def test_scanning_stays_within_its_arrays(plain: None, data: st.DataObject) -> N
     for block in range(blocks):
         rows = [data.draw(st.lists(EXTREME, min_size=documents, max_size=documents)) for _ in range(queries)]
         turn = np.arange(block * documents, (block + 1) * documents)
-        scanning_kernel.scan(bounded(rows, np.float32), bounded(turn, np.int32), k, keys, counts, least, 0, queries)
+        retrieval_kernel.scan(bounded(rows, np.float32), bounded(turn, np.int32), k, keys, counts, least, 0, queries)
         every.append(np.array(rows, np.float32))
     whole = np.concatenate(every, axis=1)
     by_turn = bounded(data.draw(st.lists(st.integers(-2, 9), min_size=0, max_size=9)), np.int32)
     found = bounded(np.full((queries, k), -1), np.int32), bounded(np.zeros((queries, k)), np.float32)
-    good = scanning_kernel.ranked(keys, counts, k, by_turn, *found)
+    good = retrieval_kernel.ranked(keys, counts, k, by_turn, *found)
     valid = [np.sort(row[~np.isnan(row)])[::-1][:k] for row in whole]
     for query, best in enumerate(valid):
         kept = min(int(counts[query]), k)

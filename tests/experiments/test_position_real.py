@@ -220,7 +220,7 @@ def test_a_ranker_that_is_blind_to_order_is_the_same() -> None:
         for training in (ORIGINAL, DEBIASED):
             found.values[OTHER, "KNRM", training, test] = [{"ndcg": flat}]
             found.values[OTHER, "BM25", "", test] = [{"ndcg": flat - 0.3}]
-    made = {one.statement.key: one.verdict.state for one in position_real.claims(found, ("KNRM",))}
+    made = {one.statement.key: one.verdict.state for one in position_real.real_claims(found, ("KNRM",))}
     assert made["real_control"] == "supported"
 
 
@@ -238,7 +238,7 @@ def test_a_drop_and_a_loss_have_their_sign() -> None:
         found.values[OTHER, "BM25", "", ORIGINAL] = [{"ndcg": np.full(100, 0.3)}]
         for number, (key, mean) in enumerate(means.items()):
             found.values[OTHER, "TK", *key] = [{"ndcg": mean + np.roll(noise, number)}]
-        made = {one.statement.key: one.verdict.state for one in position_real.claims(found, ("TK",))}
+        made = {one.statement.key: one.verdict.state for one in position_real.real_claims(found, ("TK",))}
         return made["real_drop"], made["real_no_loss"]
 
     assert states(means) == ("supported", "supported")

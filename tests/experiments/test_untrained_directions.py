@@ -71,7 +71,7 @@ class Planted:
 def frontiers(home: Path) -> Iterator[tuple[Frontier, str]]:
     planted: Any = Planted(home)
     yield ibbr_paper._frontier(planted, "encoder", {}, SCORING), "delta_aprf_signed"
-    measure = sampling_paper._Measure(planted, planted.lists)
+    measure = sampling_paper._UntrainedMeasure(planted, planted.lists)
     systems = {ORIGINAL: planted.trained}
     yield measure.frontier("test", (0,), lambda _: systems), "arab_tf_10"
 

@@ -9,7 +9,7 @@ import pytest
 
 import evenrank
 from evenrank.io import Provenance, Run, read_run, write_run
-from evenrank.io.provenance import card_path, made_by_text, ranker_note, write_card
+from evenrank.io.run_cards import card_path, made_by_text, ranker_note, write_card
 
 RUN = Run.from_table({"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 1.0}}, "a")
 MADE = {"stage": "rerank", "ranker": {"kind": "bi-encoder", "model": "MiniLM"}, "depth": 100}

@@ -11,7 +11,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.io import EvenrankError, Order, Run, read_run
-from evenrank.io.provenance import same_file
+from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, RunMeasure, is_bias, is_linear, resolve

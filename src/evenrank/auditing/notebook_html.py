@@ -1,4 +1,8 @@
-"""Short views of an audit, for the interpreter and for notebooks, with the plane as one SVG."""
+"""Short views of an audit, for the interpreter and for notebooks, with the plane as one SVG.
+
+The plane needs no script. Its text and axes take the colour of the text around them, so that it reads on light and on
+dark backgrounds.
+"""
 
 from __future__ import annotations
 

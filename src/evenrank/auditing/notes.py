@@ -10,7 +10,7 @@ from ir_measures import Measure
 
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Provenance, Run
-from evenrank.io.provenance import made_by_text
+from evenrank.io.run_cards import made_by_text
 from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent

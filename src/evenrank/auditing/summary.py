@@ -1,4 +1,9 @@
-"""An audit summarised in sentences that claim no more than its figures show."""
+"""An audit summarised in sentences that claim no more than its figures show.
+
+Where the bias of a run comes from, for the terminal: what its order adds, and what it has beyond relevance.
+
+What a perfect ranking of a run's own candidates would add is what the run adds minus what it has beyond relevance.
+"""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def command(
 ) -> None:
     """Measure the group bias of one or more rankings, together with their effectiveness."""
     from evenrank import EvenrankError, audit, named_runs
-    from evenrank.io.provenance import files_beside
+    from evenrank.io.run_cards import files_beside
 
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")

@@ -31,7 +31,7 @@ def command(
     import evenrank
     from evenrank.io import Provenance, write_text
     from evenrank.io.outputs import json_text
-    from evenrank.io.provenance import card_path, write_card
+    from evenrank.io.run_cards import card_path, write_card
 
     if (weight is None) == (tune is None):
         raise evenrank.EvenrankError("expected one of `weight` and `tune`")

@@ -147,7 +147,7 @@ def _files(runs: Collection[object]) -> tuple[object, ...]:
     """The runs and the files beside them; without runs the readers of runs are not loaded."""
     if not runs:
         return ()
-    from evenrank.io.provenance import files_beside
+    from evenrank.io.run_cards import files_beside
 
     return (*runs, *files_beside(*runs))
 

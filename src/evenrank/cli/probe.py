@@ -83,7 +83,7 @@ def command(
 ) -> None:
     """Probe a ranker: its scores of passages and of their variants, beside a placebo."""
     import evenrank
-    from evenrank.io.provenance import files_beside
+    from evenrank.io.run_cards import files_beside
     from evenrank.probes.variant_files import manifest_path
 
     model, named = _variants(variants, words or [], endpoint is not None)

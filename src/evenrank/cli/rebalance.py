@@ -135,7 +135,7 @@ def command(
     from evenrank.decisions.rebalance import UnmetError, note_inputs, request_of, write_rebalanced
     from evenrank.decisions.rebalance_lists import GroupSource, MethodOptions
     from evenrank.io import Provenance
-    from evenrank.io.provenance import card_path, files_beside
+    from evenrank.io.run_cards import card_path, files_beside
 
     if out is None and frontier is None:
         raise EvenrankError("expected `out`, `frontier` or both")

@@ -59,7 +59,7 @@ def command(
     from evenrank import RM3, Encoding, read_queries, retrieve, write_run
     from evenrank.io import Provenance
     from evenrank.io.files import INDEX, is_index
-    from evenrank.io.provenance import card_path, write_card
+    from evenrank.io.run_cards import card_path, write_card
     from evenrank.io.wording import counted
 
     card = None if out == _output.STANDARD else card_path(out)

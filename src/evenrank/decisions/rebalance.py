@@ -22,8 +22,8 @@ from evenrank.groups import GroupTable, Lexicon, Tokens
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
-from evenrank.io.provenance import write_card
 from evenrank.io.ranges import check_ranges
+from evenrank.io.run_cards import write_card
 from evenrank.io.runs import Run
 from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array

@@ -1,4 +1,18 @@
-"""Hard debiasing of word vectors [Bolukbasi et al. 2016], on whole matrices."""
+"""Hard debiasing of word vectors [Bolukbasi et al. 2016], on whole matrices.
+
+When it misleads: it makes the direct bias 0 by construction, but most of the bias remains in the relations between
+words: words of a side still cluster and can be told apart (Gonen & Goldberg 2019). The zero is no evidence: see
+``evenrank embeddings audit``. Everything depends on the word lists, and words in ``specific`` keep their group.
+
+Worked example: "he" and "she" differ along the first axis only. "nurse" (−3/5, 4/5) loses its component along it and is
+scaled to length 1 again.
+
+>>> import numpy as np
+>>> from evenrank.embeddings import Vectors, hard_debias
+>>> given = Vectors(("he", "she", "nurse"), np.array([[0.6, 0.8], [-0.6, 0.8], [-0.6, 0.8]], np.float32))
+>>> hard_debias(given, [("he", "she")], [("he", "she")], ["he", "she"]).vectors.matrix.round(4).tolist()[2]
+[0.0, 1.0]
+"""
 
 from __future__ import annotations
 

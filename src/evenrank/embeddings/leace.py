@@ -1,4 +1,17 @@
-"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart."""
+"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart.
+
+When it misleads: the guarantee covers the words it was fitted on and linear classifiers: other words keep part of their
+bias, and a classifier with a kernel may recover it from the fitted ones. The words that represent the groups decide
+what is erased, and meaning that is correlated with the group is erased too.
+
+Worked example: two words of one group at 1, two of the other at −1 on the first axis; afterwards both means are 0.
+
+>>> import numpy as np
+>>> from evenrank.embeddings import fit_leace
+>>> rows, groups = np.array([[1.0, 2.0], [1.0, -2.0], [-1.0, 2.0], [-1.0, -2.0]]), np.array([0, 0, 1, 1])
+>>> (fit_leace(rows, groups)(rows).round(6) + 0.0).tolist()
+[[0.0, 2.0], [0.0, -2.0], [0.0, 2.0], [0.0, -2.0]]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Gerritse and de Vries: what hard-debiased word embeddings do to query expansion; Tables 1 and 2."""
+"""Gerritse and de Vries: what hard-debiased word embeddings do to query expansion; Tables 1 and 2.
+
+What debiasing leaves of the bias of word vectors: the critique that the expansion paper answers to.
+
+Gonen and Goldberg 2019: the most biased words of both sides still form clusters and can be told apart. Nissim et al.
+2020: biased analogies say little, and reversed they do not lead back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A run reordered without training beside trained mitigations: measured, chosen on development queries, in tables."""
+"""A run reordered without training beside trained mitigations: measured, chosen on development queries, compared.
+
+A method's strengths make a curve of effectiveness over bias. A trained mitigation is compared with the point of the
+curve that has its own bias, between two strengths by linear interpolation: what showing one order to a share of the
+queries and the other to the rest has on average.
+"""
 
 from __future__ import annotations
 

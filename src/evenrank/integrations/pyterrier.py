@@ -1,4 +1,8 @@
-"""For PyTerrier: re-ranking with any ranker, and fairer orders of results, as transformers. Works without Java."""
+"""For PyTerrier: re-ranking with any ranker, and fairer orders of results, as transformers. Works without Java.
+
+>>> pipeline = bm25 % 100 >> pt.text.get_text(index) >> EvenrankReranker("model/")  # doctest: +SKIP
+>>> fairer = pipeline >> EvenrankRebalancer("neutral", 0.5, lexicon="gender-en")  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .convert import run_table
 from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
 from .outputs import atomic_path
-from .provenance import read_card
+from .run_cards import read_card
 from .tables import Layout, first_repeat, parse_block, pick
 from .types import Array
 

@@ -66,7 +66,35 @@ class Reordering(Protocol):
 
 
 class Neutral:
-    """By falling (1 − strength) × relevance + strength × neutrality; equal ones in the run's order."""
+    """
+    Neutral: documents by relevance and neutrality together. Our design.
+
+    By falling (1 − strength) × relevance + strength × neutrality; equal ones in the run's order.
+
+    Greedy: at rank i, the next document is the one that adds most to Σ δ_i ((1 − λ) s + λ n), with relevance s from 0
+    to 1, neutrality n, δ_i = 1/log2(1 + i) and λ = the strength. All that are left share the same δ_i, so the greedy
+    order is by falling (1 − λ) s + λ n; and since δ falls, no order has a larger sum (rearrangement inequality): it is
+    a sort, and the best order. λ = 0 is the run; λ = 1 is neutral-first: by falling neutrality, equal documents in the
+    run's order. In between, no order has both more discounted relevance, by the run's own scores, and more FaiRR
+    [RKS21].
+
+    When it misleads: neutral is not balanced. Documents about either group move down alike, also in a list that has as
+    many of one as of the other, and where the question is about a group, its answers do. Relevance is the run's own
+    score, min–max scaled over the list: an outlier at its top makes all others nearly equal, and a small λ reorders
+    them.
+
+    Worked example: relevance 1, .8, 0 and neutrality 0, 1, .5. At λ = .5 the sums are .5, .9 and .25.
+
+    >>> import numpy as np
+    >>> from evenrank.mitigation.reorderings import GroupedLists
+    >>> lists = GroupedLists(
+    ...     offsets=np.array([0, 3]), scores=np.array([1, 0.8, 0]), signed=np.array([2.0, 0, -1]),
+    ...     neutrality=np.array([0, 1, 0.5]), group=np.array([0, -1, 1]), groups=("female", "male"),
+    ...     targets=np.array([[0.5, 0.5, 0]]),
+    ... )
+    >>> [Neutral().order(lists, strength).tolist() for strength in (0, 0.5, 1)]
+    [[0, 1, 2], [1, 0, 2], [1, 2, 0]]
+    """
 
     name: ClassVar[str] = "neutral"
     source: ClassVar[str] = "our design"
@@ -83,10 +111,45 @@ PER = ("group", "magnitude")
 
 
 class Shift:
-    """Adds strength × an offset to the scores: ``offsets`` [G], one per group, or [1], per unit of signed magnitude.
+    """
+    Shift: one number is added to the score of every document of a group, the same in all lists, and the lists are
+    sorted again: score + strength · offset of the group; documents without a group keep their score. With
+    ``per="magnitude"``, the number is added per unit of signed magnitude. What a trained mitigation does beyond it is
+    what training is worth.
+
+    Adds strength × an offset to the scores: ``offsets`` [G], one per group, or [1], per unit of signed magnitude.
 
     Raises EvenrankError for offsets that are not finite numbers, as many as the lists have groups (with
     ``per="magnitude"``: one).
+
+    The offsets point against the lean of tuning lists (:func:`lean_offsets`): each group's is the mean over the lists
+    of its target share minus its share of the exposure Σ 1/log2(1 + rank) [SJ18, section 3], scaled so that the largest
+    is 1: the whole range of the scores, which are scaled to 0 to 1 in each list.
+
+    The sorted list has the largest Σ (score + strength · offset)/log2(1 + rank) of all orders. So no orders of the
+    lists with as much Σ offset/log2(1 + rank), summed over the lists, have a higher Σ score/log2(1 + rank): at the
+    least strength that meets a requirement on the mean exposure, no other method meets what it reaches with less loss.
+
+    When it misleads: it is the best for the mean over lists alone; a list with a far better document of the other group
+    is not changed, and few lists are as their own target says. It shifts what is measured: a group that is found by its
+    words gains, and so do documents in which a word stands for another thing. Scores are scaled per list: a list of
+    nearly equal documents is reordered as readily as one with a clear winner.
+
+    Worked example: m has 0.7653 of the exposure, f 0.2347, and half each is the target: the offsets are −1 and 1. At
+    strength 0.2, the document of f has 0.6, the second of m 0.5; at strength 0.5, f comes first.
+
+    >>> import numpy as np
+    >>> from evenrank.mitigation.reorderings import Shift, lean_offsets
+    >>> from evenrank.mitigation.reorderings import GroupedLists
+    >>> lists = GroupedLists(
+    ...     offsets=np.array([0, 3]), scores=np.array([1, 0.7, 0.4]), signed=np.array([1.0, 1, -1]),
+    ...     neutrality=np.zeros(3), group=np.array([0, 0, 1]), groups=("m", "f"), targets=np.array([[0.5, 0.5, 0]]),
+    ... )
+    >>> lean_offsets(lists).tolist(), lean_offsets(lists, per="magnitude").tolist()
+    ([-1.0, 1.0], [-1.0])
+    >>> shift = Shift(lean_offsets(lists))
+    >>> [shift.order(lists, strength).tolist() for strength in (0, 0.2, 0.5)]
+    [[0, 1, 2], [0, 2, 1], [2, 0, 1]]
     """
 
     name: ClassVar[str] = "shift"
@@ -171,9 +234,49 @@ def m_table(k: int, p: float, alpha: float = 0.1) -> MTable:
 
 
 class Fair:
-    """FA*IR for the group numbered ``protected``, tested at significance ``alpha``.
+    """
+    FA*IR: every prefix of a list has at least as many documents of one group, the protected one, as chance would give
+    it [Zehlike et al. 2017]. A prefix of k documents of which each were protected with probability p, independently of
+    the others, has X ~ Binomial(k, p) of them. It is fair if it has at least m(k), the least number with P(X ≤ m(k)) ≥
+    α_c [Zehlike et al. 2017, section 3, ranked group fairness]. A list is tested at each of its prefixes; α_c is the
+    corrected significance, with which a list drawn like this fails at some prefix with probability α. The table m(1),
+    m(2), … is that of the authors' package fairsearchcore, whose bisection ends at a table that fails with a
+    probability next to α, and leaves the last prefix out of it.
+
+    FA*IR for the group numbered ``protected``, tested at significance ``alpha``.
 
     Raises EvenrankError for a number below 0, and α out of range.
+
+    The algorithm is a merge [section 4]: protected and other documents keep the run's order among themselves; at each
+    rank comes whichever stands first in the run, unless the prefix would have fewer than m(k) protected documents: then
+    the next protected one, as long as there are any. No other list that meets the table has more relevance in any of
+    its prefixes, hence none a higher Σ score/log2(1 + rank).
+
+    Here, p is strength × the query's target share of the protected group. α is 0.1. A list of n documents gets the
+    table of n.
+
+    When it misleads: the table tolerates what chance can do: with p = 0.5 and α = 0.1, the first 5 of 100 documents may
+    lack the protected group. For shares without that allowance take DetConstSort. Only one group is protected; a target
+    for another one is not seen. The corrected table can ask one document less at a larger p, where bisection ends on
+    the other side of α. Where a list has too few protected documents, they all stand at the top and the table is not
+    met (:meth:`Fair.unmet` counts the prefixes); where it has no others, nothing changes.
+
+    Worked example: the table of 8 documents at p = 0.5 asks for one protected document from the fourth on, and two from
+    the seventh. Of a list that ends with its three protected documents, the first of them comes fourth.
+
+    >>> import numpy as np
+    >>> from evenrank.mitigation.reorderings import Fair, m_table
+    >>> from evenrank.mitigation.reorderings import GroupedLists
+    >>> round(m_table(20, 0.25).alpha, 6), round(m_table(20, 0.25).fail_probability, 5)
+    (0.078125, 0.10515)
+    >>> m_table(8, 0.5).minimum.tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    >>> lists = GroupedLists(
+    ...     offsets=np.array([0, 8]), scores=np.linspace(1, 0, 8), signed=np.zeros(8), neutrality=np.zeros(8),
+    ...     group=np.array([0, 0, 0, 0, 0, 1, 1, 1]), groups=("m", "f"), targets=np.array([[0.5, 0.5, 0]]),
+    ... )
+    >>> Fair(protected=1).order(lists, strength=1).tolist()
+    [0, 1, 2, 5, 3, 4, 6, 7]
     """
 
     name: ClassVar[str] = "fair"

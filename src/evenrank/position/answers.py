@@ -1,4 +1,7 @@
-"""Positions of answers in their passages [POS §2, Fig. 1]: the call, the figures, the page."""
+"""Positions of answers in their passages [POS §2, Fig. 1]: the call, the figures, the page.
+
+[POS] Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer models in passage re-ranking".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How much contextual word vectors depend on position: average term similarity (ATS) and MATS."""
+"""How much contextual word vectors depend on position: average term similarity (ATS) and MATS.
+
+Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer models in passage re-ranking" [POS], §5.
+"""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lex
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.io.convert import is_path
 from evenrank.io.errors import readable
-from evenrank.io.provenance import card_path, ranker_note
 from evenrank.io.ranges import check_ranges
+from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
 from evenrank.measures.statistics import holm
 from evenrank.rankers.endpoints import Endpoint, shown_address

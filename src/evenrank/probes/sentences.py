@@ -1,4 +1,16 @@
-"""Edits of a passage's whole sentences, and sentences drawn from others' passages."""
+"""Edits of a passage's whole sentences: the answer's moved, kept alone or removed, others added.
+
+Sentences are cut as for rotation (:func:`evenrank.mitigation.rotation.sentence_starts`). Edits return sentences joined
+by single spaces, or the text itself where nothing changes. An answer in several sentences moves them together.
+``start`` and ``end`` are the answer's characters in the text, end excluded.
+
+>>> from evenrank.probes.sentences import moved, only, without
+>>> text = "Tea is old. It came from China. We like it."
+>>> moved(text, 25, 30, 0)
+'It came from China. Tea is old. We like it.'
+>>> only(text, 25, 30), without(text, 25, 30)
+('It came from China.', 'Tea is old. We like it.')
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,22 @@
-"""Variant collections: the same ids, one thing changed."""
+"""Variant collections: the same ids, one thing changed.
+
+What a ranker makes of that one thing is the difference between its scores of a passage and of its variant
+(:mod:`evenrank.probes`). A *document variant* has a text per passage (swap, neutral, rotate, padded and their
+placebos), a *pair variant* one per query and passage, as what it changes depends on the query: on where its answer is
+(brief, early, late, foil), or on its words (repeated).
+
+When it misleads: every edit leaves traces of its own (a seam, an odd word, another length), and a ranker may react to
+those. Compare with the variant's placebo, where it has one, which leaves the same traces and changes nothing else.
+
+Worked example: the answer *China* is in the second of three sentences.
+
+>>> import polars as pl
+>>> from evenrank.probes.variants import variants
+>>> answers = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "answer_start": [25], "answer_end": [30]})
+>>> made = variants({"d": "Tea is old. It came from China. We like it."}, "early", answers=answers)
+>>> made.table.rows()
+[('q', 'd', 'It came from China. Tea is old. We like it.', 1)]
+"""
 
 from __future__ import annotations
 
@@ -460,7 +478,7 @@ def read_spans(answers: object) -> tuple[pl.DataFrame, tuple[str, ...]]:
     frame = frame_of(answers, "`answers`")
     if frame is None:
         found_type = type(answers).__name__
-        raise EvenrankError(f"`answers`: expected a SQuAD file or a table with {_NAMED}, found a {found_type}")
+        raise EvenrankError(f"`answers`: expected a SQuAD file or a table with {_COLUMNS}, found a {found_type}")
     missing = [name for name in _SPANS if name not in frame.columns]
     if missing:
         has = ", ".join(frame.columns) or "none"

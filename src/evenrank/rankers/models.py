@@ -1,4 +1,16 @@
-"""Finds a model's folder or its name on the hub, tells its kind, and loads it safely."""
+"""Finds a model's folder or its name on the hub, tells its kind, and loads it safely.
+
+What kind of ranker a model's folder holds, told from its own files.
+
+1. With ``evenrank.json``: a kernel ranker of this library;
+2. with ``modules.json``: the ``model_type`` in ``config_sentence_transformers.json``; older models have none and are
+   bi-encoders, or late-interaction encoders saved by PyLate, which has settings of its own in that file;
+3. else ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder, ``HF_ColBERT`` a
+   late-interaction encoder;
+4. anything else needs the caller's choice: a ``…ForMaskedLM`` can score as a sparse encoder (SPLADE), a
+   ``…ForCausalLM`` as a cross-encoder (its "yes" against its "no"), and any of them, like a plain encoder, as a
+   bi-encoder (mean pooling).
+"""
 
 from __future__ import annotations
 

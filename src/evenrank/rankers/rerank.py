@@ -1,4 +1,10 @@
-"""Re-ranking: the first documents of a run get new scores from any ranker."""
+"""Re-ranking: the first documents of a run get new scores from any ranker.
+
+Listwise re-ranking: a score may depend on the other passages of the list and on their order.
+
+Each query's whole list is given to the ranker at once, in the run's order and in five shuffles of it, so that an audit
+can say how much of a figure is the order in which passages were given.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +23,8 @@ from evenrank.engines.ray import Cluster, Engine, check_engine
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_queries, as_run, check_outputs, write_run
 from evenrank.io.convert import is_path
 from evenrank.io.errors import quoted
-from evenrank.io.provenance import card_path, file_facts, files_beside, ranker_note, write_card
 from evenrank.io.ranges import check_ranges
+from evenrank.io.run_cards import card_path, file_facts, files_beside, ranker_note, write_card
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 

@@ -1,4 +1,10 @@
-"""A page of facts, tables, charts and notes: as text, and as one HTML file that opens without a network."""
+"""A page of facts, tables, charts and notes: as text, and as one HTML file that opens without a network.
+
+Foldable tables: if a table is too wide for its container, each row becomes a card of labelled figures.
+
+A style sheet cannot tell how much width a table needs, so each table gets a class that tells it. Folding needs no
+script, so it works in mail previews and on paper too.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
 from evenrank.io.errors import EvenrankError, plain
 from evenrank.io.outputs import atomic_path
-from evenrank.io.provenance import made_by_text
+from evenrank.io.run_cards import made_by_text
 from evenrank.io.wording import singular
 
 if TYPE_CHECKING:

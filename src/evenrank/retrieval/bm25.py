@@ -1,4 +1,9 @@
-"""BM25, the first stage: from a collection and queries to a run, and as a scorer of any pair of texts."""
+"""BM25, the first stage: from a collection and queries to a run.
+
+Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), equal to those of bm25s:
+score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
+where a term that is repeated in the query counts each time. |d| is the number of terms after analysis.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Training lists: from a run, judgements and texts, from a file, or from Python; memory-mapped."""
+"""Training lists on disk: built once from a run, judgements and texts, then memory-mapped.
+
+A folder contains ``texts.arrow`` (every passage once, with its id and, if asked for, its sides) and ``groups.arrow``
+(for each query its text and the rows of its positives and negatives). Training needs no more memory than a batch,
+whatever their size.
+"""
 
 from __future__ import annotations
 

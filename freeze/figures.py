@@ -155,7 +155,7 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def _rows(table: pl.DataFrame, *, ordered: bool = False) -> Iterator[tuple[tuple[str, ...], Figure]]:
-    """The numbers of a table by row and column; a row is called by its texts. ``ordered``: its place is compared too."""
+    """The numbers of a table by row and column; a row is called by its texts. ``ordered``: its place counts too."""
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     rows = table.rows(named=True)
     names = _numbered(["|".join(str(row[name]) for name in texts) for row in rows])

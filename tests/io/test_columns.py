@@ -224,7 +224,12 @@ def test_no_file(tmp_path: Path) -> None:
     st.lists(
         st.dictionaries(
             st.sampled_from("abc"),
-            st.none() | st.integers() | st.floats(allow_nan=False) | st.text("xy") | st.lists(st.text("xy")),
+            # Beside a float an integer is one, and exact to 2**53.
+            st.none()
+            | st.integers(-(2**53), 2**53)
+            | st.floats(allow_nan=False)
+            | st.text("xy")
+            | st.lists(st.text("xy")),
         ),
         min_size=1,
         max_size=5,

@@ -24,7 +24,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = chosen.keep or Path(scratch)
         old_tree = Path(scratch) / "tree"
-        _git("worktree", "add", "--detach", "--force", str(old_tree), base)
+        added = _git("worktree", "add", "--detach", "--force", str(old_tree), base)
+        if added.returncode:
+            print(f"{added.stderr.strip()}\na shallow clone lacks {base[:12]}: git fetch --unshallow", file=sys.stderr)
+            return 2
         try:
             made = {name: (folder / name).absolute() for name in ("old", "new")}
             trees = {"old": old_tree, "new": ROOT}
@@ -44,8 +47,8 @@ def main() -> int:
     return bool(wrong)
 
 
-def _git(*arguments: str) -> None:
-    subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True)
 
 
 def _make(tree: Path, folder: Path) -> subprocess.Popen[bytes]:

@@ -13,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -617,7 +616,3 @@ def _sides(sides: object, passages: int) -> list[list[int]]:
     if len(found) != passages or not known:
         raise ValueError("sides: expected +1, -1 or 0 for each passage (a list of them for several attributes)")
     return found
-
-
-def _is_side(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and -1 <= int(value) <= 1

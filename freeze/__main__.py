@@ -44,7 +44,7 @@ def main() -> int:
     if len(wrong) > MOST_SHOWN:
         print(f"… and {len(wrong) - MOST_SHOWN} more")
     print(f"{same} figures as at {base[:12]}, {len(wrong)} not")
-    return bool(wrong)
+    return bool(wrong) or not same
 
 
 def _git(*arguments: str) -> subprocess.CompletedProcess[str]:

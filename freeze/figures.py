@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-Figure = float | int | bool | str | None
+Figure = float | int | bool | str | tuple[str, ...] | None
 
 TOLERANCE = 1e-12
 MOST_SHOWN = 60
@@ -31,16 +31,22 @@ NOT_RESULTS = (
     "runs/*/model/*",
     "runs/*/checkpoints/*",
     "runs/*/versions.json",
-    "runs/*/log.jsonl",
 )
 """Files that are inputs, work or provenance."""
 NOT_FIGURES = ("provenance", "evenrank", "settings", "notes", "warnings", "seconds", "figures.*.chart", "*.sha256")
 """Keys at the top of a JSON file that hold no figures: where it comes from, and words."""
+VERDICTS = ("verdict", "outcome", "state", "differs", "domain")
+"""Keys whose words are compared: each is one of a few."""
+ORDER = "order"
+"""The name of a list's or a table's own figure: what its entries are called, in order."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What may differ: names of keys, and figures that are gone or others, by pattern."""
+    """What may differ: names, and figures that are gone or others, by pattern.
+
+    ``renamed``: a key by its new name, or the begin of a figure's whole name (``FILE:KEY.KEY``) by the new begin.
+    """
 
     renamed: Mapping[str, str] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
@@ -56,7 +62,10 @@ class Changes:
 
 
 def compare(old: Path, new: Path, changes: Changes) -> tuple[int, list[str]]:
-    """How many figures are the same, and a line for each that is not; figures that are only in ``new`` are allowed."""
+    """How many figures are the same, and a line for each that is not.
+
+    Keys and files that are only in ``new`` are allowed; entries of lists and rows of tables are not.
+    """
     same, wrong = 0, []
     used: Counter[str] = Counter()
 
@@ -73,7 +82,7 @@ def compare(old: Path, new: Path, changes: Changes) -> tuple[int, list[str]]:
             wrong.append(f"{file}: missing")
             continue
         before, after = dict(read(old / file, changes.renamed)), dict(read(new / file, {}))
-        for name, value in before.items():
+        for name, value in _moved(before, f"{file}:", changes.renamed).items():
             full = f"{file}:{name}"
             if name not in after:
                 if not allowed(full, changes.gone):
@@ -87,6 +96,20 @@ def compare(old: Path, new: Path, changes: Changes) -> tuple[int, list[str]]:
     return same, wrong
 
 
+def _moved(figures: Mapping[str, Figure], file: str, renamed: Mapping[str, str]) -> dict[str, Figure]:
+    """The figures of a file under their new names; what stood under such a name before is compared no more."""
+    moved = {
+        target.removeprefix(file) + name.removeprefix(start.removeprefix(file)): value
+        for start, target in renamed.items()
+        if start.startswith(file)
+        for name, value in figures.items()
+        if f"{file}{name}".startswith(f"{start}.")
+    }
+    gone = [start.removeprefix(file) for start in renamed if start.startswith(file)]
+    stay = {name: value for name, value in figures.items() if not any(name.startswith(f"{start}.") for start in gone)}
+    return stay | moved
+
+
 def results(folder: Path) -> list[Path]:
     """The files below ``folder`` whose figures are compared."""
     files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -98,7 +121,10 @@ def results(folder: Path) -> list[Path]:
 
 
 def equal(old: Figure, new: Figure) -> bool:
-    """Numbers to 1e-12 of their size (or of 1), all else exactly."""
+    """Numbers to 1e-12 of their size (or of 1), entries of a list but for those that are gone, all else exactly."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        there = set(new)
+        return new == tuple(name for name in old if name in there)
     numbers = [value for value in (old, new) if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < 2:
         return type(old) is type(new) and old == new
@@ -111,7 +137,8 @@ def read(path: Path, renamed: Mapping[str, str]) -> Iterator[tuple[str, Figure]]
     for name, value in READERS[path.suffix](path):
         parts = [renamed.get(part, part) for part in name]
         # Words are not compared; a name (an id, a measure, a group) has no space.
-        if not (isinstance(value, str) and (" " in value or "/" in value)):
+        words = isinstance(value, str) and (" " in value or "/" in value)
+        if not words or path.suffix != ".json" or name[-1] in VERDICTS:
             yield ".".join(parts), value
 
 
@@ -128,7 +155,9 @@ def _leaves(value: object, name: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         for key, inner in value.items():
             yield from _leaves(inner, (*name, key))
     elif isinstance(value, list):
-        for key, inner in zip(_keys(value), value, strict=True):
+        keys = _keys(value)
+        yield (*name, ORDER), tuple(keys)
+        for key, inner in zip(keys, value, strict=True):
             yield from _leaves(inner, (*name, key))
     else:
         assert value is None or isinstance(value, float | int | str)
@@ -154,14 +183,13 @@ def _numbered(names: list[str]) -> list[str]:
     return found
 
 
-def _rows(table: pl.DataFrame, *, ordered: bool = False) -> Iterator[tuple[tuple[str, ...], Figure]]:
-    """The numbers of a table by row and column; a row is called by its texts. ``ordered``: its place counts too."""
+def _rows(table: pl.DataFrame) -> Iterator[tuple[tuple[str, ...], Figure]]:
+    """The order of the rows, which are called by their texts, and their numbers by row and column."""
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     rows = table.rows(named=True)
     names = _numbered(["|".join(str(row[name]) for name in texts) for row in rows])
-    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-        if ordered:
-            yield (name, "row"), place
+    yield (ORDER,), tuple(names)
+    for name, row in zip(names, rows, strict=True):
         for column, value in row.items():
             if column not in texts:
                 for key, leaf in _leaves(value, ()):
@@ -187,17 +215,21 @@ def _number(text: str) -> float | str | None:
 
 
 def _run(path: Path) -> Iterator[tuple[tuple[str, ...], Figure]]:
-    """A TREC run: the document at each line, and its score."""
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+    """A TREC run: its lines, the document at each, and its score."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    yield ("lines",), len(lines)
+    for place, line in enumerate(lines):
         query, _, document, rank, score, _ = line.split()
         yield (str(place), "document"), f"{query}:{document}:{rank}"
         yield (str(place), "score"), float(score)
 
 
 def _lines(path: Path) -> Iterator[tuple[tuple[str, ...], Figure]]:
-    """A line each; texts compared too, as what is written is a collection or lists of ids."""
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
-        yield (str(place),), line.replace(" ", "_").replace("/", "_")
+    """The number of lines and each line, texts too: a collection, lists of ids, a training's log, word vectors."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    yield ("lines",), len(lines)
+    for place, line in enumerate(lines):
+        yield (str(place),), line
 
 
 READERS = {
@@ -206,5 +238,6 @@ READERS = {
     ".run": _run,
     ".tsv": _lines,
     ".jsonl": _lines,
-    ".parquet": lambda path: _rows(pl.read_parquet(path), ordered=True),
+    ".txt": _lines,
+    ".parquet": lambda path: _rows(pl.read_parquet(path)),
 }

@@ -37,11 +37,11 @@ def test_the_same_but_for_words_rounding_and_what_is_new(tmp_path: Path) -> None
     assert isinstance(other, dict)
     other |= {"evenrank": "0.2.0", "notes": [], "more": 3}
     other["runs"]["bm25"]["measures"]["ARaB@10"]["mean"] += 1e-14
-    other["rules"].reverse()
     same, wrong = compare(write(tmp_path / "old"), write(tmp_path / "new", other), Changes())
     assert wrong == []
-    # 4 of the measure without its words, 5 of the rules, a document and a score a line, 2 a row of the table.
-    assert same == 4 + 5 + 4 + 4
+    # 4 of the measure without its words, 5 of the rules, a document and a score a line, 2 a row of the table; the
+    # order of two lists and of the rows, and the number of lines.
+    assert same == 4 + 5 + 4 + 4 + 4
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,13 @@ def test_the_same_but_for_words_rounding_and_what_is_new(tmp_path: Path) -> None
         ('"holds"', '"broken"', "audit.json:rules.a.outcome: 'holds' → 'broken'"),
         ('"n": 7, ', "", "audit.json:runs.bm25.measures.ARaB@10.n: missing (7)"),
         ('"ARaB@10"', '"RaB@10"', "audit.json:runs.bm25.measures.ARaB@10.mean: missing (0.125)"),
+        ('"holds"', '"not shown"', "audit.json:rules.a.outcome: 'holds' → 'not shown'"),
+        ('"a", "limit": 1', '"c", "limit": 1', "audit.json:rules.order: ('b', 'a') → ('b', 'c')"),
+        (
+            "[0.1, null]",
+            "[0.1, null, 1]",
+            "audit.json:runs.bm25.measures.ARaB@10.ci95.order: ('0', '1') → ('0', '1', '2')",
+        ),
     ],
 )
 def test_a_figure_that_differs_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -72,6 +79,19 @@ def test_order_of_ties_and_rows_of_a_table(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in compare(old, exchanged, Changes())[1]] == ["values.csv:bm25|q"] * 2
 
 
+def test_order_of_entries_and_more_lines_than_before(tmp_path: Path) -> None:
+    turned = json.loads(json.dumps(AUDIT))
+    turned["rules"].reverse()
+    heading, *rows = CSV.splitlines()
+    table = "\n".join([heading, *reversed(rows)]) + "\n"
+    new = write(tmp_path / "new", turned, RUN + "1 Q0 d3 3 1.5 x\n", table)
+    assert compare(write(tmp_path / "old"), new, Changes())[1] == [
+        "a.run:lines: 2 → 3",
+        "audit.json:rules.order: ('b', 'a') → ('a', 'b')",
+        "values.csv:order: ('bm25|q 1', 'bm25|q 2') → ('bm25|q 2', 'bm25|q 1')",
+    ]
+
+
 def test_changes_that_are_named_are_allowed_and_only_these(tmp_path: Path) -> None:
     file = tmp_path / "changes.toml"
     file.write_text(
@@ -87,6 +107,16 @@ def test_changes_that_are_named_are_allowed_and_only_these(tmp_path: Path) -> No
     figure["mean"] = 0.5
     _, wrong = compare(write(tmp_path / "old"), write(tmp_path / "new", new), Changes.read(file))
     assert wrong == ["changes.toml: nothing is like 'nothing'"]
+
+
+def test_a_figure_that_moved_is_compared_where_it_is_now(tmp_path: Path) -> None:
+    moved = Changes({"audit.json:runs.bm25.measures": "audit.json:all"})
+    new = json.loads(json.dumps(AUDIT))
+    new["all"] = new["runs"].pop("bm25")["measures"]
+    old = write(tmp_path / "old")
+    assert compare(old, write(tmp_path / "new", new), moved)[1] == []
+    new["all"]["ARaB@10"]["mean"] = -0.125
+    assert compare(old, write(tmp_path / "other", new), moved)[1] == ["audit.json:all.ARaB@10.mean: 0.125 → -0.125"]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

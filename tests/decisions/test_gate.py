@@ -53,9 +53,14 @@ def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> N
     assert [ruling.outcome for ruling in found.rulings] == ["broken", "not shown", "holds"]
     assert found.rulings[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
     assert found.rulings[0].mean == pytest.approx(sign * (0.3 + LEAN).mean())
+    assert found.rulings[1].catches > 0.3
+    assert found.rulings[1].power(found.rulings[1].catches) == pytest.approx(0.8, abs=0.01)
     # A lean to the other side is as good as none to the same.
     other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
-    assert one(other, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
+    against = one(other, rule("ARaB@10", against="old", at_most=0.05))
+    assert (against.outcome, against.catches) == ("holds", None)
+    with pytest.raises(EvenrankError, match="no power is stated of an absolute value against another run's"):
+        against.power(0.1)
 
 
 def test_upper_bounds_and_undirected_measures() -> None:

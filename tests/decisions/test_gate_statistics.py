@@ -11,6 +11,7 @@ from scipy import stats
 from evenrank.decisions import gate_rules
 from evenrank.decisions.gate_rules import (
     Estimate,
+    SizeTest,
     above,
     estimate,
     factor_to_decide,
@@ -142,3 +143,13 @@ def test_power_is_that_of_the_non_central_t() -> None:
     assert distance == pytest.approx((1.6464 + 0.8418) * 0.01, rel=1e-3)
     assert gate_rules.power(found, distance, 0.05) == pytest.approx(0.8)
     assert gate_rules.power(found, 0.0, 0.05) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.05, 0.3])
+def test_what_an_absolute_value_catches_is_broken_in_8_of_10_samples(bound: float) -> None:
+    rng = np.random.default_rng(2)
+    own = Estimate(0.0, 0.5 / 117**0.5, 116.0, 0.0)
+    caught = SizeTest(gate_rules.Sizes(own, own, own, own), bound, True).caught(0.05)
+    drawn = [SizeTest(sizes([rng.normal(-caught, 0.5, 117)], None, [1.0]), bound, True) for _ in range(600)]
+    assert np.mean([one.p_broken() <= 0.05 for one in drawn]) == pytest.approx(0.8, abs=3 * (0.16 / 600) ** 0.5)
+    assert drawn[0].power(drawn[0].caught(0.05), 0.05) == pytest.approx(0.8)

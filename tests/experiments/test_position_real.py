@@ -79,6 +79,18 @@ def test_reals_page(done: tuple[ExperimentPage, Path]) -> None:
     assert (folder / "report.html").is_file()
 
 
+def test_a_fifth_without_answers_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, passages = np.array([0.5, 0.7, 0.4]), np.array([0, 1, 2])
+    places = position_paper.Places(np.array([0.1, 0.15, 0.9]), passages)
+    monkeypatch.setattr(position_paper, "_systems", lambda *_: [("BM25", "")])
+    monkeypatch.setattr(position_paper, "mean_of", lambda *_: values)
+    [drawing] = position_paper._curves(None, places, ())
+    rows = drawing.specification["data"]["values"]
+    assert [(row["x"], row["value"]) for row in rows] == [(1, pytest.approx(0.6)), (5, 0.4)]
+    # One passage has no interval.
+    assert (rows[1]["low"], rows[1]["high"]) == (0.4, 0.4)
+
+
 def test_real_trains_on_early_answers_of_other_articles(done: tuple[ExperimentPage, Path]) -> None:
     home = done[1] / "other"
     places = dict(position_setup.answer_places(str(home / "answers.json")).select("query_id", "place").iter_rows())

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, TypeGuard, get_args
 from xml.etree import ElementTree
 
 from evenrank._version import __version__
@@ -20,7 +20,18 @@ from evenrank.io.wording import are, counted
 from evenrank.reports.format import equation, number
 
 from .budget import Budget, Rule, as_budget
-from .gate_rules import Audited, MeanTest, Test, Tested, against, as_audited, factor_to_decide, tested, unequal_depth
+from .gate_rules import (
+    Audited,
+    MeanTest,
+    SizeTest,
+    Test,
+    Tested,
+    against,
+    as_audited,
+    factor_to_decide,
+    tested,
+    unequal_depth,
+)
 
 Outcome = Literal["holds", "broken", "not shown"]
 Correction = Literal["holm", "none"]
@@ -42,7 +53,7 @@ class Ruling:
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
             samples, if the truth is what was observed; None if no number would, or with one query.
         catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
-            an absolute value, and if the measure cannot have such a value.
+            an absolute value against another run's, and if the measure cannot have such a value.
         towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
     """
 
@@ -86,12 +97,12 @@ class Ruling:
         """The probability that a sample like this one shows the rule to be broken if the true value is ``at``.
 
         In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and of an absolute
-        value.
+        value against another run's.
         """
         if self.test is None:
             raise EvenrankError(f"{self.name}: fewer than two queries show nothing")
-        if not isinstance(self.test, MeanTest):
-            raise EvenrankError(f"{self.name}: no power is stated of an absolute value")
+        if not _has_power(self.test):
+            raise EvenrankError(f"{self.name}: no power is stated of an absolute value against another run's")
         return self.test.power(at, self.level)
 
     def to_dict(self) -> dict[str, object]:
@@ -304,9 +315,14 @@ def _value_of(rule: Rule, own: float | None, other: float | None) -> float | Non
     return size - (abs(other) if rule.absolute else other)
 
 
+def _has_power(test: Test | None) -> TypeGuard[MeanTest | SizeTest]:
+    """Whether power is stated: where an absolute value is against another run's, it would depend on both means."""
+    return isinstance(test, MeanTest) or (isinstance(test, SizeTest) and test.alone)
+
+
 def _catches(rule: Rule, test: Test, level: float, other: float | None) -> float | None:
-    """What is caught, if the measure can have such a value; None of an absolute value."""
-    if not isinstance(test, MeanTest):
+    """What is caught, if the measure can have such a value; None of an absolute value against another run's."""
+    if not _has_power(test):
         return None
     low, high = rule.scale(other)
     caught = test.caught(level)
@@ -367,7 +383,7 @@ def limits(ruling: Ruling) -> str:
 
 
 def remark(ruling: Ruling) -> str:
-    """What the outcome rests on: the queries, how clear it is, what it would take; of a mean, what would be caught."""
+    """What the outcome rests on: the queries, how clear it is, what it would take, and what would be caught."""
     parts = [counted(ruling.n, "query")]
     if ruling.test is None:
         parts.append("one query decides nothing" if ruling.n == 1 else "too few to show anything")
@@ -381,7 +397,7 @@ def remark(ruling: Ruling) -> str:
         needed = ruling.queries_to_decide
         about = "no number" if needed is None else f"about {needed:,}"
         parts.append(f"{about} of queries would decide it" if needed is None else f"{about} would decide it")
-    if ruling.outcome == "broken" or ruling.test is None or ruling.rule.absolute:
+    if ruling.outcome == "broken" or not _has_power(ruling.test):
         return "; ".join(parts)
     if ruling.catches is None:
         parts.append("would catch nothing on this measure's scale in 8 of 10 such samples")

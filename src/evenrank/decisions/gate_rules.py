@@ -356,6 +356,18 @@ class SizeTest:
         """One-sided p of the claim that it is broken."""
         return larger(self.found, self.bound)
 
+    def power(self, at: float, alpha: float) -> float:
+        """The probability of "broken" where the true value is ``at`` and there is no other run."""
+        return power(self.found.own, at - self.bound, self._one_sided(alpha))
+
+    def caught(self, alpha: float) -> float:
+        """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
+        return self.bound + least_shown(self.found.own, self._one_sided(alpha))
+
+    def _one_sided(self, alpha: float) -> float:
+        # With a bound of 0, an estimate of either sign is beyond it; a mean beyond another bound has one sign.
+        return alpha if self.bound > EQUAL else alpha / 2
+
 
 @dataclass(frozen=True, slots=True)
 class Tested:

@@ -953,11 +953,11 @@ def _curves(found: Found, places: Places, rankers: tuple[str, ...]) -> tuple[Dra
     rows: list[dict[str, object]] = []
     for ranker, training in _systems(found, rankers):
         of = sensitivity(mean_of(found, (OTHER, ranker, training, ORIGINAL)), places)
-        for number, (mean, ends) in enumerate(zip(of.means.tolist(), of.ci95, strict=True)):
-            low, high = ends or (mean, mean)
-            rows.append(
-                {"x": number + 1, "measure": f"{ranker} {training}".strip(), "value": mean, "low": low, "high": high}
-            )
+        name = f"{ranker} {training}".strip()
+        for number, value in _by_fifth(of).items():
+            if value.mean is not None:
+                low, high = value.ci95 or (value.mean, value.mean)
+                rows.append({"x": int(number) + 1, "measure": name, "value": value.mean, "low": low, "high": high})
     hint = "nDCG@10 on the original texts by the fifth of the passage in which the answer begins; bars: 95% intervals."
     return (curve("Curve", "Effectiveness by the place of the answer", rows, "fifth of the passage", hint),)
 

@@ -69,7 +69,22 @@ RECIPES = {
     "dot": ('kind = "dot"\nmodel = "tiny/bert"', "", '[fairness]\nname = "ibbr-pd"\nweight = "auto"'),
     "tk": ('kind = "tk"\nvector_size = 16\n[ranker.settings]\nheads = 2\nhead_size = 4', 'rotate = "word"', ""),
     "cat": ('kind = "cat"\nmodel = "tiny/bert"', "", "[adversary]"),
+    "conv": (
+        'kind = "conv-knrm"\nvector_size = 16',
+        "",
+        '[fairness]\nname = "ibbr-ts"\nscore = "sigmoid"\nweight = 0.01',
+    ),
+    "pyramid": ('kind = "match-pyramid"\nvector_size = 16', "", ""),
 }
+
+THREE = """
+name = "three"
+groups = ["sons", "daughters", "others"]
+[words]
+sons = ["boy", "boys", "son", "brother", "brothers", "father"]
+daughters = ["girl", "girls", "daughter", "sister", "sisters", "mother"]
+others = ["child", "children", "sibling", "siblings", "parent", "guest"]
+"""
 
 
 def commands(name: str) -> list[list[str]]:
@@ -92,11 +107,12 @@ def inputs() -> None:
     known = pl.read_parquet("c/truth.parquet").select("doc_id", "group")
     known.write_csv("c/all.csv")
     known.sample(fraction=0.3, seed=1).write_csv("c/some.csv")
-    for kind in ("bi", "cross", "splade"):
+    for kind in ("bi", "cross", "splade", "late", "static"):
         model = getattr(kind_factories, kind)(Path("making") / kind)
         model.save_pretrained(f"tiny/{kind}")
     tiny_bert(Path("tiny/bert"), layers=1)
     Path("budget.toml").write_text(BUDGET, encoding="utf-8")
+    Path("three.toml").write_text(THREE, encoding="utf-8")
     for name, (ranker, data, more) in RECIPES.items():
         recipe = RECIPE.format(name=name, ranker=ranker, data=data, more=more)
         Path(f"{name}.toml").write_text(recipe, encoding="utf-8")
@@ -120,13 +136,17 @@ def studies() -> Iterator[tuple[str, Any]]:
     """Each study at its smallest: its name, and what makes its page in a folder."""
     from evenrank.experiments import expansion_paper, ibbr_paper, position_paper, sampling_paper
     from expansion_runs import micro
+    from experiments.test_position_real import squad
     from micro_experiments import micro_ibbr, micro_sampling
-    from micro_position import micro_position, small_encoder
+    from micro_position import micro_position, micro_real, small_encoder
 
     yield "ibbr", lambda folder: ibbr_paper.run(micro_ibbr(), folder)
     yield "sampling", lambda folder: sampling_paper.run(micro_sampling(), folder)
     yield "expansion", lambda folder: expansion_paper.run(micro(), folder)
     yield "position", lambda folder: position_paper.run(micro_position(small_encoder(Path("small"))), folder)
+    Path("squad.json").write_text(json.dumps(squad(30, 6, 0)), encoding="utf-8")
+    real = micro_real(small_encoder(Path("small")), "squad.json")
+    yield "real", lambda folder: position_paper.run(real, folder)
 
 
 def command(arguments: list[str], texts: Path) -> int:

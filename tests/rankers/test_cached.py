@@ -248,14 +248,14 @@ import torch
 import torch.distributed as dist
 from evenrank.rankers.cached import cached_backward
 from evenrank.rankers.dot import DotRanker
-from evenrank.rankers.protocol import QueryGroups
+from evenrank.rankers.protocol import CandidateLists
 
 rank = int(os.environ["RANK"])
 dist.init_process_group("gloo", timeout=timedelta(seconds=60))
 assert dist.get_world_size() == 2
 groups = [
-    QueryGroups(["she", "he runs home"], [["a doctor", "the nurse runs home early"], ["software", "night", "she"]]),
-    QueryGroups(["nurse"], [["he is a doctor by night", "home", "runs", "the software she wrote", "a", "is"]]),
+    CandidateLists(["she", "he runs home"], [["a doctor", "the nurse runs home early"], ["software", "night", "she"]]),
+    CandidateLists(["nurse"], [["he is a doctor by night", "home", "runs", "the software she wrote", "a", "is"]]),
 ]
 loss = lambda scores: scores.tanh().var() + scores.square().mean() / 100
 for shared in (True, False):

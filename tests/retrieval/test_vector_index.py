@@ -131,8 +131,8 @@ import os, signal, sys
 from evenrank import Encoding, build_index
 from evenrank.retrieval import encoded_windows
 encoded_windows.BATCHES = 2
-from evenrank.retrieval import vector_build
-vector_build.BATCHES = 2
+from evenrank.retrieval import vector_index
+vector_index.BATCHES = 2
 store = encoded_windows.DenseRows.store
 def killing(self, folder, number, start, rows):
     if number == 3:

@@ -110,7 +110,6 @@ class LexiconCheck(Result):
 
     def page(self) -> Page:
         """The figures as a page."""
-
         return lexicon_page(self)
 
 

@@ -1,8 +1,7 @@
 """An audit summarised in sentences that claim no more than its figures show.
 
-Where the bias of a run comes from, for the terminal: what its order adds, and what it has beyond relevance.
-
-What a perfect ranking of a run's own candidates would add is what the run adds minus what it has beyond relevance.
+They say where the bias of a run comes from: what its order adds, and what it has beyond relevance. What a perfect
+ranking of a run's own candidates would add is what the run adds minus what it has beyond relevance.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 - :mod:`.public`: downloads of public word lists, query sets and runs
 - :mod:`.squad_collection`: SQuAD files as a collection with splits
-- :mod:`.synthetic`: the built-in collection; ``synthetic_config`` (what is planted), ``synthetic_plan`` (what each
-  passage contains), ``synthetic_templates`` and ``synthetic_names`` (sentences and names), ``synthetic_text``
-  (templates filled in), ``synthetic_collection`` (the tables and files)
+- :mod:`.synthetic`: the built-in collection, from what is planted to its tables and files; its sentences and names
+  in :mod:`.synthetic_templates`
 - :mod:`.collection_folder`: the files that every command reads
 """

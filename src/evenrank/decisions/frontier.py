@@ -305,7 +305,6 @@ class Frontier(Result):
 
     def page(self) -> Page:
         """The figures as a page."""
-
         return frontier_page(self)
 
     def to_dict(self) -> dict[str, object]:

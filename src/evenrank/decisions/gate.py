@@ -151,22 +151,18 @@ class GateResult:
 
     def table(self) -> str:
         """The rules for a terminal, a line each, and the outcome last."""
-
         return text(self)
 
     def markdown(self) -> str:
         """The rules as a Markdown table, for a pull request."""
-
         return markdown(self)
 
     def junit(self, *, strict: bool = False) -> str:
         """The rules as JUnit XML: one test case each; what is not shown is skipped (``strict``: a failure)."""
-
         return junit(self, strict=strict)
 
     def annotations(self, *, strict: bool = False) -> str:
         """The rules as annotations of GitHub Actions, a line each."""
-
         return workflow_commands(self, strict=strict)
 
     def to_dict(self) -> dict[str, object]:

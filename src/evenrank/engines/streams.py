@@ -11,7 +11,6 @@ from typing import IO, TYPE_CHECKING, Literal
 import polars as pl
 
 from evenrank.io.errors import InputError, quoted
-from evenrank.io.threads import in_order as in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa

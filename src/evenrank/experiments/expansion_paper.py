@@ -1,9 +1,8 @@
 """Gerritse and de Vries: what hard-debiased word embeddings do to query expansion; Tables 1 and 2.
 
-What debiasing leaves of the bias of word vectors: the critique that the expansion paper answers to.
-
-Gonen and Goldberg 2019: the most biased words of both sides still form clusters and can be told apart. Nissim et al.
-2020: biased analogies say little, and reversed they do not lead back.
+Beside them the critique that the paper answers to, of what debiasing leaves of the bias of word vectors: the most
+biased words of both sides still form clusters and can be told apart (Gonen and Goldberg 2019); biased analogies say
+little, and reversed they do not lead back (Nissim et al. 2020).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bigdeli et al., ECIR 2022, bias-aware negative sampling: Tables 1 to 3, Figures 1 to 3.
 
-The runs of the sampling experiment's rankers with random negatives, reordered without training, beside the shares of
-biased negatives and AdvBert.
+Beside the shares of biased negatives and AdvBert stand the runs of the rankers with random negatives, reordered
+without training.
 """
 
 from __future__ import annotations

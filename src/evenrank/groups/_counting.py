@@ -352,7 +352,7 @@ def count_entries(
     """Counts the lexicon's entries in each text.
 
     ``data`` uint8: UTF-8 bytes; ``starts``, ``ends`` [N] int64: each text; ``words``: the ``word`` tokens rather than
-    ``whitespace``; ``matcher``: of :func:`.matcher.matcher_of`; ``groups``: how many; ``by_entry``: whether to keep the
+    ``whitespace``; ``matcher``: of :func:`.lexicon.matcher_of`; ``groups``: how many; ``by_entry``: whether to keep the
     entries' own counts.
 
     Returns tokens [N] int32, count [N, G] int32, tf_words [N, G] and tf_literal [N, G] float64: Σ ln(1 + c_w) and

@@ -14,12 +14,13 @@ import polars as pl
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import TableWriter, in_order
+from evenrank.engines.streams import TableWriter
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import atomic_path, check_apart, check_outputs
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches, map_passages
+from evenrank.io.threads import in_order
 from evenrank.io.types import Array
 
 from . import _plain_counting

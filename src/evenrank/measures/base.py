@@ -1,9 +1,8 @@
 """What every measure can do; measures that are weighted sums over ranks, and absolute values of signed ones.
 
-The candidates by falling grade: what a perfect ranker would show, whatever the order of equal grades.
-
-Few documents are graded, so most of a list is one block whose order nobody knows: in expectation each of its ranks has
-the mean of the block. The sorted lists themselves are made for measures that are not linear alone.
+Also their values on the candidates by falling grade, which are what a perfect ranker would show. Few documents are
+graded, so most of such a list is one block whose order nobody knows: in expectation each of its ranks has the mean of
+the block. The sorted lists themselves are made only for measures that are not linear.
 """
 
 from __future__ import annotations

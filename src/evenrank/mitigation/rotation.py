@@ -36,13 +36,14 @@ from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
+from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import SquadAnswer, load_squad, paragraphs, question_id
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import map_passages
+from evenrank.io.threads import in_order
 from evenrank.io.types import Array
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
 """Values of the same passages over the places that the same sentence is moved to.
 
-The same passages with one of their sentences at other places: the answer's, and for comparison another one.
-
-The other sentence is the seam control: whatever moving a sentence does to a passage besides the place of the answer
-(neighbours that are parted, a text that begins with another sentence) it does as well.
+The sentence is the answer's, and for comparison another one, the seam control: whatever moving a sentence does to a
+passage besides the place of the answer (neighbours that are parted, a text that begins with another sentence) it does
+as well.
 """
 
 from __future__ import annotations

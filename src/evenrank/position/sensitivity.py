@@ -249,12 +249,10 @@ class SensitivityResult(Result):
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences."""
-
         return summary(self)
 
     def page(self) -> Page:
         """The figures as a page."""
-
         return sensitivity_page(self)
 
 

@@ -1,15 +1,14 @@
 """A text in another wording: group words become their counterparts of the other pole, or words that name no group.
 
-The words and their counterparts are the lexicon's own (``[pairs]``, ``[neutral]`` of its TOML), found as counting finds
-them. Kept are the case (she, She, SHE), what joins the words of a phrase (ex-wife, ex wife), and endings after an
-apostrophe (she's, woman's); all else is untouched byte for byte. A word without a counterpart is left and counted.
+The words and their counterparts are the lexicon's own (``[pairs]``, ``[neutral]`` of its TOML), found as counting
+finds them. Kept are the case (she, She, SHE), what joins the words of a phrase (ex-wife, ex wife), and endings after
+an apostrophe (she's, woman's); all else is untouched byte for byte. A word without a counterpart is left and counted.
 
-Whether *her* or *his* stands before a noun phrase: told by the words around it, without a parser.
-
-*her* is the possessive of a noun phrase ("her old house") or an object ("told her that"); *his* is the possessive of a
-noun phrase, or stands alone ("a friend of his"). A possessive is assumed, unless what follows cannot begin the rest of
-a noun phrase: the end, punctuation, a function word, or, after *her*, an adverb, a complement ("made her happy", "let
-her go") or a second object ("gave her flowers").
+What *her* and *his* become is told by the words around them, without a parser: *her* is the possessive of a noun
+phrase ("her old house") or an object ("told her that"); *his* is the possessive of a noun phrase, or stands alone ("a
+friend of his"). A possessive is assumed, unless what follows cannot begin the rest of a noun phrase: the end,
+punctuation, a function word, or, after *her*, an adverb, a complement ("made her happy", "let her go") or a second
+object ("gave her flowers").
 
 When it misleads: names, and words that the lexicon does not know, keep the group that they suggest. English *her* and
 *his* are read by the words around them, which is not always right. After *they* verbs stay in the singular, after a

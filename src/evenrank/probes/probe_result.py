@@ -68,17 +68,14 @@ class ProbeResult(Result):
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences."""
-
         return summary(self)
 
     def table(self) -> str:
         """The figures for a terminal, without the examples' texts."""
-
         return probe_page(self, texts=False).text()
 
     def page(self) -> Page:
         """The figures as a page."""
-
         return probe_page(self)
 
 

@@ -1,4 +1,4 @@
-"""All that is found out about one variant."""
+"""What a ranker makes of one variant: its versions scored, values of pairs, effects, shifts of ranks and examples."""
 
 from __future__ import annotations
 

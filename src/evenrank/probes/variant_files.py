@@ -59,7 +59,7 @@ class ProbedList:
 
         Raises EvenrankError if there is neither, and for queries and passages without a text.
         """
-        from evenrank.io import as_collection, as_queries
+        from evenrank.io import as_queries
 
         if run is not None:
             name, described = run.name, run.described

@@ -39,7 +39,7 @@ from evenrank.engines.hashing import FNV_OFFSET, fnv, mix
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, Report, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of, in_order
+from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.groups import Lexicon, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.io import (
@@ -60,6 +60,7 @@ from evenrank.io.convert import frame_of, id_column, is_path
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import load_squad
+from evenrank.io.threads import in_order
 from evenrank.io.wording import counted
 from evenrank.mitigation.rotation import MODES, Mode, draw, mixed_seed, rotate_texts
 from evenrank.rankers.scorers import TextPairs

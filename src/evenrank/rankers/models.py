@@ -1,6 +1,6 @@
 """Finds a model's folder or its name on the hub, tells its kind, and loads it safely.
 
-What kind of ranker a model's folder holds, told from its own files.
+The kind is told from the folder's own files:
 
 1. With ``evenrank.json``: a kernel ranker of this library;
 2. with ``modules.json``: the ``model_type`` in ``config_sentence_transformers.json``; older models have none and are

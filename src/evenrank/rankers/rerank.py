@@ -1,9 +1,8 @@
 """Re-ranking: the first documents of a run get new scores from any ranker.
 
-Listwise re-ranking: a score may depend on the other passages of the list and on their order.
-
-Each query's whole list is given to the ranker at once, in the run's order and in five shuffles of it, so that an audit
-can say how much of a figure is the order in which passages were given.
+In listwise re-ranking a score may depend on the other passages of the list and on their order. Each query's whole list
+is then given to the ranker at once, in the run's order and in five shuffles of it, so that an audit can say how much
+of a figure is the order in which passages were given.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A page of facts, tables, charts and notes: as text, and as one HTML file that opens without a network.
 
-Foldable tables: if a table is too wide for its container, each row becomes a card of labelled figures.
-
-A style sheet cannot tell how much width a table needs, so each table gets a class that tells it. Folding needs no
-script, so it works in mail previews and on paper too.
+If a table is too wide for its container, each row becomes a card of labelled figures. A style sheet cannot tell how
+much width a table needs, so each table gets a class that tells it. Folding needs no script, so it works in mail
+previews and on paper too.
 """
 
 from __future__ import annotations
@@ -440,6 +439,6 @@ def _fact(name: str, value: str) -> str:
 
 
 def render_charts(template: str, drawings: Sequence[Drawing], provenance: Provenance | None, **context: object) -> str:
-    """A page from a template (see :func:`rendering.render`); chart n is drawn into its element ``chart-n``."""
+    """A page from a template (see :func:`render`); chart n is drawn into its element ``chart-n``."""
     data = {"data-charts": [drawing.specification for drawing in drawings]}
     return render(template, scripts=("fit.js", "drawings.js"), data=data, provenance=provenance, **context)

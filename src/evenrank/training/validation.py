@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.engines.streams import in_order
 from evenrank.groups import GroupTable, Scoring, score_texts
 from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
+from evenrank.io.threads import in_order
 from evenrank.measures import DeltaAPRF, Evaluation, Missing, parse_measure
 from evenrank.measures.statistics import paired_tests
 from evenrank.mitigation.attributes import Attribute, rows_of

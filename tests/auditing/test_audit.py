@@ -276,7 +276,10 @@ def test_runs_objects_files_and_names(tmp_path):
         ({"missing": "ignore"}, "`missing`: expected error, skip or neutral, found 'ignore'"),
         ({"order": "rank"}, "`order`: expected score or file, found 'rank'"),
         ({"measures": "nDCG@10", "qrels": None}, "nDCG@10 needs `qrels`"),
-        ({"collection": None}, "needs the documents' texts (`collection`) or a group table (`scores`)"),
+        (
+            {"collection": None},
+            "documents' texts (`collection`), a group table (`scores`) or labels (`labels`)",
+        ),
         ({"lexicon": "gender-xx"}, "no file and no built-in lexicon 'gender-xx'"),
         ({"poles": "m,x"}, "`poles`: expected two of f, m, rest"),
         (

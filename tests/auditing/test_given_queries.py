@@ -161,7 +161,7 @@ def test_effectiveness_alone_needs_no_texts(folder: Path, evenrank: Callable[...
     assert "two is less effective than one" in " ".join(ended.out.split()) or "a loss" in ended.out
     ended = evenrank("audit", "one.run", "--qrels", "qrels", "--measures", "nDCG@10 ARaB@10")
     assert ended.status == 2
-    assert "an audit needs the documents' texts (--collection) or a group table (--scores)" in ended.err
+    assert "needs the documents' texts (--collection), a group table (--scores) or labels (--labels)" in ended.err
 
 
 AGES = "word,group\nyoung,young\nteenager,young\nold,old\npensioner,old\n"

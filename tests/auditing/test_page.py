@@ -15,8 +15,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.auditing import AuditResult
-from evenrank.auditing import page_data as data
+from evenrank.auditing import AuditResult, page_data
 from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.page_data import mark, most_telling
 from evenrank.groups import load_lexicon
@@ -163,8 +162,8 @@ def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:
         {"old": old, "new": old.with_columns(score=swapped)}, collection=texts, baseline="old", measures="ARaB@10"
     )
     assert audit.queries[most_telling(audit, 1).tolist()].to_list() == ["q2"]
-    monkeypatch.setattr(data, "QUERY_CAP", 2)
-    monkeypatch.setattr(data, "VALUE_CAP", 2)
+    monkeypatch.setattr(page_data, "QUERY_CAP", 2)
+    monkeypatch.setattr(page_data, "VALUE_CAP", 2)
     blocks = Elements(render_page(audit)).blocks()
     assert [query["id"] for query in blocks["data-queries"]["queries"]] == ["q2", "q1"]
     assert blocks["data-queries"]["total"] == 3
@@ -211,24 +210,24 @@ def test_a_long_text_is_cut_around_its_marked_words() -> None:
         return "".join(piece if isinstance(piece, str) else f"<{piece[1]}>" for piece in pieces)
 
     early = ["a" * 50, (0, "he"), "b" * 50, (1, "she"), "c" * 500]
-    assert data.excerpt(early, 1000) == (early, 0)
-    pieces, start = data.excerpt(early, 200)
+    assert page_data.excerpt(early, 1000) == (early, 0)
+    pieces, start = page_data.excerpt(early, 200)
     assert (joined(pieces), start) == ("a" * 50 + "<he>" + "b" * 50 + "<she>" + "c" * 95, 0)
     late = ["a" * 500, (0, "he"), "b" * 400, (1, "she"), " and ", (1, "her"), "c" * 50]
-    pieces, start = data.excerpt(late, 200)
+    pieces, start = page_data.excerpt(late, 200)
     # 902 is where "she" begins; 50 characters (a quarter of 200) stand before it, and the text's end is 53 + 8 further.
     assert (joined(pieces), start) == ("b" * (200 - 3 - 5 - 3 - 50) + "<she> and <her>" + "c" * 50, 763)
-    pieces, start = data.excerpt(["a" * 500, (0, "he"), "b" * 400], 100)
+    pieces, start = page_data.excerpt(["a" * 500, (0, "he"), "b" * 400], 100)
     assert (joined(pieces), start) == ("a" * 25 + "<he>" + "b" * 73, 475)
-    assert data.excerpt(["a" * 500], 100) == (["a" * 100], 0)
+    assert page_data.excerpt(["a" * 500], 100) == (["a" * 100], 0)
     # A word that the cut goes through is not marked: half of it counts for nothing.
-    pieces, start = data.excerpt([(0, "he"), "a" * 7, (0, "woman"), "b"], 12)
+    pieces, start = page_data.excerpt([(0, "he"), "a" * 7, (0, "woman"), "b"], 12)
     assert (joined(pieces), start) == ("<he>aaaaaaawom", 0)
 
 
 def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "TEXT_MOST", 4)
-    monkeypatch.setattr(data, "TEXT_LEAST", 4)
+    monkeypatch.setattr(page_data, "TEXT_MOST", 4)
+    monkeypatch.setattr(page_data, "TEXT_LEAST", 4)
     document = Elements(render_page(small_audit())).blocks()["data-queries"]["documents"][0]
     assert document["text"] == [[1, "He"], " r"]
     assert document["length"] == len("He runs.")

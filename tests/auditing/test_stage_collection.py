@@ -14,7 +14,6 @@ from scipy import stats
 
 import evenrank
 from evenrank import AuditResult
-from evenrank.auditing import documents as collection_sample
 from evenrank.auditing.documents import smallest
 from evenrank.auditing.findings import Decomposition
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
@@ -137,20 +136,20 @@ def test_labels_are_no_sample_of_the_collection() -> None:
 
 @pytest.mark.parametrize("measures", ["AbsARaB@2 AWRF@2 |ARaB|@2", "nDCG@2"])
 def test_no_other_measure_reads_the_collection_again(monkeypatch: pytest.MonkeyPatch, measures: str) -> None:
-    monkeypatch.setattr(collection_sample, "smallest", None)
+    monkeypatch.setattr("evenrank.auditing.documents.smallest", None)
     found = audit(measures, qrels={"1": {"m1": 1}})
     assert not any("Stages" in text for text in found.notes)
 
 
 def test_only_stages_look_at_the_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection_sample, "smallest", None)
+    monkeypatch.setattr("evenrank.auditing.documents.smallest", None)
     found = evenrank.audit(STAGES, collection=collection(DOCUMENTS), measures=LEAN)
     assert not any("Stages" in text for text in found.notes)
 
 
 @pytest.mark.parametrize("kind", ["texts", "scores"])
 def test_a_large_collection_is_sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str) -> None:
-    monkeypatch.setattr(collection_sample, "MOST_DOCUMENTS", 300)
+    monkeypatch.setattr("evenrank.auditing.documents.MOST_DOCUMENTS", 300)
     many = {**DOCUMENTS, **{f"x{number}": TEXTS["m" if number % 4 else "f"] for number in range(4000)}}
     path = tmp_path / "scores.parquet"
     score_collection(collection(many), path, Scoring(load_lexicon("gender-en")))

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import evenrank
 import slow
-from evenrank.auditing import AuditResult
-from evenrank.auditing import page_data as data
+from evenrank.auditing import AuditResult, page_data
 from evenrank.auditing.audit_page import render_page
 from evenrank.groups import Lexicon
 
@@ -242,6 +241,6 @@ def test_json_and_page() -> None:
         "<b>Contribution</b>", ""
     )
     # A click leads to the passages: the browser knows which words its documents hold.
-    shown = data.browser(result, np.arange(2))
+    shown = page_data.browser(result, np.arange(2))
     held = {doc["id"]: [shown["words"][number] for number in doc["words"]] for doc in shown["documents"]}
     assert held == {"a": [], "b": ["<b>", "he"], "c": [], "d": ["she"]}

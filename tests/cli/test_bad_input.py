@@ -218,7 +218,7 @@ CASES = {
     # options
     "no texts": case(
         audit(**{"--collection": None}),
-        "an audit needs the documents' texts (--collection) or a group table (--scores)",
+        "an audit needs the documents' texts (--collection), a group table (--scores) or labels (--labels)",
     ),
     "a baseline that is no run": case(
         audit("run", "other", **{"--baseline": "best"}), "--baseline: no run 'best' (the runs are run, other)"

@@ -91,7 +91,7 @@ def test_no_message_of_the_library_names_an_option() -> None:
         (["audit", "x", "--xyzzy"], "evenrank audit: no such option: --xyzzy (see evenrank audit --help)"),
         (["audit", "x", "--seed"], "evenrank audit: option '--seed' requires an argument"),
         (["retrieve", "c", "q", "--out", "o", "--k", "x"], "evenrank retrieve: invalid value for '--k': "),
-        (["rerank", "r", "--kind", "z"], "evenrank rerank: invalid value for '--kind': "),
+        (["rerank", "r", "--kind", "z"], "evenrank rerank: invalid value for '--kind': 'z' is not one of "),
         (["position", "nothing"], "evenrank position: no such command 'nothing' (see evenrank position --help)"),
         (["no\x1bthing"], r"evenrank: no such command 'no\x1bthing' (see evenrank --help)"),
     ],

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.experiments import ibbr_paper, run_experiment, work
-from evenrank.experiments import paper_page as published
+from evenrank.experiments import ibbr_paper, paper_page, run_experiment, work
 from evenrank.experiments.paper_page import (
     Claim,
     ExperimentPage,
@@ -31,12 +30,12 @@ from evenrank.io import EvenrankError, InputError
 
 
 def test_published_figures_are_those_of_the_papers() -> None:
-    row = published.published("ibbr_table1")[3]
+    row = paper_page.published("ibbr_table1")[3]
     assert (row["ibbr"], row["lambda"]) == ("TS", "best")
-    assert published.numbers(row, ["mrr", "delta_aprf_abs"]) == {"mrr": 0.17, "delta_aprf_abs": 0.001}
-    bm25 = published.published("ibbr_table2")[0]
-    assert published.numbers(bm25, ["mrr", "rab_5"]) == {"mrr": 0.107}
-    assert published.fact("sampling", "share_of_queries_fairer_than_AdvBert_mini") == 0.69
+    assert paper_page.numbers(row, ["mrr", "delta_aprf_abs"]) == {"mrr": 0.17, "delta_aprf_abs": 0.001}
+    bm25 = paper_page.published("ibbr_table2")[0]
+    assert paper_page.numbers(bm25, ["mrr", "rab_5"]) == {"mrr": 0.107}
+    assert paper_page.fact("sampling", "share_of_queries_fairer_than_AdvBert_mini") == 0.69
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from evenrank.training.recipes import load_recipe
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from evenrank.experiments import position_paper as position_real
 from evenrank.experiments.position_setup import Experiment
 from micro_experiments import no_training_after, table
 from micro_position import micro_real, small_encoder
@@ -226,13 +225,13 @@ def test_ms_marcos_test_queries_do_not_validate() -> None:
 
 
 def test_a_ranker_that_is_blind_to_order_is_the_same() -> None:
-    found = position_real.Found(same_queries=True)
+    found = position_paper.Found(same_queries=True)
     flat = np.full(100, 0.5)
     for test in (ORIGINAL, DEBIASED):
         for training in (ORIGINAL, DEBIASED):
             found.values[OTHER, "KNRM", training, test] = [{"ndcg": flat}]
             found.values[OTHER, "BM25", "", test] = [{"ndcg": flat - 0.3}]
-    made = {one.statement.key: one.verdict.state for one in position_real.real_claims(found, ("KNRM",))}
+    made = {one.statement.key: one.verdict.state for one in position_paper.real_claims(found, ("KNRM",))}
     assert made["real_control"] == "supported"
 
 
@@ -246,11 +245,11 @@ def test_a_drop_and_a_loss_have_their_sign() -> None:
     }
 
     def states(means: dict[tuple[str, str], float]) -> tuple[str, str]:
-        found = position_real.Found(same_queries=True)
+        found = position_paper.Found(same_queries=True)
         found.values[OTHER, "BM25", "", ORIGINAL] = [{"ndcg": np.full(100, 0.3)}]
         for number, (key, mean) in enumerate(means.items()):
             found.values[OTHER, "TK", *key] = [{"ndcg": mean + np.roll(noise, number)}]
-        made = {one.statement.key: one.verdict.state for one in position_real.real_claims(found, ("TK",))}
+        made = {one.statement.key: one.verdict.state for one in position_paper.real_claims(found, ("TK",))}
         return made["real_drop"], made["real_no_loss"]
 
     assert states(means) == ("supported", "supported")

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenrank.io import atomic_path, write_text
-from evenrank.io import outputs as written
+from evenrank.io import atomic_path, outputs, write_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -41,14 +40,14 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
 
 
 def test_the_same_of_folders(tmp_path: Path) -> None:
-    with written.folder_within(tmp_path, "saving") as orphan:
+    with outputs.folder_within(tmp_path, "saving") as orphan:
         pass
     assert not orphan.exists()
     orphan.mkdir()
     (orphan / "config.json").write_text("half")
-    with written.folder_within(tmp_path, "saving") as first:
+    with outputs.folder_within(tmp_path, "saving") as first:
         assert not orphan.exists()
-        with written.folder_within(tmp_path, "saving") as second:
+        with outputs.folder_within(tmp_path, "saving") as second:
             assert sorted(tmp_path.iterdir()) == sorted([first, second])
             (second / "config.json").write_text("whole")
             second.rename(tmp_path / "model")
@@ -64,15 +63,15 @@ def test_a_folder_that_is_taken_for_an_orphan(tmp_path: Path, monkeypatch: pytes
     def taken(**named: Any) -> str:
         made.append(make(**named))
         if len(made) == 1:
-            written.remove_unlocked(Path(made[0]))
+            outputs.remove_unlocked(Path(made[0]))
         return made[-1]
 
     monkeypatch.setattr(tempfile, "mkdtemp", taken)
-    with written.folder_within(tmp_path, "saving") as folder:
+    with outputs.folder_within(tmp_path, "saving") as folder:
         assert str(folder) == made[1]
         assert folder.is_dir()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError), written.folder_within(tmp_path / "none", "saving"):
+    with pytest.raises(FileNotFoundError), outputs.folder_within(tmp_path / "none", "saving"):
         pass
 
 
@@ -86,7 +85,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def none(*_: object) -> None:
         raise OSError("No locks available")
 
-    monkeypatch.setattr(written.fcntl, "flock", none)
+    monkeypatch.setattr(outputs.fcntl, "flock", none)
     orphan = tmp_path / left_of(tmp_path / "out")
     orphan.write_text("whose?")
     write_text(tmp_path / "out", "all")

@@ -18,8 +18,7 @@ import slow_exposure as plain
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Run
 from evenrank.measures import Evaluation, as_target, parse_measure, resolve
-from evenrank.measures import exposure as exposure_orders
-from evenrank.measures.exposure import rank_discounts
+from evenrank.measures.exposure import TieOrders, group_columns, rank_discounts
 
 seeds = st.integers(0, 10_000)
 cutoffs = st.sampled_from([1, 2, 4, 10])
@@ -173,7 +172,7 @@ def test_a_ratio_of_documents_with_equal_sums_is_exact_over_ties(seed: int, k: i
 
 @pytest.mark.parametrize("seed", range(2))
 def test_drawn_means_and_ranges_come_near_those_of_all_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exposure_orders, "TIE_DRAWS", 3000)
+    monkeypatch.setattr("evenrank.measures.exposure.TIE_DRAWS", 3000)
     case = plain.Case(seed, longest=5, levels=2)
     found, uniform, k = evaluation(case), [1 / 3] * 3, 3
     forms = {
@@ -230,12 +229,12 @@ def test_orders_are_drawn_evenly(anew: bool) -> None:
     table = plain.labels({d: [float(d == other) for other in docs] for d in docs}, docs)
     run = pl.DataFrame({"query_id": ["q"] * 8, "doc_id": [*docs], "score": [9.0, *[5.0] * 5, 1.0, 1.0]})
     found = Evaluation(Run.from_table(run), table)
-    columns, rng = exposure_orders.group_columns(found), np.random.default_rng(0)
-    orders = exposure_orders.TieOrders(found.scored_lists, columns, k)
+    columns, rng = group_columns(found), np.random.default_rng(0)
+    orders = TieOrders(found.scored_lists, columns, k)
     drawn = []
     for _ in range(3000):
         # Each draw from the last one's order, and each from the run's.
-        orders = exposure_orders.TieOrders(found.scored_lists, columns, k) if anew else orders
+        orders = TieOrders(found.scored_lists, columns, k) if anew else orders
         drawn.append(tuple(orders.drawn(rng)[:, 0].argmax(axis=0)))
     assert {first for first, _, _ in drawn} == {found.document[0]}
     pairs = [(second, third) for _, second, third in drawn]

@@ -183,10 +183,9 @@ def test_the_pieces_give_what_the_command_gives(large, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
 def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
-    from evenrank.mitigation import negatives as formats
 
     # Parts of a few groups, as in a large file.
-    monkeypatch.setattr(formats, "_TEXTS", 50)
+    monkeypatch.setattr("evenrank.mitigation.negatives._TEXTS", 50)
     tables = {}
     for format in ("groups", "labeled-list", "labeled-pair", "n-tuple"):
         out = tmp_path / f"{format}.{suffix}"

@@ -14,14 +14,14 @@ import pytest
 
 from early_ranker import Early, collection_of, sensitivity
 from evenrank.io.squad import load_squad, read_answers
-from evenrank.position import curves as resampling
+from evenrank.position import curves
 from evenrank.position.curves import Versions, position_curve
 from evenrank.position.sensitivity import Comparison, MovedAnswers, SensitivityResult
 from evenrank.probes.effects import effect
 
 
 def test_what_truncation_does_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resampling, "PERMUTATIONS", 199)
+    monkeypatch.setattr(curves, "PERMUTATIONS", 199)
 
     def said(ranker: Early) -> str:
         result = sensitivity(home, ranker, places=10)

@@ -247,9 +247,19 @@ def of_another_version(path: Path) -> None:
     base.close()
 
 
+def a_view_that_runs_for_ever(path: Path) -> None:
+    Answers(path).close()
+    with sqlite3.connect(path) as base:
+        base.execute("DROP TABLE answers")
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n"
+        base.execute(f"CREATE VIEW answers (key, value) AS {numbers}")
+    base.close()
+
+
 FOREIGN = {
     "text": (lambda path: path.write_text("my notes"), "expected answers that evenrank kept, found another file"),
     "database": (other_database, "expected answers that evenrank kept, found another program's database"),
+    "view": (a_view_that_runs_for_ever, "expected answers that evenrank kept, found another program's database"),
     "version": (of_another_version, "expected answers in version 1, found version 9"),
     "folder": (lambda path: path.mkdir(), "cannot be written: Is a directory"),
     "head": (lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 5000),

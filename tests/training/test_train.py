@@ -15,7 +15,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 import evenrank
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
-from evenrank.mitigation import ibbr as terms
+from evenrank.mitigation import ibbr
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
 from evenrank.rankers import losses, protocol
 from evenrank.rankers.dot import DotRanker
@@ -170,7 +170,7 @@ def probability_gap(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
 
 
 def test_a_custom_term_sees_the_whole_batch(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "REGISTERED", {})
+    monkeypatch.setattr(ibbr, "REGISTERED", {})
     with pytest.raises(InputError, match=r"fairness\.name: expected ibbr-pd or ibbr-ts, found 'gap'"):
         load_recipe(gendered, ["fairness.name=gap"])
     register_term("gap", probability_gap)

@@ -125,7 +125,9 @@ def _score_documents(inputs: Inputs, scoring: Scoring, tied: TiedTexts) -> tuple
     """The runs' documents scored, and the words in them, from the collection's texts as they are read."""
     collection = inputs.collection
     if collection is None:
-        raise EvenrankError("an audit needs the documents' texts (`collection`) or a group table (`scores`)")
+        raise EvenrankError(
+            "an audit needs the documents' texts (`collection`), a group table (`scores`) or labels (`labels`)"
+        )
     source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
     groups, words = score_with_words(tied.watching(_texts(inputs, collection)), scoring)
     return replace(groups, source=source), words

@@ -144,7 +144,9 @@ def _usage(error: typer.TyperException) -> int:
 
         path, _ = _words.chosen(running(), sys.argv[1:])
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
-        message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix(".")))
+        message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix("."))).replace(
+            "Value error, ", ""
+        )
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")
     return error.exit_code
 

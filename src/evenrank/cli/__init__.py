@@ -144,9 +144,8 @@ def _usage(error: typer.TyperException) -> int:
 
         path, _ = _words.chosen(running(), sys.argv[1:])
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
-        message = str(EvenrankError(" ".join(error.format_message().split()).removesuffix("."))).replace(
-            "Value error, ", ""
-        )
+        said = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
+        message = str(EvenrankError(said))
         _complain(f"{path}: {message[:1].lower()}{message[1:]} (see {path} --help)")
     return error.exit_code
 

@@ -349,8 +349,8 @@ def _of_authors(found: Found) -> Iterator[str]:
     any_one = next(iter(found.values()))
     yield (
         f"{any_one['queries']} queries with their {any_one['pairs']} judged passages, written by people, and the same "
-        "passages as Llama 2 rewrote them. The two also differ in length and in overlap with the query. Above 0 the ranker "
-        "prefers Llama 2's:"
+        "passages as Llama 2 rewrote them. The two also differ in length and in overlap with the query. Above 0 the "
+        "ranker prefers Llama 2's:"
     )
     of_llama = {name: of["variants"]["llama2"] for name, of in found.items()}
     yield _table(["ranker", "effect"], [[name, _of(one)] for name, one in of_llama.items()])

@@ -9,6 +9,7 @@ import pytest
 from evenrank.groups import Lexicon, builtin_lexicons, load_lexicon
 from evenrank.groups.tokens import tokenize
 from evenrank.io import EvenrankError, InputError
+from evenrank.io.errors import quoted
 
 WORDS = """\
 [words]
@@ -57,6 +58,7 @@ def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
             "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
         ),
         ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
+        (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
     ],
 )
 def test_mistakes(tmp_path: Path, content: str, message: str) -> None:

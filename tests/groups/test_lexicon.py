@@ -87,6 +87,7 @@ def test_poles_that_are_none(poles: str) -> None:
         ("she,f\n\nhe,m\nShe,m\n", 4, "'She' is in two groups, f (line 1) and m"),
         ("she,f\nshe's,m\n", 2, '"she\'s" is in two groups, f (line 1) and m'),
         ("she,f\n...,m\n", 2, "the entry '...' contains no word"),
+        (f"she,f\n{'a ' * 33},m\n", None, "lexicon words: expected entries of at most 32 words, found 33: 'a a "),
         ("she,f\nher,f\n", None, "expected at least two groups, found f"),
         ("word,group\n", None, "expected at least two groups, found none"),
         ("she,f\nthey,rest\n", None, "no group may be named 'rest'"),

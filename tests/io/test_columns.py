@@ -184,6 +184,7 @@ BAD = {
     "two columns, quoted": ('\n"a","a"\n1,2\n', ", line 2: two columns are named 'a'"),
     "nothing": ("", ": the file is empty"),
     "blank lines": ("\n \n\n", ": the file contains no rows"),
+    "separators alone": (",,\n,,\n", ": the file contains no rows"),
     "not UTF-8": (b"doc_id,group\na,m\nb,\xff\n", ", line 3: expected UTF-8, found the byte 0xff"),
     "UTF-16": ("doc_id,group\n".encode("utf-16"), ", line 1: expected UTF-8, found what looks like UTF-16"),
     "half a gzip": (gzip.compress(PLAIN.encode())[:-9], ": damaged gzip file (Compressed file ended"),

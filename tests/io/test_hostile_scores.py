@@ -29,6 +29,7 @@ GOOD = {
         ("neutrality", [-0.5, 1], "the document 'a': expected a number from 0 to 1 in neutrality, found -0.5"),
         ("count_f", [1, -1], "the document 'b': expected 0 or more in count_f, found -1"),
         ("magnitude_tf_f", [0.5, -0.25], "the document 'b': expected 0 or more in magnitude_tf_f, found -0.25"),
+        ("magnitude_tf_f", [0.0, 1e300], "the document 'b': expected 1e+09 at most in magnitude_tf_f, found 1e+300"),
         ("magnitude_tf_f", [float("inf"), 0], "the document 'a' has no finite number in magnitude_tf_f"),
         ("count_m", [decimal.Decimal(1), decimal.Decimal(2)], "expected numbers in count_m, found Decimal"),
         ("count_m", [True, False], "expected numbers in count_m, found Boolean"),
@@ -52,6 +53,8 @@ def test_values_that_no_scoring_gives(tmp_path: Path, column: str, values: list[
     [
         ('{"shares": [NaN, 0.5]}', "expected numbers from 0 to 1 as shares"),
         ('{"shares": [2, -1]}', "expected numbers from 0 to 1 as shares"),
+        ('{"poles": ["f", "f"]}', "expected numbers from 0 to 1 as shares and two groups as poles"),
+        ('{"poles": ["rest", "f"]}', "expected numbers from 0 to 1 as shares and two groups as poles"),
         ('{"shares": ' + "[" * 100_000 + "]" * 100_000 + "}", "its settings are no JSON object"),
     ],
 )

@@ -23,6 +23,9 @@ from evenrank.io.types import Array
 from .table import REST, check_groups, named_poles, parse_poles
 from .tokens import Tokens, tokenize
 
+MOST_WORDS = 32
+"""Words of an entry, or of what names no group."""
+
 Replacements = tuple[tuple[str, str], ...]
 """(word, what it becomes), each word once."""
 Entries = Mapping[tuple[str, ...], str]
@@ -74,12 +77,16 @@ def check_pairs(pairs: Replacements, entries: Entries) -> None:
 def check_neutral(neutral: Replacements, entries: Entries) -> None:
     """Raises EvenrankError unless each word is an entry, once, and becomes a text without an entry."""
     _check_words("neutral", neutral, entries)
+    lengths, firsts = sorted({len(entry) for entry in entries}), {entry[0] for entry in entries}
     for _, other in neutral:
         tokens = tokenize(other)
         if not tokens:
             raise EvenrankError(f"[neutral]: {quoted(other)} contains no word")
-        for start in range(len(tokens)):
-            for end in range(start + 1, len(tokens) + 1):
+        if len(tokens) > MOST_WORDS:
+            found = f"found {len(tokens):,}: {quoted(other)}"
+            raise EvenrankError(f"[neutral]: expected at most {MOST_WORDS} words, {found}")
+        for start in (place for place, token in enumerate(tokens) if token in firsts):
+            for end in (start + length for length in lengths):
                 if (group := entries.get(tuple(tokens[start:end]))) is not None:
                     found = " ".join(tokens[start:end])
                     raise EvenrankError(f"[neutral]: {quoted(other)} is not neutral, {found} is of the group {group}")
@@ -149,6 +156,9 @@ class Lexicon:
             key = tuple(tokenize(word, tokens))
             if not key:
                 raise EvenrankError(f"lexicon {self.name}: the entry {quoted(word)} contains no word")
+            if len(key) > MOST_WORDS:
+                found = f"found {len(key):,}: {quoted(word)}"
+                raise EvenrankError(f"lexicon {self.name}: expected entries of at most {MOST_WORDS} words, {found}")
             if tokens == "whitespace" and len(key) > 1:
                 # Whole tokens split at single spaces cannot hold one; the public programs never match such an entry.
                 continue

@@ -249,6 +249,10 @@ def check_groups(groups: Sequence[str]) -> None:
                 )
 
 
+_GREATEST = 1e9
+"""More words than a text has; squares of magnitudes below it are exact enough for intervals."""
+
+
 def _check_values(table: pl.DataFrame) -> None:
     """Raises EvenrankError for impossible values, which would silently make figures wrong."""
     if table["doc_id"].null_count():
@@ -262,14 +266,15 @@ def _check_values(table: pl.DataFrame) -> None:
         if values is None or values.dtype == object:
             raise EvenrankError(f"expected numbers in {name}, found {column.dtype}")
         # Sums of float32 may go over 1 a little. A null is NaN here.
-        allowed = (values >= 0) & (values <= (1 + 1e-6 if name == "neutrality" else np.finfo(np.float64).max))
+        allowed = (values >= 0) & (values <= (1 + 1e-6 if name == "neutrality" else _GREATEST))
         if allowed.all():
             continue
         row = int(np.argmin(allowed))
         document, value = quoted(table["doc_id"][row]), column[row]
         if value is None or not math.isfinite(value):
             raise EvenrankError(f"the document {document} has no finite number in {name}")
-        expected = "a number from 0 to 1" if name == "neutrality" else "0 or more"
+        size = "0 or more" if value < 0 else f"{_GREATEST:g} at most"
+        expected = "a number from 0 to 1" if name == "neutrality" else size
         raise EvenrankError(f"the document {document}: expected {expected} in {name}, found {value}")
 
 
@@ -379,7 +384,7 @@ def _checked(path: str | os.PathLike[str], settings: dict[str, object] | None) -
     shares, poles = (settings or {}).get("shares") or [], (settings or {}).get("poles") or []
     numbers = isinstance(shares, list) and all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
     pair = isinstance(poles, list) and all(isinstance(pole, str) for pole in poles) and len(poles) in (0, 2)
-    if not (numbers and pair):
+    if not (numbers and pair) or (isinstance(poles, list) and poles and poles[0] in (poles[1], REST)):
         raise InputError(
             path, "damaged: expected numbers from 0 to 1 as shares and two groups as poles in its settings"
         )

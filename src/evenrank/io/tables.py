@@ -294,6 +294,8 @@ def _from_csv(path: str, data: bytes) -> Columns:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(path, f"no valid CSV: {error}", line=line) from None
+    if not rows:
+        raise InputError(path, "the file contains no rows")
     columns = [pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i in range(len(rows[0]))]
     return _named(path, rows[0], columns, np.array(lines, dtype=np.int64))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -46,3 +47,16 @@ def texts(count: int, longest: int, seed: int = 0) -> list[str]:
     """Texts of 1 to ``longest`` words."""
     rng = np.random.default_rng(seed)
     return [" ".join(rng.choice(WORDS, size)) for size in rng.integers(1, longest + 1, count)]
+
+
+def without(folder: str | Path, copy: Path, weights: str) -> Path:
+    """A copy of a model's folder that lacks the weights with ``weights`` in their names."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, copy)
+    files = [file for file in copy.rglob("*.safetensors") if any(weights in name for name in load_file(file))]
+    assert files
+    for file in files:
+        kept = {name: value for name, value in load_file(file).items() if weights not in name}
+        save_file(kept, file, {"format": "pt"})
+    return copy

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -13,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tiny_models import WORDS, texts, tiny_bert
+from tiny_models import WORDS, texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -228,6 +230,28 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("cross", "word_embeddings"),
+        ("cross", "pooler"),
+        ("cross", ".layer.0."),
+        ("bi", "word_embeddings"),
+        ("late", ".layer.0."),
+        ("splade", "word_embeddings"),
+        ("causal", "layers.0.mlp"),
+    ],
+)
+def test_a_model_that_lacks_weights_is_refused(
+    name: str, weights: str, folders: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = without(folders[name], tmp_path / "lacking", weights)
+    # Whatever a program shows of transformers' warnings.
+    caplog.set_level(logging.ERROR, "transformers.modeling_utils")
+    message = refused(str(folder), kind="cross" if name == "causal" else None)
+    assert re.fullmatch(rf"{folder}: the weights lack \S*{re.escape(weights)}.* its scores would be random", message)
+
+
+@pytest.mark.parametrize(
     ("name", "weights", "head"),
     [
         ("splade", "cls.predictions.transform.dense", "cls.predictions.transform.dense"),
@@ -236,13 +260,7 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
     ],
 )
 def test_heads_without_weights(name: str, weights: str, head: str, folders: dict[str, str], tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    folder = tmp_path / "headless"
-    shutil.copytree(folders[name], folder)
-    [file] = [file for file in folder.rglob("*.safetensors") if any(weights in key for key in load_file(file))]
-    kept = {key: value for key, value in load_file(file).items() if weights not in key}
-    save_file(kept, file, {"format": "pt"})
+    folder = without(folders[name], tmp_path / "headless", weights)
     assert refused(str(folder)) == f"{folder}: the weights lack the head {head}: its scores would be random"
 
 

@@ -13,6 +13,7 @@ import pytest
 from evenrank.io import EvenrankError, Run
 from evenrank.rankers.models import find_model
 from evenrank.rankers.rerank import rerank
+from tiny_models import without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -112,13 +113,7 @@ def test_models_that_do_not_load(data: tuple[Run, pl.DataFrame, pl.DataFrame], c
 
 
 def test_a_head_without_weights(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    folder = tmp_path / "headless"
-    shutil.copytree(cross, folder)
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if not name.startswith("classifier")}
-    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+    folder = without(cross, tmp_path / "headless", "classifier")
     message = refused(data[0], str(folder), data[1], data[2])
     assert message == f"{folder}: the weights lack the head 0.model.classifier: its scores would be random"
 

@@ -18,7 +18,15 @@ from evenrank.io import EvenrankError, InputError
 from evenrank.io.outputs import folder_within, remove_unlocked, usual_mode
 from evenrank.io.types import Array
 
-from .models import RARE_WORDS, check_tokeniser, find_folder, loading_problem, quiet_loading
+from .models import (
+    RARE_WORDS,
+    check_tokeniser,
+    check_weights,
+    find_folder,
+    loading_problem,
+    of_encoder,
+    quiet_loading,
+)
 from .protocol import Ranker
 from .scorers import truncated_rows
 
@@ -53,7 +61,7 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # as in load_encoder
         raise loading_problem(path, error) from None
-    with quiet_loading():
+    with quiet_loading() as missing:
         try:
             encoder = Transformer(
                 str(path),
@@ -67,6 +75,7 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
             raise
         except Exception as error:
             raise loading_problem(path, error) from None
+    check_weights(path, of_encoder(missing))
     if encoder.tokenizer is None:
         raise InputError(path, "the model has no tokeniser")
     check_tokeniser(path, encoder.tokenizer, RARE_WORDS)

@@ -19,7 +19,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -350,13 +350,15 @@ def load_encoder(folder: ModelFolder, precision: Precision = "auto", device: str
     options = {"use_safetensors": True, "dtype": dtype}
     load = _loader(folder.architecture)
     try:
-        with quiet_loading():
+        with quiet_loading() as missing:
             model = load(
                 str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
             )
     except Exception as error:  # tokenizers raises Exception itself for a damaged file
         raise loading_problem(folder.path, error) from None
     check_head(folder.path, model)
+    # Without a head for pairs nothing reads a pooler.
+    check_weights(folder.path, [name for name in missing if folder.architecture == "cross" or "pooler" not in name])
     if folder.architecture == "cross":
         check_tokeniser(folder.path, model.preprocess, ["a", RARE_WORDS])
     else:
@@ -403,36 +405,50 @@ def _has_bf16(device: str) -> bool:
 
 
 class _LoadReport(logging.Filter):
-    """Shortens transformers' report of a checkpoint's weights to what a user must know.
+    """Takes from transformers' report of a checkpoint's weights those that are missing; the report is not shown."""
 
-    A missing head or pooler is usual, and so are layers that were not asked for; missing weights of the encoder, which
-    would start at random, are not.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing: list[str] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is shown."""
         text = re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage())
         if "LOAD REPORT" not in text:
             return True
-        missing = [line.partition("|")[0].strip() for line in text.splitlines() if re.search(r"\|\s*MISSING\b", line)]
-        encoder = [name for name in missing if re.search(r"(^|[._])(embeddings?|layers?|h|blocks?)[._]", name)]
-        record.msg = f"weights missing from the checkpoint are initialised at random: {', '.join(encoder)}"
-        record.args = ()
-        return bool(encoder)
+        lines = [line for line in text.splitlines() if re.search(r"\|\s*MISSING\b", line)]
+        self.missing += [line.partition("|")[0].strip() for line in lines]
+        return False
+
+
+def check_weights(path: Path, missing: Sequence[str]) -> None:
+    """Raises InputError if ``missing`` names weights of the folder ``path``: they would start at random."""
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise InputError(path, f"the weights lack {min(missing)}{more}: its scores would be random")
+
+
+def of_encoder(missing: Sequence[str]) -> list[str]:
+    """The names of ``missing`` weights that are no head's or pooler's, which training begins anew."""
+    return [name for name in missing if re.search(r"(^|[._])(embeddings?|layers?|h|blocks?)[._]", name)]
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Without the loaders' progress bars, and with a shorter report of a checkpoint's weights."""
+def quiet_loading() -> Iterator[list[str]]:
+    """Without the loaders' progress bars and reports; yields the names of the weights that a checkpoint lacks."""
     from transformers.utils import logging as transformers_logging
 
     enabled = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     loader, report = logging.getLogger("transformers.modeling_utils"), _LoadReport()
+    level = loader.level
     loader.addFilter(report)
+    # The report is a warning, which a program may have turned off.
+    loader.setLevel(logging.WARNING)
     try:
-        yield
+        yield report.missing
     finally:
+        loader.setLevel(level)
         loader.removeFilter(report)
         if enabled:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

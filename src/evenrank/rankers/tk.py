@@ -22,9 +22,11 @@ from .models import (
     RARE_WORDS,
     ModelFolder,
     check_tokeniser,
+    check_weights,
     chosen_device,
     find_folder,
     loading_problem,
+    of_encoder,
     quiet_loading,
     read_object,
 )
@@ -233,11 +235,12 @@ def _of_transformer(path: os.PathLike[str], device: str | None, max_words: int) 
     folder = _encoder_folder(path)
     local = {"trust_remote_code": False, "local_files_only": True}
     try:
-        with quiet_loading():
+        with quiet_loading() as missing:
             tokenizer = AutoTokenizer.from_pretrained(folder, **local)
             model = AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **local)
     except Exception as error:  # as in load_encoder
         raise loading_problem(folder, error) from None
+    check_weights(folder, of_encoder(missing))
     check_tokeniser(folder, tokenizer, RARE_WORDS)
     if not tokenizer.is_fast:
         raise EvenrankError(f"{folder}: its tokeniser does not show which pieces make up a word")

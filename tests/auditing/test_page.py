@@ -138,6 +138,14 @@ def test_page_escapes_everything() -> None:
     assert "<script>window" not in page
 
 
+def test_no_name_steers_the_terminal_that_shows_a_page() -> None:
+    table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["d1", "d2"], "score": [2.0, 1.0]})
+    runs, texts = {"a\x1b[31m\u202eb": table}, {"d1": "She", "d2": "he"}
+    page = render_page(evenrank.audit(runs, collection=texts, measures="ARaB@10"))
+    assert "\x1b" not in page
+    assert "a�[31m�b" in "".join(Elements(page).text)
+
+
 def test_page_without_texts_queries_or_judgements() -> None:
     texts = pl.DataFrame({"doc_id": [f"{q}{d}" for q in QUERIES for d in ("he", "it")], "text": ["he", "it"] * 3})
     scores = evenrank.GroupTable.of(evenrank.groups.score_texts(texts, evenrank.Scoring(load_lexicon())))

@@ -50,6 +50,7 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_formulas_in_the_values_of_queries(odd: Path, evenrank: Command) -> None:
     assert evenrank("audit", "@2=r", "r", "--collection", "c", "--per-query", "x.csv").status == 0
+    assert "\x1b" not in (odd / "x.csv").read_text()
     cells = [line.split(",")[:2] for line in (odd / "x.csv").read_text().splitlines()[1:]]
     assert ["'=1+1", "'@2"] in cells
     assert ["'=1+1", "r"] in cells

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -293,6 +294,15 @@ def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
         assert len(cases) == 3
         assert cases[0].get("name") == f"{EVIL} (nDCG@10 against old), at least -20%"
         assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
+
+
+def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> None:
+    named = replace(result, run="new\n::error::no\x1b[31m", warnings=("a\n::error::b",))
+    text = named.junit()
+    assert not [line for line in text.splitlines() if line.strip().startswith("::")]
+    assert "\x1b" not in text
+    [suite] = ElementTree.fromstring(text)
+    assert suite.get("name") == "evenrank gate new�::error::no�[31m"
 
 
 def test_markdown_has_a_row_for_each_rule_whatever_its_name(result: GateResult) -> None:

@@ -475,8 +475,8 @@ def junit(result: GateResult, *, strict: bool) -> str:
         else:
             ElementTree.SubElement(case, "system-out").text = said
     if result.warnings:
-        said = "\n".join(f"note: {warning}" for warning in result.warnings)
-        ElementTree.SubElement(suite, "system-out").text = _xml(said)
+        said = "\n".join(_xml(f"note: {warning}") for warning in result.warnings)
+        ElementTree.SubElement(suite, "system-out").text = said
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
@@ -500,9 +500,8 @@ def _counted(result: GateResult, strict: bool) -> tuple[int, int]:
 
 
 def _xml(text: str) -> str:
-    """``text`` without characters that XML cannot have, escaped or not."""
-    lines = (plain(readable(part)) for part in text.split("\n"))
-    return re.sub(r"[\ufffe\uffff]", "�", "\n".join(lines))
+    """``text`` in one line, without characters that XML cannot have, escaped or not."""
+    return re.sub(r"[\ufffe\uffff]", "�", plain(readable(text)))
 
 
 def markdown(result: GateResult) -> str:

@@ -56,6 +56,8 @@ def require_neural(what: str) -> None:
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""The same without tabs and line ends, which files and pages keep."""
 
 
 def plain(text: str) -> str:

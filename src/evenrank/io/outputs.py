@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from .errors import EvenrankError, InputError, readable, reason_of
+from .errors import STEERING, EvenrankError, InputError, readable, reason_of
 from .files import file_system, is_utf8
 
 if TYPE_CHECKING:
@@ -240,15 +240,17 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that a spreadsheet would take for a formula.
+    """The table with an apostrophe before every text that a spreadsheet would take for a formula, and without
+    characters that steer a terminal.
 
-    These begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end, and are not numbers [OWASP, CSV Injection].
+    Formulas begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end, and are not numbers [OWASP, CSV Injection].
     """
     import polars as pl
 
     text = pl.col(pl.String)
+    shown = text.str.replace_all(STEERING.pattern, "�")
     formula = text.str.contains(r"^[=+\-@\t\r\n＝＋－＠]") & text.cast(pl.Float64, strict=False).is_null()
-    return table.with_columns(pl.when(formula).then("'" + text).otherwise(text).name.keep())
+    return table.with_columns(pl.when(formula).then("'" + shown).otherwise(shown).name.keep())
 
 
 def json_text(value: object, *, lines: bool = True) -> str:

@@ -24,7 +24,7 @@ import polars as pl
 
 from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
-from evenrank.io.errors import EvenrankError, plain
+from evenrank.io.errors import STEERING, EvenrankError, plain
 from evenrank.io.outputs import atomic_path
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.wording import singular
@@ -202,6 +202,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_shown,
     )
     page = environment.from_string(template).render(
         **context,
@@ -213,6 +214,11 @@ def render(
         provenance=None if provenance is None else _provenance(provenance),
     )
     return make_foldable(page)
+
+
+def _shown(value: object) -> object:
+    """A value as a template inserts it: a text without what steers a terminal or reverses what follows."""
+    return STEERING.sub("�", value) if type(value) is str else value
 
 
 def _scoped(code: str) -> str:

@@ -48,6 +48,16 @@ def test_what_an_evaluator_takes(checkpoint: str) -> None:
     assert found["NFaiRR@4"] <= 1
 
 
+def test_usual_measures_that_are_undefined_are_left_out(checkpoint: str) -> None:
+    model = bi_encoder(checkpoint)
+    # Relevant documents of one group alone have no |ΔA-PRF|.
+    men = {query: {"m0"} for query in QUERIES}
+    usual = BiasEvaluator(QUERIES, CORPUS, men, CANDIDATES)
+    assert list(usual(model)) == list(usual.first_stage) == MEASURES[:-1]
+    asked = BiasEvaluator(QUERIES, CORPUS, men, CANDIDATES, measures="nDCG@10 |DeltaAPRF|")
+    assert np.isnan(asked(model)["AbsoluteDeltaAPRF"])
+
+
 def test_mistakes_in_an_evaluator() -> None:
     with pytest.raises(EvenrankError, match="none is of effectiveness, and a ranking at random is fair"):
         evaluator(measures="ARaB@10 |DeltaAPRF|")

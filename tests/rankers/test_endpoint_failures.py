@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import json
 import logging
 import threading
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -22,7 +25,7 @@ from evenrank import Endpoint
 from evenrank.io import EvenrankError
 from evenrank.rankers import endpoint_http, endpoints
 from evenrank.rankers.endpoint_http import Address, Client
-from loopback import Body, Server, serving
+from loopback import Body, Server, answer_to, serving
 
 BUSY = (429, {}, {"message": "slow down"})
 
@@ -39,6 +42,54 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds: list[float] = []
     monkeypatch.setattr(endpoint_http, "_pause", lambda _, wait: seconds.append(wait))
     return seconds
+
+
+def packed(size: int) -> bytes:
+    return gzip.compress(b" " * size + b"[]")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content", "problem", "tries"),
+    [
+        ("gzip", packed(1 << 16), "an answer of more than 0 MiB", 1),
+        ("deflate", zlib.compress(b" " * (1 << 16)), "an answer of more than 0 MiB", 1),
+        ("br", b"x", "an answer packed as 'br', which was not asked for", 1),
+        ("gzip", packed(9)[:-9], "a damaged answer (packed as gzip, and cut short) (7 tries)", 7),
+        (
+            "gzip",
+            b"no gzip",
+            "while decompressing data: incorrect header check) (7 tries)",
+            7,
+        ),
+    ],
+)
+def test_packed_answers_that_are_refused(
+    encoding: str,
+    content: bytes,
+    problem: str,
+    tries: int,
+    server: Server,
+    waits: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A few kilobytes that would unpack to more than is allowed are not unpacked further.
+    monkeypatch.setattr(endpoint_http, "_LARGEST", 1 << 15)
+    server.behave = lambda *_: (200, {"Content-Encoding": encoding}, content)
+    with pytest.raises(EvenrankError) as error:
+        ranked(endpoint(server), tmp_path / "run")
+    assert str(error.value).endswith(problem)
+    assert len(set(server.bodies)) * tries == len(server.bodies)
+
+
+def test_packed_answers(server: Server, tmp_path: Path) -> None:
+    def behave(number: int, body: Body) -> tuple[int, dict[str, str], bytes]:
+        answer = json.dumps(answer_to(server.paths[number], body)).encode()
+        return (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
+
+    plain = ranked(endpoint(server), tmp_path / "plain")
+    server.behave = behave
+    assert scores_of(ranked(endpoint(server), tmp_path / "packed")) == scores_of(plain)
 
 
 def first(count: int, told: Any) -> Callable[[int, Body], Any]:

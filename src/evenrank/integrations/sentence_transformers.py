@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -409,6 +410,7 @@ class KeepWeight(TrainerCallback):
 
 
 Texts = Mapping[str, str] | pl.DataFrame
+_USUAL = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|"
 
 
 class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
@@ -426,6 +428,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     first ``background_depth`` candidates. The figures equal those of :func:`evenrank.audit` with the candidates as
     baseline; those of the candidates themselves are in ``first_stage``.
 
+    Without ``measures``: nDCG@10, NFaiRR@10, ARaB@10 and |ΔA-PRF|, but for those that are undefined for the candidates.
     Called with a SentenceTransformer or a CrossEncoder, it returns the figures by the measures' names, with ``name_``
     before them; |ΔA-PRF| is spelled ``AbsoluteDeltaAPRF``, since ``|`` separates cells in a model card. The trainers
     log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
@@ -445,7 +448,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         lexicon: OneLexicon | None = None,
         scores: GroupTable | None = None,
         labels: object = None,
-        measures: str | Sequence[str | Measure] = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|",
+        measures: str | Sequence[str | Measure] | None = None,
         depth: int = 100,
         background_depth: int = BACKGROUND_DEPTH,
         batch_size: int = 32,
@@ -456,6 +459,8 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         super().__init__()
         if min(depth, background_depth, batch_size) < 1:
             raise EvenrankError("depth, background_depth and batch_size: expected 1 or more")
+        usual = measures is None
+        measures = _USUAL if measures is None else measures
         chosen = parse_measures(measures) if isinstance(measures, str) else [parse_measure(one) for one in measures]
         self.measures = {spelled(measure): measure for measure in chosen}
         effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
@@ -490,6 +495,10 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         first.check_missing(1.0)
         self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
+        if usual:
+            undefined = [key for key, value in self.first_stage.items() if math.isnan(value) and key not in effective]
+            for key in undefined:
+                del self.first_stage[key], self.measures[key]
 
         self._table = asked.filter(pl.col("rank") <= depth)
         query_ids, document_ids = (self._table[n].unique(maintain_order=True) for n in ("query_id", "doc_id"))

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -34,7 +34,7 @@ class TrainingResult:
 
     ranker: Ranker
     folder: Path | None
-    log: list[Line]
+    log: list[Line] = field(repr=False)
     choice: Choice
 
 

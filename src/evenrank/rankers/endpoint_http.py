@@ -12,7 +12,6 @@ import re
 import socket
 import threading
 import urllib.parse
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -246,8 +245,6 @@ LONGEST_WAIT = 300.0
 """Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
 _LARGEST = 1 << 26
 """Bytes of an answer, unpacked."""
-_GZIP_OR_ZLIB = 47
-"""For zlib: either form, told from its head."""
 SHOWN = 200
 """Characters of a server's own message."""
 _PAGE = 1 << 14
@@ -380,18 +377,11 @@ class Client:
                 self.address.url, question, timeout=self.timeout, stream=True, allow_redirects=False
             ) as response:
                 content = bytearray()
-                packed = response.headers.get("Content-Encoding", "identity").strip().lower()
-                if packed not in ("identity", "", "gzip", "deflate"):
-                    return _Reply(0, f"an answer packed as {quoted(packed)}, which was not asked for")
-                unpacker = zlib.decompressobj(_GZIP_OR_ZLIB) if packed in ("gzip", "deflate") else None
-                while part := response.raw.read1(1 << 16, decode_content=False):
-                    # A few bytes can unpack to gigabytes.
-                    room = _LARGEST + 1 - len(content)
-                    content += part if unpacker is None else unpacker.decompress(part, room)
+                # A few bytes can unpack to gigabytes: urllib3 unpacks as much as is asked for.
+                while part := response.raw.read1(1 << 16, decode_content=True):
+                    content += part
                     if len(content) > _LARGEST:
                         return _Reply(0, f"an answer of more than {_LARGEST >> 20} MiB")
-                if unpacker is not None and not unpacker.eof:
-                    return _Reply(0, f"a damaged answer (packed as {packed}, and cut short)", again=True)
                 status, headers = response.status_code, response.headers
                 again = status == 429 or status >= 500
                 wait = _seconds(headers.get("Retry-After", ""))
@@ -399,8 +389,6 @@ class Client:
                 return _Reply(status, text, wait, headers.get("Location"), again)
         except (requests.Timeout, urllib3.exceptions.TimeoutError):
             return None
-        except zlib.error as error:
-            return _Reply(0, f"a damaged answer ({error})", again=True)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             return _Reply(0, self._scrubbed(_cause(error)), again=isinstance(error, _LOST) and not _distrusted(error))
 
@@ -418,7 +406,6 @@ class Client:
                     "User-Agent": f"evenrank/{__version__}",
                     "Content-Type": "application/json",
                     "Accept": "application/json",
-                    "Accept-Encoding": "gzip, deflate",
                 }
             )
             with self._lock:

@@ -145,7 +145,8 @@ def test_power_is_that_of_the_non_central_t() -> None:
     assert gate_rules.power(found, 0.0, 0.05) == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("bound", [0.0, 0.05, 0.3])
+# 0.01 to 0.05 are of the size of the error, where an estimate of the other sign counts in part.
+@pytest.mark.parametrize("bound", [0.0, 0.01, 0.02, 0.05, 0.3])
 def test_what_an_absolute_value_catches_is_broken_in_8_of_10_samples(bound: float) -> None:
     rng = np.random.default_rng(2)
     own = Estimate(0.0, 0.5 / 117**0.5, 116.0, 0.0)

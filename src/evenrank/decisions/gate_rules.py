@@ -365,8 +365,17 @@ class SizeTest:
         return self.bound + least_shown(self.found.own, self._one_sided(alpha))
 
     def _one_sided(self, alpha: float) -> float:
-        # With a bound of 0, an estimate of either sign is beyond it; a mean beyond another bound has one sign.
-        return alpha if self.bound > EQUAL else alpha / 2
+        """The level left for the estimate's own sign: the p of :func:`larger` has the other sign's chance too."""
+        own = self.found.own
+        if own.error == 0:
+            return alpha
+        apart = 2 * self.bound / own.error
+        ratio = crossing(
+            lambda t: alpha - tail(t, own.freedom) - tail(t + apart, own.freedom),
+            0.0,
+            _critical(own.freedom, alpha / 2),
+        )
+        return tail(ratio, own.freedom)
 
 
 @dataclass(frozen=True, slots=True)

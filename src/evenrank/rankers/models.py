@@ -407,15 +407,16 @@ def _has_bf16(device: str) -> bool:
 class _LoadReport(logging.Filter):
     """Takes from transformers' report of a checkpoint's weights those that are missing; the report is not shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: int) -> None:
         super().__init__()
+        self.shown = shown
         self.missing: list[str] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is shown."""
         text = re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage())
         if "LOAD REPORT" not in text:
-            return True
+            return record.levelno >= self.shown
         lines = [line for line in text.splitlines() if re.search(r"\|\s*MISSING\b", line)]
         self.missing += [line.partition("|")[0].strip() for line in lines]
         return False
@@ -440,14 +441,16 @@ def quiet_loading() -> Iterator[list[str]]:
 
     enabled = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    loader, report = logging.getLogger("transformers.modeling_utils"), _LoadReport()
-    level = loader.level
+    loader, disabled = logging.getLogger("transformers.modeling_utils"), logging.root.manager.disable
+    level, report = loader.level, _LoadReport(max(loader.getEffectiveLevel(), disabled + 1))
     loader.addFilter(report)
     # The report is a warning, which a program may have turned off.
-    loader.setLevel(logging.WARNING)
+    loader.setLevel(min(loader.getEffectiveLevel(), logging.WARNING))
+    logging.disable(min(disabled, logging.INFO))
     try:
         yield report.missing
     finally:
+        logging.disable(disabled)
         loader.setLevel(level)
         loader.removeFilter(report)
         if enabled:

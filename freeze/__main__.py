@@ -26,7 +26,7 @@ def main() -> int:
         old_tree = Path(scratch) / "tree"
         added = _git("worktree", "add", "--detach", "--force", str(old_tree), base)
         if added.returncode:
-            print(f"{added.stderr.strip()}\na shallow clone lacks {base[:12]}: git fetch --unshallow", file=sys.stderr)
+            print(f"{added.stderr.strip()}\nin a shallow clone: git fetch --unshallow", file=sys.stderr)
             return 2
         try:
             made = {name: (folder / name).absolute() for name in ("old", "new")}

@@ -182,8 +182,8 @@ def builtin_lexicons() -> list[str]:
 def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | None = None) -> Lexicon:
     """A built-in lexicon by name, or one from a file: ``word,group`` lines, or TOML.
 
-    Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups,
-    fewer than two groups, or shares that do not sum to 1.
+    Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups, an
+    entry of more than 32 words, fewer than two groups, or shares that do not sum to 1.
     """
     if not isinstance(source, str | os.PathLike):
         raise EvenrankError(f"`lexicon`: expected a name, a file or a Lexicon, found a {type(source).__name__}")

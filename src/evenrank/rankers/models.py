@@ -444,8 +444,9 @@ def quiet_loading() -> Iterator[list[str]]:
     loader, disabled = logging.getLogger("transformers.modeling_utils"), logging.root.manager.disable
     level, report = loader.level, _LoadReport(max(loader.getEffectiveLevel(), disabled + 1))
     loader.addFilter(report)
-    # The report is a warning, which a program may have turned off.
-    loader.setLevel(min(loader.getEffectiveLevel(), logging.WARNING))
+    # The report is a warning, which a program may have turned off; at just that level transformers says more.
+    if loader.getEffectiveLevel() > logging.WARNING:
+        loader.setLevel(logging.INFO)
     logging.disable(min(disabled, logging.INFO))
     try:
         yield report.missing

@@ -16,7 +16,7 @@ from evenrank.decisions.budget import Budget, as_budget
 from evenrank.decisions.gate_rules import MeanTest, tested
 from evenrank.io.types import Array
 from evenrank.measures import facts, parse_measure
-from evenrank.measures.statistics import holm
+from evenrank.measures.inference import holm
 
 from .measure import Row, run_command
 

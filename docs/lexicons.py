@@ -92,7 +92,7 @@ def parallel(folder: Path, name: str, half: str, lexicon: Any = None) -> dict[st
     import numpy as np
 
     import evenrank
-    from evenrank.measures.statistics import bootstrap_means, interval
+    from evenrank.measures.inference import bootstrap_means, interval
 
     english = _of_half(_passages(folder / "xquad.en.json"), half)
     other = _of_half(_passages(folder / f"xquad.{PARALLEL[name]}.json"), half)

@@ -12,7 +12,7 @@ import pytest
 import evenrank
 from evenrank import EvenrankError, Run
 from evenrank.auditing import AuditResult
-from evenrank.measures.statistics import holm, paired_tests
+from evenrank.measures.inference import holm, paired_tests
 
 TEXTS = {
     "m1": "he and his father met him",

@@ -12,7 +12,7 @@ from scipy import stats
 import evenrank
 from evenrank import AuditResult, EvenrankError
 from evenrank.auditing.summary import summarise
-from evenrank.measures import statistics as st
+from evenrank.measures import inference as st
 
 TEXTS = {"m": "he and his father", "f": "she and her mother", "n": "a stone bridge", "b": "the woman and the man"}
 COLLECTION = {f"{kind}{i}": f"{text} {i}" for i in range(4) for kind, text in TEXTS.items()}

@@ -17,7 +17,7 @@ from evenrank.decisions.rebalance import TuningQueries
 from evenrank.decisions.rebalance_lists import Grouping, OrderFigures
 from evenrank.io import EvenrankError
 from evenrank.measures import parse_measure
-from evenrank.measures.statistics import holm, paired_tests
+from evenrank.measures.inference import holm, paired_tests
 from evenrank.mitigation.reorderings import METHODS
 from small_audits import text_of
 from small_rebalance import drawn

@@ -11,7 +11,7 @@ import pytest
 from evenrank.experiments import ibbr_paper
 from evenrank.experiments.ibbr_paper import COLUMNS, Figures
 from evenrank.experiments.paper_page import Claim, Verdict
-from evenrank.measures.statistics import crossed_figures, mixed_test
+from evenrank.measures.inference import crossed_figures, mixed_test
 
 RNG = np.random.default_rng(5)
 

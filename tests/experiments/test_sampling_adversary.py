@@ -21,7 +21,7 @@ from evenrank.experiments.sampling_paper import (
     adversary_table,
     attacked,
 )
-from evenrank.measures.statistics import SIGNIFICANT
+from evenrank.measures.inference import SIGNIFICANT
 
 pytestmark = pytest.mark.slow
 SEED, RANKER = 100, "BERT-Tiny"

@@ -24,7 +24,7 @@ from evenrank.experiments.sampling_paper import (
     table3,
     warned,
 )
-from evenrank.measures.statistics import holm
+from evenrank.measures.inference import holm
 
 QUERIES = 200
 FIGURES = {

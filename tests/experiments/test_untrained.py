@@ -25,7 +25,7 @@ from evenrank.experiments.untrained import (
     rebalance_claim,
 )
 from evenrank.io.types import Array
-from evenrank.measures.statistics import Mixed, mixed_test
+from evenrank.measures.inference import Mixed, mixed_test
 
 SIGNED, RISING = Axis("bias", "|bias|"), Axis("fair", "fairness", rises=True)
 QUERIES = 200

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.measures.statistics import mixed_test
+from evenrank.measures.inference import mixed_test
 
 
 def test_by_hand() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.measures.statistics import (
+from evenrank.measures.inference import (
     bootstrap_means,
     holm,
     interval,

@@ -11,7 +11,7 @@ from ir_measures import Measure
 
 from evenrank.io.wording import counted
 from evenrank.measures import describe, is_bias, resolve
-from evenrank.measures.statistics import EQUAL
+from evenrank.measures.inference import EQUAL
 from evenrank.reports.citations import CITATIONS
 from evenrank.reports.format import NONE, interval, number, p_value, true_minus
 from evenrank.reports.page import STEPS, asset, render

@@ -14,58 +14,44 @@ from evenrank.io import EvenrankError, Order, Run, read_run
 from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, RunMeasure, is_bias, is_linear, resolve
-from evenrank.measures import statistics as st
+from evenrank.measures import Evaluation, Lacking, facts, is_bias, is_linear, resolve
+from evenrank.measures import inference as st
+from evenrank.measures.base import mean_of
 from evenrank.reports.format import Interval, number
 
 from .figures import Measured, Over, measure_run
 from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit
 
 
-def with_statistics(
-    measured: list[Measured], measures: list[Measure], baseline: str | None, seed: int
-) -> list[RunAudit]:
-    """Every run with its figures: intervals from shared bootstrap draws, comparisons with the baseline."""
+def with_statistics(measured: list[Measured], measures: list[Measure], baseline: str | None) -> list[RunAudit]:
+    """Every run with its figures, their intervals and leans, and its comparisons with the baseline."""
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
-    keys = [str(measure) for measure in measures]
-    plain = [key for key in keys if len(measured[0].parts[key]) == 1]
-    # One set of bootstrap draws for all runs and measures, so that differences are paired.
-    stacked = np.stack([run.values[key] for run in measured for key in plain], axis=1) if plain else np.zeros((1, 0))
-    draws = st.bootstrap_means(stacked, seed)
-    for m, (key, measure) in enumerate(zip(keys, measures, strict=True)):
-        how = resolve(measure)
-        parts = [run.parts[key] for run in measured]
-        if key in plain:
-            columns = (draws[:, r * len(plain) + plain.index(key)] for r in range(len(measured)))
-            run_draws = [how.combine([column]) for column in columns]
-        else:
-            run_draws = _draws_of_parts(how, parts, seed)
-        means: list[float | None] = [how.figure(part) for part in parts]
-        counts = [int((~np.isnan(np.stack(part))).any(axis=0).sum()) for part in parts]
-        # A figure that was drawn has no interval over queries.
-        run_draws = [np.array([np.nan]) if key in run.means else d for run, d in zip(measured, run_draws, strict=True)]
-        means = [run.means.get(key, mean) for run, mean in zip(measured, means, strict=True)]
-        compared = _compare(measured, measure, base, seed + m)
+    for measure in measures:
+        key, how = str(measure), resolve(measure)
+        compared = _compare(measured, measure, base)
+        leans = _leans(measured, measure)
         for r, run in enumerate(measured):
-            mean = means[r]
-            mean = None if mean is None or np.isnan(mean) else mean
+            parts = run.parts[key]
+            mean = run.means.get(key, how.figure(parts))
+            count = int((~np.isnan(np.stack(parts))).any(axis=0).sum())
             tie_mean, tie_range = run.ties[key]
-            if run.name in (RANDOM, RELEVANCE_FIRST) and mean is not None:
+            if run.name in (RANDOM, RELEVANCE_FIRST) and not np.isnan(mean):
                 tie_mean, tie_range = mean, (mean, mean)
             figures[r][key] = Figure(
                 measure,
-                mean,
-                counts[r],
+                None if np.isnan(mean) else mean,
+                run.known_queries.get(key, count),
                 run.undefined[key],
-                st.interval(run_draws[r]) if _several(run.parts[key]) else None,
+                _interval(run, measure, leans[r]),
                 tie_mean,
                 tie_range,
                 run.values[key],
                 compared[r],
                 run.known.get(key),
                 run.bounds.get(key),
-                parts=run.parts[key],
+                lean=leans[r],
+                parts=parts,
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
@@ -73,9 +59,46 @@ def with_statistics(
     ]
 
 
-def _several(parts: Sequence[Array]) -> bool:
-    """Whether each part of a figure has more than one value: an interval of a single query would have no width."""
-    return all(int((~np.isnan(part if part.ndim == 1 else part[:, 0])).sum()) > 1 for part in parts)
+def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> Interval | None:
+    """The interval of a figure: none of one that was drawn, or of some of the documents that it looks at."""
+    key, how = str(measure), resolve(measure)
+    if key in run.means or run.partly_known(key):
+        return None
+    parts = run.parts[key]
+    if lean is not None:
+        return lean.ci95
+    if len(parts) == 1 and not how.whole_run:
+        return st.estimate(parts[0]).ci95
+    return st.size_of(st.compare_parts(parts, signs(measure))).ci95
+
+
+def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | None]:
+    """Whether each run's figure of a signed measure differs from 0; Holm over the runs that were given."""
+    key, how = str(measure), resolve(measure)
+    if not how.signed:
+        return [None] * len(measured)
+    found: list[st.Comparison] = []
+    for run in measured:
+        if run.partly_known(key):
+            mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
+            found.append(st.untold(mean, run.known_queries.get(key, 0), PARTLY))
+        else:
+            found.append(st.compare_parts(run.parts[key], signs(measure)))
+    given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
+    for r, lean in zip(given, st.corrected([found[r] for r in given]), strict=True):
+        found[r] = lean
+    return list(found)
+
+
+PARTLY = "documents without a label could change it"
+"""Why nothing can be told of a figure of known documents alone."""
+
+
+def signs(measure: Measure) -> list[float]:
+    """How the mean of each part of a figure enters it."""
+    how = resolve(measure)
+    units = np.eye(how.part_count)
+    return [1.0] if len(units) == 1 else [float(how.per_query(list(unit))) for unit in units]
 
 
 def _documents(run: Measured) -> tuple[int, Lacking | None, KnownLabels | None, Array]:
@@ -92,44 +115,34 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
     return unequally_deep(run.lengths, other.lengths, cutoff)
 
 
-def _draws_of_parts(how: RunMeasure, parts: list[tuple[Array, ...]], seed: int) -> list[Array]:
-    """Bootstrap draws of a figure of several parts for each run, stratified by part, the same queries for all runs."""
-    draws = []
-    for part, of_runs in enumerate(zip(*parts, strict=True)):
-        values = np.stack(of_runs, axis=1)
-        values = values[(~np.isnan(values)).any(axis=1)]
-        draws.append(st.bootstrap_means(values, seed + part) if len(values) else np.full((1, len(parts)), np.nan))
-    return [how.combine([draw[:, r] for draw in draws]) for r in range(len(parts))]
-
-
-def _compare(measured: list[Measured], measure: Measure, base: int | None, seed: int) -> list[Comparison | None]:
+def _compare(measured: list[Measured], measure: Measure, base: int | None) -> list[Comparison | None]:
     """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
-    if base is None:
-        return [None] * len(measured)
-    whole = resolve(measure).whole_run
     compared: list[Comparison | None] = [None] * len(measured)
+    if base is None:
+        return compared
     for r, run in enumerate(measured):
         if r != base:
             deep = depth_decides(run, measured[base], measure)
-            compared[r] = replace(compare_runs(run, measured[base], measure, seed), unequal_depth=deep)
-    given = [r for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
-    corrected = st.holm([(c.p if whole else c.t_p) for c in (compared[r] for r in given) if c is not None])
-    for r, p in zip(given, corrected, strict=True):
-        comparison = compared[r]
-        assert comparison is not None
-        compared[r] = replace(comparison, holm_p=p)
+            compared[r] = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
+    given = [(r, c) for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
+    for (r, comparison), test in zip(given, st.corrected([c.test for _, c in given]), strict=True):
+        compared[r] = replace(comparison, test=test)
     return compared
 
 
-def compare_runs(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
     key = str(measure)
     if key in run.means:
         return _compare_drawn(run, base, measure)
-    return (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure, seed)
+    found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
+    if run.partly_known(key) or base.partly_known(key):
+        n = min(one.known_queries.get(key, found.n) for one in (run, base))
+        found = replace(found, test=st.untold(found.difference, n, PARTLY), n=n, t_p=None, wilcoxon_p=None, tied=None)
+    return found
 
 
-def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Comparison:
     key = str(measure)
     values, baseline = run.values[key], base.values[key]
     paired = st.paired_tests(values, baseline)
@@ -142,23 +155,29 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure, seed: int)
     n = int(both.sum())
     tied = None
     if key in run.expected and key in base.expected:
-        tied = st.paired_tests(run.expected[key], base.expected[key])
+        tied = st.compare(run.expected[key] - base.expected[key])
     return Comparison(
         paired.difference,
+        st.compare(values - baseline),
         _relative(paired.difference, float(baseline[both].mean()) if n else None),
         better,
         n - better - worse,
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        non_inferior=None if is_bias(measure) else st.non_inferior(values, baseline, seed),
-        tie_difference=tied.difference if tied else None,
-        tie_p=tied.t_p if tied else None,
+        no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_of(measure)),
+        tied=tied,
         n=n,
         mean=float(values[both].mean()) if n else None,
         baseline_mean=float(baseline[both].mean()) if n else None,
         partial=_partial([(values, baseline)]),
     )
+
+
+def greatest_of(measure: Measure) -> float:
+    """The greatest value that a measure of effectiveness can take; 1 where its range is not known."""
+    most = facts(measure)["most"]
+    return most if isinstance(most, float) else 1.0
 
 
 def _partial(pairs: list[tuple[Array, Array]]) -> bool:
@@ -172,23 +191,25 @@ def _relative(difference: float | None, baseline: float | None) -> float | None:
     return difference / baseline
 
 
-def _compare_whole(run: Measured, base: Measured, measure: Measure, seed: int) -> Comparison:
+def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A figure of the whole run, on the queries (of each part) where both runs have a value."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
     n, n_poles = _counted(pairs)
     how = resolve(measure)
-    p = how.permutation_p(parts, seed)
     if any(not len(part) for part in parts):
-        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+        test = st.untold(None, n, "no query has a value in both runs")
+        return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
     means = how.combine([part.mean(axis=0) for part in parts])
-    draws = how.combine([st.bootstrap_means(part, seed + number) for number, part in enumerate(parts)])
     difference = float(means[0] - means[1])
+    if how.signed:
+        test = st.compare_parts([part[:, 0] - part[:, 1] for part in parts], signs(measure))
+    else:
+        test = st.compare_sizes([part[:, 0] for part in parts], [part[:, 1] for part in parts], signs(measure))
     return Comparison(
         difference,
+        replace(test, n=n),
         _relative(difference, float(means[1])),
-        ci95=st.interval(draws[:, 0] - draws[:, 1]) if _several(parts) else None,
-        p=p,
         n=n,
         mean=float(means[0]),
         baseline_mean=float(means[1]),
@@ -202,12 +223,14 @@ def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Compariso
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
     n, n_poles = _counted(pairs)
+    test = st.untold(None, n, "its figure was drawn over random orders")
     # A figure drawn over all queries is not available for some of them.
     if _partial(pairs) or any(not len(part) for part in parts):
-        return Comparison(None, n=n, n_poles=n_poles, partial=_partial(pairs))
+        return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
     mean, baseline = run.means[str(measure)], float(resolve(measure).combine([part.mean(axis=0) for part in parts])[1])
     return Comparison(
         mean - baseline,
+        replace(test, mean=mean - baseline),
         _relative(mean - baseline, baseline),
         n=n,
         mean=mean,
@@ -251,24 +274,6 @@ def on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
     return restricted
 
 
-def differences(run: Measured, base: Measured, measure: Measure) -> Array | None:
-    """Run minus base for each query [Q]; None of a figure that is no mean over queries."""
-    if resolve(measure).whole_run:
-        return None
-    return run.values[str(measure)] - base.values[str(measure)]
-
-
-def paired_intervals(paired: Sequence[Array | None], seed: int) -> list[Interval | None]:
-    """Bootstrap intervals of mean differences [Q], all from the same draws; None with fewer than two queries."""
-    columns = [one for one in paired if one is not None]
-    if not columns or np.isnan(columns).all():
-        return [None] * len(paired)
-    stacked = np.stack(columns, axis=1)
-    draws = iter(st.bootstrap_means(stacked[~np.isnan(stacked).all(axis=1)], seed).T)
-    found = [None if one is None else (one, next(draws)) for one in paired]
-    return [None if one is None or not _several([one[0]]) else st.interval(one[1]) for one in found]
-
-
 _FIELDS: dict[Over, tuple[str, str]] = {"random": ("added", RANDOM), "relevance": ("beyond_relevance", RELEVANCE_FIRST)}
 
 
@@ -289,15 +294,15 @@ def with_excesses(
     measured: Sequence[Measured],
     known: Mapping[str, tuple[Evaluation, Measured]],
     axis: pl.Series,
-    seed: int,
 ) -> list[RunAudit]:
     """The results with what each evaluated run, the first of them, adds and has beyond relevance.
 
     ``measured``: the evaluations' values on the ``axis``; ``known``: the references that are measured, by name, each
     with the evaluation whose candidates it orders. Only of measures that are weighted sums over ranks: of others the
-    difference from an expectation says little of a single order.
+    difference from an expectation says little of a single order. None where candidates have no label: what is known of
+    the first ranks alone says nothing of a random order. Holm over the runs.
     """
-    pairs = []
+    pairs: list[_Pair] = []
     for place, (evaluation, run) in enumerate(zip(evaluations, measured, strict=True)):
         linear = [figure.measure for figure in results[place].figures.values() if is_linear(figure.measure)]
         for over, (key, name) in _FIELDS.items():
@@ -307,49 +312,48 @@ def with_excesses(
             if of is not evaluation or reference is None:
                 reference = measure_run(evaluation, name, linear, axis, over=over, profiled=False)
             for measure in linear:
+                if run.partly_known(str(measure)) or reference.partly_known(str(measure)):
+                    continue
                 own, other = on_common_queries([run, reference], str(measure))
                 pairs.append(_Pair(place, measure, key, own, other))
-    # One set of draws for all runs and measures.
-    intervals = paired_intervals([differences(pair.run, pair.reference, pair.measure) for pair in pairs], seed)
     changed = [dict(result.figures) for result in results]
-    for pair, ends in zip(pairs, intervals, strict=True):
-        key = str(pair.measure)
-        figures = changed[pair.place]
-        excess = _excess(pair, ends, seed)
-        if pair.field == "added":
-            figures[key] = replace(figures[key], added=excess)
-        else:
-            figures[key] = replace(figures[key], beyond_relevance=excess)
+    for (measure, key), found in _by_measure(pairs).items():
+        excesses = [(pair, _excess(pair)) for pair in found]
+        defined = [(pair, one) for pair, one in excesses if one is not None]
+        for (pair, excess), test in zip(defined, st.corrected([one.test for _, one in defined]), strict=True):
+            figures, name = changed[pair.place], str(measure)
+            excess = replace(excess, test=test)
+            if key == "added":
+                figures[name] = replace(figures[name], added=excess)
+            else:
+                figures[name] = replace(figures[name], beyond_relevance=excess)
     return [replace(result, figures=figures) for result, figures in zip(results, changed, strict=True)]
 
 
-def _excess(pair: _Pair, ends: Interval | None, seed: int) -> Excess | None:
+def _by_measure(pairs: Sequence[_Pair]) -> dict[tuple[Measure, str], list[_Pair]]:
+    found: dict[tuple[Measure, str], list[_Pair]] = {}
+    for pair in pairs:
+        found.setdefault((pair.measure, pair.field), []).append(pair)
+    return found
+
+
+def _excess(pair: _Pair) -> Excess | None:
     """The difference of a pair; None without a query where both have a value."""
     key = str(pair.measure)
-    compared = compare_runs(pair.run, pair.reference, pair.measure, seed)
+    compared = compare_runs(pair.run, pair.reference, pair.measure)
     if compared.difference is None or compared.baseline_mean is None:
         return None
     return Excess(
         compared.difference,
         compared.n,
-        ends,
+        compared.test,
         compared.t_p,
         compared.wilcoxon_p,
         compared.baseline_mean,
-        compared.tie_difference,
-        compared.tie_p,
+        compared.tied,
         pair.run.values[key] - pair.reference.values[key],
-        _leans(pair.reference.values[key]),
+        st.compare(pair.reference.values[key]),
     )
-
-
-def _leans(values: Array) -> bool | None:
-    """Whether the mean of values [Q] is shown not to be 0; None with fewer than two."""
-    tests = st.paired_tests(values, np.zeros_like(values))
-    if tests.n < 2:
-        return None
-    # Equal values have no test.
-    return tests.difference != 0 if tests.t_p is None else tests.t_p < st.SIGNIFICANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +420,7 @@ def _spread(figure: Figure) -> str:
 
 
 def _figures(run: Evaluation, measures: list[Measure], axis: pl.Series) -> dict[str, Figure]:
-    return with_statistics([measure_run(run, run.run.name, measures, axis)], measures, None, 0)[0].figures
+    return with_statistics([measure_run(run, run.run.name, measures, axis)], measures, None)[0].figures
 
 
 def _over_orders(result: RunAudit, others: list[dict[str, Figure]]) -> RunAudit:

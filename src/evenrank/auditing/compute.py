@@ -13,7 +13,7 @@ from evenrank.groups import Lexicon, Tokens
 from evenrank.io import Order, Provenance, Run
 from evenrank.io.convert import ArrowStream, PathLike, is_path
 from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
-from evenrank.measures import statistics as st
+from evenrank.measures import inference as st
 
 from .audit_result import AuditResult
 from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics

@@ -18,7 +18,7 @@ from evenrank.io.errors import EvenrankError, UnknownNameError, plain, quoted
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
-from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, SIGNIFICANT
 from evenrank.reports.format import NONE, Interval, equation, interval, number, p_value
 
 from .words import Words

@@ -14,7 +14,7 @@ from ir_measures import Measure
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
-from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, SIGNIFICANT
 from evenrank.reports.format import NONE, equation, interval, number, p_value
 
 from .findings import (

@@ -22,9 +22,9 @@ from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
 from evenrank.measures import Target, is_bias, parse_measure, resolve
-from evenrank.measures import statistics as st
+from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, SIGNIFICANT
 from evenrank.mitigation.reorderings import METHODS, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table

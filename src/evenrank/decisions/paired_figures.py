@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from evenrank.io.types import Array
-from evenrank.measures import statistics as st
+from evenrank.measures import inference as st
 from evenrank.reports.format import Interval
 
 

@@ -29,7 +29,7 @@ from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
 from evenrank.measures import is_bias, parse_measure, resolve
-from evenrank.measures import statistics as st
+from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value

@@ -33,7 +33,7 @@ from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Run, read_texts, scan_collection
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.measures.statistics import MARGIN, Mixed, holm, mixed_test, paired_tests
+from evenrank.measures.inference import MARGIN, Mixed, holm, mixed_test, paired_tests
 from evenrank.mitigation.blind import blind
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index

@@ -22,7 +22,7 @@ from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.registry import resolve
-from evenrank.measures.statistics import Mixed, bootstrap_means, crossed_figures, holm, mixed_test
+from evenrank.measures.inference import Mixed, bootstrap_means, crossed_figures, holm, mixed_test
 from evenrank.training.card import ruined
 
 from . import work

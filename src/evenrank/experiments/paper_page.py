@@ -21,7 +21,7 @@ from evenrank.io.errors import plain
 from evenrank.io.outputs import json_text
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.measures.statistics import Mixed
+from evenrank.measures.inference import Mixed
 from evenrank.reports.format import NONE, interval, number
 from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
 from evenrank.reports.result import envelope

@@ -15,7 +15,7 @@ from evenrank.io import Run, read_qrels, read_run
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.statistics import Mixed, bootstrap_means, holm, interval, mixed_test, paired_tests
+from evenrank.measures.inference import Mixed, bootstrap_means, holm, interval, mixed_test, paired_tests
 from evenrank.position.answers import AnswerPositions, load_answer_positions
 from evenrank.position.buckets import FIFTHS, Buckets, by_bucket
 from evenrank.position.similarity import Floats, TermSimilarity

@@ -20,7 +20,7 @@ from evenrank.io import Run, read_qrels, read_run, read_texts
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.measures import BACKGROUND_DEPTH, Evaluation, parse_measure
-from evenrank.measures.statistics import MARGIN, SIGNIFICANT, Mixed, bootstrap_means, holm, interval, mixed_test
+from evenrank.measures.inference import MARGIN, SIGNIFICANT, Mixed, bootstrap_means, holm, interval, mixed_test
 from evenrank.reports.page import COLOURS, specification
 from evenrank.training.card import ruined
 

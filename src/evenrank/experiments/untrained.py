@@ -19,7 +19,7 @@ from evenrank.groups import GroupTable
 from evenrank.io import Run
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.measures.statistics import Mixed, bootstrap_means, crossed_figures, mixed_test
+from evenrank.measures.inference import Mixed, bootstrap_means, crossed_figures, mixed_test
 from evenrank.mitigation.ibbr_weights import best_weight
 from evenrank.mitigation.reorderings import METHODS
 

@@ -197,13 +197,6 @@ class RunMeasure:
         """The figure, before any absolute value, in each of 200 random orders of tied documents (or all candidates)."""
         raise NotImplementedError
 
-    def permutation_p(self, parts: Sequence[Array], seed: int) -> float | None:
-        """The two-sided p that the figures of two runs differ, for a figure of the whole run; None without a test.
-
-        ``parts``: the values [n, 2] of both runs on the queries where both have one, for each part.
-        """
-        return None
-
 
 class FigureOfParts(Agg):  # type: ignore[misc]
     """Collects a measure's values in ir_measures: undefined ones are skipped, where ir_measures would count 0."""

@@ -13,7 +13,6 @@ from evenrank.groups.table import REST, GroupTable
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.types import Array
 
-from . import statistics
 from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
 from .joined import JoinedRun
 from .ranked_lists import Wins, break_ties, pairwise_wins
@@ -206,11 +205,6 @@ class _DeltaAPRF(PairwiseMeasure):
     def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
         """ΔA-PRF in each of 200 random orders of tied documents (``random``: of all candidates)."""
         return np.array([delta_aprf(*parts) for parts in self.drawn_parts(run, random=random)])
-
-    def permutation_p(self, parts: Sequence[Array], seed: int) -> float | None:
-        """By permuting the poles: under the null hypothesis a query's change of PRF does not depend on its group."""
-        first, second = (part[:, 0] - part[:, 1] for part in parts)
-        return statistics.permuted_group_p(first, second, seed)
 
     def _of_poles(self, run: JoinedRun, tie_weights: tuple[float, float] = (1.0, 1.0)) -> tuple[Array, Array]:
         """PRF [Q] of the first and of the second pole, with the weight of a tie in each."""

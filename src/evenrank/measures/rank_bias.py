@@ -12,7 +12,6 @@ from evenrank.groups.formulas import Magnitude
 from evenrank.groups.table import REST, GroupTable
 from evenrank.io.types import Array
 
-from . import statistics
 from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, LinearMeasure
 from .joined import JoinedRun
 from .ranked_lists import Column
@@ -206,10 +205,6 @@ class _AbsoluteMeanARaB(AbsoluteFigure, _ARaB):
     SPELLED = "AbsoluteMeanARaB"
     PRETTY_NAME = "Absolute Mean of Average Rank Bias"
     meaning = "How far the first ranks lean to either group, over all queries together."
-
-    def permutation_p(self, parts: Sequence[Array], seed: int) -> float | None:
-        """By swapping the two runs' values query by query."""
-        return statistics.permuted_runs_p(parts[0][:, 0], parts[0][:, 1], seed)
 
 
 RaB, ARaB, AbsARaB, AbsoluteMeanARaB = _RaB(), _ARaB(), _AbsARaB(), _AbsoluteMeanARaB()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
-from evenrank.measures.statistics import BOOTSTRAP_DRAWS, bootstrap_weights, interval
+from evenrank.measures.inference import BOOTSTRAP_DRAWS, bootstrap_weights, interval
 
 from .curves import Floats, Interval, Ints, cluster_ids
 

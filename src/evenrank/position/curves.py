@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import Run
-from evenrank.measures.statistics import EQUAL, SIGNIFICANT, bootstrap_means, interval
+from evenrank.measures.inference import EQUAL, SIGNIFICANT, bootstrap_means, interval
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.probes.sentences import holding, sentence_spans
 

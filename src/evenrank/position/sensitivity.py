@@ -20,7 +20,7 @@ from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.statistics import SIGNIFICANT, holm
+from evenrank.measures.inference import SIGNIFICANT, holm
 from evenrank.probes.effects import Effect, effect
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.measures.statistics import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, SIGNIFICANT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

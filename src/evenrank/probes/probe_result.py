@@ -11,7 +11,7 @@ from evenrank.auditing.summary import group_label
 from evenrank.io import Provenance
 from evenrank.io.errors import UnknownNameError, quoted
 from evenrank.io.wording import counted, percent
-from evenrank.measures.statistics import SIGNIFICANT
+from evenrank.measures.inference import SIGNIFICANT
 from evenrank.reports.format import equation, interval, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 from evenrank.reports.result import Result

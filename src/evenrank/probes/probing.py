@@ -16,7 +16,7 @@ from evenrank.io.errors import readable
 from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
-from evenrank.measures.statistics import holm
+from evenrank.measures.inference import holm
 from evenrank.rankers.endpoints import Endpoint, shown_address
 from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
 from evenrank.rankers.models import Architecture, Precision

@@ -13,7 +13,7 @@ from evenrank.auditing.compute import audit
 from evenrank.io import Provenance, Run, write_text
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
-from evenrank.measures.statistics import SIGNIFICANT
+from evenrank.measures.inference import SIGNIFICANT
 
 from .passage_groups import label_lines
 from .recipes import Recipe, to_toml

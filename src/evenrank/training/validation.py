@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
 from evenrank.io.threads import in_order
 from evenrank.measures import DeltaAPRF, Evaluation, Missing, parse_measure
-from evenrank.measures.statistics import paired_tests
+from evenrank.measures.inference import paired_tests
 from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker

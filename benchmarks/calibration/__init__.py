@@ -1,1 +1,25 @@
-"""How often each verdict is said where it is false, and where it is true: ``python -m benchmarks calibration``."""
+"""How often each verdict is said where it is false, and where it is true: ``python -m benchmarks calibration``.
+
+``cells.txt`` lists every cell, by name; it was written before the first run, and no line of it may go.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from .cell import Cell
+
+MODULES = ("queries", "probe", "position", "erasure")
+LISTED = Path(__file__).with_name("cells.txt")
+
+
+def cells() -> tuple[Cell, ...]:
+    """The cells of all modules."""
+    found = (importlib.import_module(f"{__name__}.{name}").CELLS for name in MODULES)
+    return tuple(cell for one in found for cell in one)
+
+
+def listed() -> list[str]:
+    """The names of the cells in the list."""
+    return LISTED.read_text().splitlines()

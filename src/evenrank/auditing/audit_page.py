@@ -124,7 +124,7 @@ def _titles(result: Findings) -> dict[str, str]:
         "Measure": "Effectiveness first, then bias",
         "Run": "The run or reference ranking",
         "Mean": "Mean over queries, or the value of the whole run",
-        "95% interval": "Bootstrap interval over queries; sorts by its lower end",
+        "95% interval": "Interval over queries (t and Hall's t); sorts by its lower end",
         "Bounds": "Smallest and largest value over every way to label the unknown documents; sorts by their width",
         "Known": "Share of the documents that the figure looks at which have a label",
         "Tie mean": "Mean over all orders of tied documents",
@@ -133,10 +133,11 @@ def _titles(result: Findings) -> dict[str, str]:
     if baseline is not None:
         titles |= {
             "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value",
-            "Its interval": "95% interval of the difference of a measure of the whole run; sorts by its lower end",
-            "Holm p": "The t-test's p, corrected over the runs compared",
+            "Its interval": "95% interval of the difference; sorts by its lower end",
+            "p": f"Whether the difference{of} is one (t and Hall's t), uncorrected",
+            "Holm p": "That p, corrected over the runs compared",
             "b/e/w": f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
-            "t p": f"Paired t-test{of} (permutation test for a measure of the whole run), uncorrected",
+            "t p": f"Paired t-test{of}, uncorrected",
             "Wilcoxon p": f"Wilcoxon signed-rank test{of}, uncorrected",
             "Relative": f"Difference as a share of the mean of {baseline}",
         }
@@ -175,9 +176,8 @@ def _width(ends: tuple[float, float] | None) -> float | None:
 def _compared(result: Findings, figure: Figure) -> dict[str, Cell]:
     compared = figure.vs_baseline
     if compared is None:
-        names = ("Difference", "Its interval", "Holm p", "b/e/w", "t p", "Wilcoxon p", "Relative")
+        names = ("Difference", "Its interval", "p", "Holm p", "b/e/w", "t p", "Wilcoxon p", "Relative")
         return {name: _cell("", None) for name in names}
-    p = compared.p if figure.whole_run else compared.t_p
     counts = NONE
     if compared.better is not None:
         counts = f"{compared.better:,}/{compared.equal:,}/{compared.worse:,}"
@@ -193,9 +193,10 @@ def _compared(result: Findings, figure: Figure) -> dict[str, Cell]:
         "Its interval": _cell(
             true_minus(interval(compared.ci95, _DIGITS)), compared.ci95[0] if compared.ci95 is not None else None
         ),
+        "p": _cell(p_value(compared.p), compared.p),
         "Holm p": _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
         "b/e/w": _cell(counts, compared.better),
-        "t p": _cell(p_value(p), p),
+        "t p": _cell(p_value(compared.t_p), compared.t_p),
         "Wilcoxon p": _cell(p_value(compared.wilcoxon_p), compared.wilcoxon_p),
         "Relative": _cell(true_minus(relative), compared.relative),
     }
@@ -367,7 +368,8 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
     entries.append(
         (
             "95% interval",
-            "Percentile bootstrap over queries: how much the figure could vary with another sample of queries.",
+            "How much the figure could vary with another sample of queries: the means that neither Student's t nor"
+            " Hall's rejects.",
         )
     )
     if result.baseline is not None:
@@ -375,7 +377,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
             (
                 "Significance and loss",
                 "Significant means a Holm-corrected p below .05. A difference that is not significant may still exist:"
-                " “no loss shown” appears only if the interval rules out a loss of more than 5%.",
+                " “no loss shown” appears only if a loss of more than 5% is ruled out even with one ruined query more.",
             )
         )
         signed = signed_measures(result)

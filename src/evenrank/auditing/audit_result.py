@@ -163,4 +163,4 @@ def _differences(name: str, of: Excess | None) -> dict[str, float | None]:
         return {}
     low, high = of.ci95 or (None, None)
     ends = {f"{name}_low": low, f"{name}_high": high}
-    return {name: of.mean, **ends, f"{name}_p": of.t_p, f"{name}_tie_mean": of.tie_mean}
+    return {name: of.mean, **ends, f"{name}_p": of.test.p, f"{name}_tie_mean": of.tie_mean}

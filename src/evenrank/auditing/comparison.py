@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError, Order, Run, read_run
 from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, facts, is_bias, is_linear, resolve
+from evenrank.measures import Evaluation, Lacking, greatest_value, is_bias, is_linear, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.reports.format import Interval, number
@@ -51,6 +51,7 @@ def with_statistics(measured: list[Measured], measures: list[Measure], baseline:
                 run.known.get(key),
                 run.bounds.get(key),
                 lean=leans[r],
+                greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts,
             )
     return [
@@ -165,19 +166,13 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_of(measure)),
+        no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
         tied=tied,
         n=n,
         mean=float(values[both].mean()) if n else None,
         baseline_mean=float(baseline[both].mean()) if n else None,
         partial=_partial([(values, baseline)]),
     )
-
-
-def greatest_of(measure: Measure) -> float:
-    """The greatest value that a measure of effectiveness can take; 1 where its range is not known."""
-    most = facts(measure)["most"]
-    return most if isinstance(most, float) else 1.0
 
 
 def _partial(pairs: list[tuple[Array, Array]]) -> bool:
@@ -443,13 +438,13 @@ def _of_card(run: Run, order: Order) -> tuple[tuple[Run, ...], str | None]:
     if run.source is None or not isinstance(named, list) or not named:
         return (), None
     runs = []
-    for facts in named:
-        name = facts.get("file") if isinstance(facts, Mapping) else None
+    for one in named:
+        name = one.get("file") if isinstance(one, Mapping) else None
         # A card names files beside its run, and no others.
         if not isinstance(name, str) or not name or os.path.basename(name) != name:
             return (), "its card does not name the runs of other orders"
         path = os.path.join(os.path.dirname(run.source), name)
-        if not same_file(path, facts):
+        if not same_file(path, one):
             return (), f"the run of another order, {name}, is missing or has changed"
         try:
             runs.append(read_run(path, run.name, order=order))

@@ -13,7 +13,6 @@ from evenrank.groups import Lexicon, Tokens
 from evenrank.io import Order, Provenance, Run
 from evenrank.io.convert import ArrowStream, PathLike, is_path
 from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
-from evenrank.measures import inference as st
 
 from .audit_result import AuditResult
 from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
@@ -119,7 +118,7 @@ def audit(
         missing_limit: The largest share (0 to 1) of documents without text that "skip" and "neutral" tolerate, in a
             run as a whole or within the ranks that a measure looks at, whichever share is larger.
         only_queries: Restrict the audit to ``queries``.
-        seed: Seed of the bootstrap and the permutation tests.
+        seed: Seed of the orders that are drawn where no closed form is known.
         lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
         poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
         tokens: ``"word"`` (default) or ``"whitespace"``.
@@ -166,9 +165,9 @@ def audit(
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
-    results = with_statistics(measured.rankings, inputs.measures, baseline, seed)
+    results = with_statistics(measured.rankings, inputs.measures, baseline)
     known = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
-    results = with_excesses(results, evaluated.runs, measured.given, known, measured.queries, seed)
+    results = with_excesses(results, evaluated.runs, measured.given, known, measured.queries)
     orders = load_orders(inputs.runs, order)
     results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
@@ -177,7 +176,7 @@ def audit(
     held = measured.rankings[len(measured.given)] if first is evaluated.background else None
     everything, sampled = sample_collection(inputs, documents, scores, seed) if stage_names else (None, [])
     taken_apart = decompose(
-        stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, seed, held, everything
+        stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, held, everything
     )
     notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
     notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
@@ -327,8 +326,6 @@ def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated:
         "background": inputs.background.name,
         "background_depth": options.background_depth,
         "seed": options.seed,
-        "bootstrap_draws": st.BOOTSTRAP_DRAWS,
-        "permutations": st.PERMUTATIONS,
         "measures": [str(measure) for measure in inputs.measures],
     }
 

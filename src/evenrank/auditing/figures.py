@@ -50,8 +50,17 @@ class Measured:
     """Figures that are no mean of the values: the expectation of an absolute value over random orders."""
     known: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Per measure of labels, how many of the rows that it looks at are known, and how many it looks at."""
+    known_queries: dict[str, int] = field(default_factory=dict)
+    """Per measure of labels, in how many queries with a value it looks at a document that has one."""
+    greatest: dict[str, float] = field(default_factory=dict)
+    """Per measure without known bounds, the largest size that a query's value could have with these documents."""
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
+
+    def partly_known(self, key: str) -> bool:
+        """Whether a measure looks at documents without a label: its figure is of the known ones alone."""
+        known, rows = self.known.get(key, (0, 0))
+        return known < rows
 
 
 def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -130,6 +139,8 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
         if figure is not None:
             run.means[key] = figure
         return
+    if isinstance(how, LinearMeasure) and not np.isfinite(how.most):
+        run.greatest[key] = how.greatest(evaluation)
     of_ties = how.ties(evaluation)
     run.ties[key] = of_ties.mean, of_ties.range
     if of_ties.expected is not None:
@@ -170,6 +181,7 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
     of_rankings = evaluation.rankings if how.of_rankings else ()
     known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
     run.known[key] = int(known.sum()), len(known)
+    run.known_queries[key] = _known_queries(how, evaluation, over)
     # Of whole lists, they take a while: not where they would be the figure itself.
     if evaluation.missing == "bounds" and not (over and known.all()):
         if over == "relevance":
@@ -179,6 +191,14 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
         ends = None if bounds is None else tuple(map(mean_of, bounds))
         if ends is not None and ends[0] is not None and ends[1] is not None:
             run.bounds[key] = how.bounds_of_figure((ends[0], ends[1]))
+
+
+def _known_queries(how: RunMeasure, run: JoinedRun, over: Over | None) -> int:
+    """In how many queries a measure looks at a document with a label."""
+    places = None if over else how.looked_at(run)
+    places = np.arange(len(run.document)) if places is None else places
+    query = np.searchsorted(run.lists.offsets, places, side="right") - 1
+    return len(np.unique(query[run.document[places] >= 0]))
 
 
 def _known_rows(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: bool = False) -> Array:

@@ -18,7 +18,8 @@ from evenrank.io.errors import EvenrankError, UnknownNameError, plain, quoted
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
+from evenrank.measures.inference import Comparison as Tested
 from evenrank.reports.format import NONE, Interval, equation, interval, number, p_value
 
 from .words import Words
@@ -28,7 +29,7 @@ _WORDS = 3
 _LONGEST_NAME = 30
 TITLE = (
     "Stages: what the collection and the first one's candidates hold in random order, and what each stage adds (on the"
-    " queries that all stages have; p: paired test, uncorrected; tie mean: added on average over the orders of tied"
+    " queries that all stages have; p: t and Hall's t, uncorrected; tie mean: added on average over the orders of tied"
     " documents)"
 )
 
@@ -39,40 +40,52 @@ class Step:
 
     Attributes:
         added: The stage's figure minus that of what it was given: of the candidates in random order for the first
-            stage, of the stage before for any other. ``ci95`` and ``p`` (two-sided, paired, uncorrected) belong to it.
+            stage, of the stage before for any other. ``test``: whether that differs from 0.
         figure: The figure of the stage's run, on the queries that all stages have.
-        tie_added, tie_p: The same between expectations over the orders of tied documents; None where there are none.
+        tied: The same between expectations over the orders of tied documents; None where there are none.
     """
 
     stage: str
     added: float
-    ci95: Interval | None
-    p: float | None
+    test: Tested
     figure: float
-    tie_added: float | None = None
-    tie_p: float | None = None
+    tied: Tested | None = None
 
     @property
     def tie_sensitive(self) -> bool:
         """Whether ties decide what is added: their mean lies outside the interval, or has another significance."""
-        return ties_decide(self.ci95, self.p, self.tie_added, self.tie_p)
+        return ties_decide(self.test, self.tied)
+
+    @property
+    def equal(self) -> bool:
+        """Whether the stage changes nothing: there is nothing to say of it."""
+        return abs(self.added) <= EQUAL and (self.tied is None or abs(self.tied.mean or 0.0) <= EQUAL)
 
     def shown(self, tied: bool) -> bool:
         """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.ci95, self.p, self.tie_p, tied=tied)
+        return shows(self.test, self.tied, tied=tied)
 
     def to_dict(self) -> dict[str, object]:
         """The step as JSON values."""
-        names = ("stage", "added", "ci95", "p", "figure", "tie_added", "tie_p")
-        return {name: getattr(self, name) for name in names}
+        tied = {"tie_added": None if self.tied is None else self.tied.mean, "tie_p": _p_of(self.tied)}
+        return {"stage": self.stage, "added": self.added, "figure": self.figure, **_told(self.test), **tied}
 
 
-def ties_decide(ci95: Interval | None, p: float | None, tie_mean: float | None, tie_p: float | None) -> bool:
+def _told(test: Tested) -> dict[str, object]:
+    """What a test says, as JSON values, without the figure and its number, which stand beside it."""
+    return {name: value for name, value in test.to_dict().items() if name not in ("mean", "n", "unit", "method")}
+
+
+def _p_of(test: Tested | None) -> float | None:
+    return None if test is None else test.p
+
+
+def ties_decide(test: Tested, tied: Tested | None) -> bool:
     """Whether a difference averaged over ties lies outside its own interval, or has another significance."""
-    if tie_mean is None:
+    if tied is None or tied.mean is None:
         return False
-    outside = ci95 is not None and not ci95[0] <= tie_mean <= ci95[1]
-    return outside or (p is not None and tie_p is not None and (p < SIGNIFICANT) != (tie_p < SIGNIFICANT))
+    outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
+    return outside or (test.p is not None and tied.p is not None and (test.p < SIGNIFICANT) != (tied.p < SIGNIFICANT))
 
 
 def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
@@ -80,13 +93,9 @@ def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: 
     return shown == tied_shown and (not shown or difference * of_ties > 0)
 
 
-def shows(ci95: Interval | None, p: float | None, tie_p: float | None, *, tied: bool) -> bool:
+def shows(test: Tested, of_ties: Tested | None, *, tied: bool) -> bool:
     """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-    if tied:
-        return tie_p is not None and tie_p < SIGNIFICANT
-    if p is not None:
-        return p < SIGNIFICANT
-    return ci95 is not None and not ci95[0] <= 0 <= ci95[1]
+    return of_ties is not None and of_ties.shown if tied else test.shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class Decomposition:
         step = self.retrieval
         candidates = {
             **{"figure": self.candidates, "ci95": self.ci95},
-            "added": None if step is None else {"mean": step.added, "ci95": step.ci95, "p": step.p},
+            "added": None if step is None else {"mean": step.added, **_told(step.test)},
         }
         return {
             "n": self.n,
@@ -144,6 +153,9 @@ class Decomposition:
         verdict = (
             f"{' and '.join(shown)} {are(len(shown))} shown to change it" if shown else "no stage is shown to change it"
         )
+        same = [step.stage for step in self.steps if step.equal]
+        if same:
+            verdict = f"{' and '.join(same)} {'change' if len(same) > 1 else 'changes'} nothing; {verdict}"
         text = f"{self.measure} of {self.steps[-1].stage} is {number(self.total)}: {held}, {self._listed(parts)}"
         if not tied:
             return f"{text}; {verdict}."
@@ -159,14 +171,15 @@ class Decomposition:
 
 
 def _with_interval(step: Step) -> str:
-    return signed(step.added, _WORDS) + ("" if step.ci95 is None else f" {signed_interval(step.ci95, _WORDS)}")
+    ends = step.test.ci95
+    return signed(step.added, _WORDS) + ("" if ends is None else f" {signed_interval(ends, _WORDS)}")
 
 
 def _on_average(step: Step) -> str:
     """What a stage adds averaged over the orders of tied documents."""
-    if step.tie_added is None:
+    if step.tied is None:
         return "an unknown amount"
-    return signed(step.tie_added, _WORDS) + ("" if step.tie_p is None else f" ({equation('p', step.tie_p)})")
+    return signed(step.tied.mean, _WORDS) + ("" if step.tied.p is None else f" ({equation('p', step.tied.p)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +211,7 @@ class Stages:
             if of.collection is not None and of.retrieval is not None:
                 rows += [
                     _level("(collection)", of.collection, None),
-                    _line("(candidates)", replace(of.retrieval, tie_added=None)),
+                    _line("(candidates)", replace(of.retrieval, tied=None)),
                 ]
             else:
                 rows.append(_level("(candidates)", of.candidates, of.ci95))
@@ -229,8 +242,9 @@ def _level(name: str, value: float, ends: Interval | None) -> tuple[str, ...]:
 
 
 def _line(name: str, step: Step) -> tuple[str, ...]:
-    p, ties = "" if step.p is None else p_value(step.p), "" if step.tie_added is None else signed(step.tie_added)
-    return fitted(name), signed(step.added), signed_interval(step.ci95), p, number(step.figure, _DIGITS), ties
+    p = "" if step.test.p is None else p_value(step.test.p)
+    ties = "" if step.tied is None else signed(step.tied.mean)
+    return fitted(name), signed(step.added), signed_interval(step.test.ci95), p, number(step.figure, _DIGITS), ties
 
 
 def signed(value: float | None, digits: int = _DIGITS) -> str:
@@ -250,39 +264,48 @@ class Excess:
 
     Attributes:
         mean: Mean over queries of run minus reference; ``n``: number of queries.
-        ci95: 95% bootstrap interval of the mean; None with fewer than two queries.
-        t_p, wilcoxon_p: Two-sided paired p-values, uncorrected.
+        test: Whether the mean differs from 0; Holm's correction is over the runs.
+        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected.
         reference: The reference's figure over the same queries.
-        tie_mean, tie_p: Mean and t-test with the run's expectation over the orders of its tied documents; None where
-            that is not known.
+        tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
         values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
-        leans: Whether the reference's figure is shown not to be 0 (t-test over queries); None where that is not tested.
+        leans: Whether the reference's figure differs from 0.
     """
 
     mean: float
     n: int
-    ci95: Interval | None
+    test: Tested
     t_p: float | None
     wilcoxon_p: float | None
     reference: float
-    tie_mean: float | None
-    tie_p: float | None
+    tied: Tested | None
     values: Array = field(repr=False)
-    leans: bool | None = None
+    leans: Tested
+
+    @property
+    def ci95(self) -> Interval | None:
+        """The interval of the mean."""
+        return self.test.ci95
+
+    @property
+    def tie_mean(self) -> float | None:
+        """The mean with the run's expectation over the orders of its tied documents."""
+        return None if self.tied is None else self.tied.mean
 
     @property
     def tie_sensitive(self) -> bool:
         """Whether ties decide: the mean over them lies outside the interval, or has another significance."""
-        return ties_decide(self.ci95, self.t_p, self.tie_mean, self.tie_p)
+        return ties_decide(self.test, self.tied)
 
     def shown(self, *, tied: bool = False) -> bool:
         """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.ci95, self.t_p, self.tie_p, tied=tied)
+        return shows(self.test, self.tied, tied=tied)
 
     def to_dict(self, *, values: bool = False) -> dict[str, object]:
         """The difference as JSON values; ``values``: with those of single queries, None where undefined."""
-        names = ("mean", "n", "ci95", "t_p", "wilcoxon_p", "reference", "tie_mean", "tie_p")
+        names = ("mean", "n", "t_p", "wilcoxon_p", "reference", "tie_mean")
         result: dict[str, object] = {name: getattr(self, name) for name in names}
+        result |= {**_told(self.test), "tie_p": _p_of(self.tied)}
         return {**result, "values": as_json(self.values)} if values else result
 
 
@@ -301,15 +324,14 @@ class Comparison:
 
     Attributes:
         difference: Mean of run minus baseline.
+        test: Whether the difference is one, after Holm's correction over the runs compared.
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
-        t_p, wilcoxon_p: Two-sided p-values, uncorrected; None for a measure of the whole run.
-        holm_p: The p of the t-test (of the permutation test for a measure of the whole run) after Holm's correction
-            over the runs compared.
-        ci95: Interval of the difference, and ``p`` of the permutation test, for a measure of the whole run.
-        non_inferior: Whether utility is shown to be no more than 5% below the baseline's; None for bias.
-        tie_difference, tie_p: Difference and t-test between the queries' expectations over the orders of tied
-            documents, which do not depend on how ties are broken.
+        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
+        no_loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
+            where there is nothing to lose.
+        tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
+            ties are broken.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
         mean, baseline_mean: The means over these ``n`` queries.
         partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
@@ -318,18 +340,15 @@ class Comparison:
     """
 
     difference: float | None
+    test: Tested
     relative: float | None = None
     better: int | None = None
     equal: int | None = None
     worse: int | None = None
     t_p: float | None = None
     wilcoxon_p: float | None = None
-    holm_p: float | None = None
-    ci95: Interval | None = None
-    p: float | None = None
-    non_inferior: bool | None = None
-    tie_difference: float | None = None
-    tie_p: float | None = None
+    no_loss: MeanBound | None = None
+    tied: Tested | None = None
     n: int = 0
     mean: float | None = None
     baseline_mean: float | None = None
@@ -344,16 +363,35 @@ class Comparison:
         return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
 
     @property
+    def p(self) -> float | None:
+        """Two-sided p of the difference; None where nothing can be told."""
+        return self.test.p
+
+    @property
+    def holm_p(self) -> float | None:
+        """That after Holm's correction over the runs compared."""
+        return self.test.holm_p
+
+    @property
+    def ci95(self) -> Interval | None:
+        """The interval of the difference."""
+        return self.test.ci95
+
+    @property
     def significant(self) -> bool:
         """Whether the Holm-corrected p is below .05."""
-        return self.holm_p is not None and self.holm_p < SIGNIFICANT
+        return self.test.shown
 
-    def to_dict(self, whole_run: bool) -> dict[str, object]:
+    @property
+    def non_inferior(self) -> bool | None:
+        """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
+        return None if self.no_loss is None else self.no_loss.p_holds() <= SIGNIFICANT
+
+    def to_dict(self) -> dict[str, object]:
         """The comparison as JSON values."""
-        names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p"]
-        names += ["ci95", "p"] if whole_run else []
+        names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p"]
         names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
-        return {name: getattr(self, name) for name in names}
+        return {**{name: getattr(self, name) for name in names}, **_told(self.test)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +401,9 @@ class Figure:
     Attributes:
         mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
         n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
-        ci95: 95% bootstrap interval of the mean; None with fewer than two queries.
+        ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
+            change it.
+        lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
         tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
         values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
         vs_baseline: The comparison with the baseline, if there is one.
@@ -375,6 +415,7 @@ class Figure:
         added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
             a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
             weighted sum over ranks, the second also without judgements.
+        greatest: The largest size that a query's value can have; of a measure without bounds, with the run's documents.
         parts: The arrays [Q] that the figure is made of, such as the two poles' PRF of ΔA-PRF.
     """
 
@@ -393,6 +434,8 @@ class Figure:
     order_range: Interval | None = None
     added: Excess | None = None
     beyond_relevance: Excess | None = None
+    lean: Tested | None = None
+    greatest: float = 1.0
     parts: tuple[Array, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
@@ -430,11 +473,14 @@ class Figure:
         result: dict[str, object] = {name: getattr(self, name) for name in names}
         if self.known is not None:
             result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
-        result["vs_baseline"] = self.vs_baseline.to_dict(self.whole_run) if self.vs_baseline else None
+        if self.lean is not None:
+            result["lean"] = _told(self.lean)
+        result["vs_baseline"] = self.vs_baseline.to_dict() if self.vs_baseline else None
         for name, excess in (("added", self.added), ("beyond_relevance", self.beyond_relevance)):
             result[name] = None if excess is None else excess.to_dict(values=values)
         if values:
             result["values"] = as_json(self.values)
+            result["greatest"] = self.greatest
             result |= {"parts": [as_json(part) for part in self.parts]} if len(self.parts) > 1 else {}
         return result
 

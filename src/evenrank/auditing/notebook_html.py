@@ -365,7 +365,7 @@ def _added(figure: Figure) -> str:
 
 
 def _with_p(of: Excess) -> str:
-    return f"{signed_interval(of.ci95)}, {text_html(equation('p', of.t_p))}"
+    return f"{signed_interval(of.ci95)}, {text_html(equation('p', of.test.p))}"
 
 
 def _stages(result: Findings) -> str:

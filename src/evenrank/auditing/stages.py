@@ -15,8 +15,9 @@ from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
 from evenrank.io.wording import are, counted
 from evenrank.measures import Evaluation, LinearMeasure, is_bias, resolve
+from evenrank.measures import inference as st
 
-from .comparison import compare_runs, differences, on_common_queries, paired_intervals, with_statistics
+from .comparison import compare_runs, on_common_queries, with_statistics
 from .figures import Measured, measure_run, place_values
 from .findings import RANDOM, Decomposition, Figure, Stages, Step
 
@@ -56,7 +57,6 @@ def decompose(
     measured: Sequence[Measured],
     measures: list[Measure],
     axis: pl.Series,
-    seed: int,
     held: Measured | None = None,
     collection: GroupTable | None = None,
 ) -> Stages | None:
@@ -77,7 +77,7 @@ def decompose(
     found = {}
     for measure in biased:
         everything = None if collection is None else _of_collection(first, collection, measure, held, axis)
-        found[str(measure)] = _decomposed([*([] if everything is None else [everything]), *rankings], measure, seed)
+        found[str(measure)] = _decomposed([*([] if everything is None else [everything]), *rankings], measure)
     known = {key: of for key, of in found.items() if of is not None}
     documents = None if collection is None else collection.table.height
     return Stages(tuple(names), known, documents)
@@ -98,30 +98,29 @@ def _of_collection(
     return replace(held, name=_COLLECTION, parts={key: (values,)}, values={key: values}, expected={})
 
 
-def _decomposed(rankings: list[Measured], measure: Measure, seed: int) -> Decomposition | None:
+def _decomposed(rankings: list[Measured], measure: Measure) -> Decomposition | None:
     """The sum over rankings: of the collection, if that is known, of the candidates in random order, of each stage."""
-    key, how = str(measure), resolve(measure)
+    key = str(measure)
     common = on_common_queries(rankings, key)
     # What was drawn over all queries is no figure of some of them.
     if any(key in run.means and key not in of_common.means for run, of_common in zip(rankings, common, strict=True)):
         return None
-    figures = [result.figures[key] for result in with_statistics(common, [measure], None, seed)]
+    figures = [result.figures[key] for result in with_statistics(common, [measure], None)]
     means = [figure.mean for figure in figures]
     if any(mean is None for mean in means):
         return None
-    pairs = list(pairwise(common))
-    intervals = paired_intervals([differences(after, before, measure) for before, after in pairs], seed)
     steps = []
-    for place, ((before, after), ends) in enumerate(zip(pairs, intervals, strict=True)):
-        compared = compare_runs(after, before, measure, seed)
-        p = compared.p if how.whole_run else compared.t_p
-        ends = compared.ci95 if ends is None else ends
-        if key in before.means:
-            ends = p = None
+    for place, (before, after) in enumerate(pairwise(common)):
+        compared = compare_runs(after, before, measure)
         start, end = means[place], means[place + 1]
         assert start is not None
         assert end is not None
-        steps.append(Step(common[place + 1].name, end - start, ends, p, end, compared.tie_difference, compared.tie_p))
+        test = compared.test
+        if key in before.means:
+            test = st.untold(end - start, compared.n, "its figure was drawn over random orders")
+        steps.append(Step(common[place + 1].name, end - start, test, end, compared.tied))
+    tests = st.corrected([step.test for step in steps])
+    steps = [replace(step, test=test) for step, test in zip(steps, tests, strict=True)]
     return _sum_of(measure, figures, steps)
 
 

@@ -39,7 +39,8 @@ def stage_rows(of: Decomposition) -> list[StageRow]:
 
 
 def _step(name: str, step: Step) -> StageRow:
-    return StageRow(name, step.added, step.ci95, step.p, step.figure, step.tie_added, step.tie_sensitive)
+    tied = None if step.tied is None else step.tied.mean
+    return StageRow(name, step.added, step.test.ci95, step.test.p, step.figure, tied, step.tie_sensitive)
 
 
 def stages_section(result: Findings) -> dict[str, object] | None:

@@ -14,7 +14,8 @@ from ir_measures import Measure
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import EQUAL, MARGIN, one_in
+from evenrank.measures.inference import Comparison as Tested
 from evenrank.reports.format import NONE, equation, interval, number, p_value
 
 from .findings import (
@@ -72,7 +73,7 @@ def origins_title(result: Findings) -> str:
     mark = "; ~ here: ties decide, since the tie mean lies outside the interval or has another significance"
     return (
         "Origin of the bias: what each run's order adds to its own candidates in random order"
-        f"{beyond * known} ({grades * known}p: paired t-test, uncorrected; tie mean: averaged over the orders of tied"
+        f"{beyond * known} ({grades * known}p: t and Hall's t, uncorrected; tie mean: averaged over the orders of tied"
         f" documents{mark * tied})"
     )
 
@@ -105,7 +106,7 @@ def _line(name: str, of: Excess) -> tuple[str, ...]:
         fitted(plain(name)),
         signed(of.mean),
         signed_interval(of.ci95),
-        p_value(of.t_p),
+        p_value(of.test.p),
         ties + ("~" if of.tie_sensitive else " "),
         number(of.reference, _DIGITS),
     )
@@ -136,7 +137,7 @@ def _has_sides(measure: Measure) -> bool:
 def _change(added: Excess) -> str:
     """What an order does to the lean of its candidates: "adds", "reduces" or "turns"."""
     run = added.reference + added.mean
-    if abs(added.reference) <= EQUAL or (run * added.reference < 0 and added.leans is False):
+    if abs(added.reference) <= EQUAL or (run * added.reference < 0 and not added.leans.shown):
         return "adds"
     if run * added.reference < 0 and abs(run) > EQUAL:
         return "turns"
@@ -178,13 +179,13 @@ def _without_sign(of: Excess) -> str:
 
 def _whose(figure: Figure, added: Excess, measure: Measure) -> list[str]:
     """One sentence on whose lean it is: that of the candidates, or of their order."""
-    if not _has_sides(measure) or added.leans is None:
+    if not _has_sides(measure) or added.leans.p is None:
         return []
     if added.tie_sensitive and _after_ties(added) not in (_STILL, _STILL_NOT):
-        start = "The candidates lean" if added.leans else "Its candidates are not shown to lean"
+        start = "The candidates lean" if added.leans.shown else "Its candidates are not shown to lean"
         return [f"{start}; what its ranker does to that depends on the order of tied documents."]
     shown = added.shown()
-    if added.leans:
+    if added.leans.shown:
         if not shown:
             return ["The candidates lean; the ranker is not shown to add to it."]
         return [_OF_CANDIDATES[_change(added)]]
@@ -192,8 +193,7 @@ def _whose(figure: Figure, added: Excess, measure: Measure) -> list[str]:
         if _change(added) == "reduces":
             return ["Its candidates are not shown to lean, and its order leans less than they do."]
         return ["Its candidates are not shown to lean; the ranker adds a lean."]
-    leans = figure.ci95 is not None and not figure.ci95[0] <= 0 <= figure.ci95[1]
-    if leans:
+    if figure.lean is not None and figure.lean.shown:
         return ["Whose lean that is, is not shown: neither that its candidates lean nor that its order adds to it."]
     return ["Neither its candidates nor its order are shown to lean."]
 
@@ -203,7 +203,7 @@ def _tested(of: Excess) -> str:
 
 
 def _p(of: Excess) -> str:
-    return "without a test" if of.t_p is None else equation("p", of.t_p)
+    return "too few queries for a test" if of.test.p is None else equation("p", of.test.p)
 
 
 def _size(of: Excess) -> str:
@@ -229,15 +229,19 @@ def _over_ties(added: Excess, beyond: Excess | None) -> list[str]:
 
 
 def _on_average(of: Excess) -> str:
-    return signed(of.tie_mean, _WORDS) + ("" if of.tie_p is None else f" ({equation('p', of.tie_p)})")
+    return signed(of.tie_mean, _WORDS) + ("" if (p := _tie_p(of)) is None else f" ({equation('p', p)})")
+
+
+def _tie_p(of: Excess) -> float | None:
+    return None if of.tied is None else of.tied.p
 
 
 def _after_ties(of: Excess) -> str:
     """The verdict on a difference averaged over the orders of tied documents, beside that without."""
-    if of.tie_p is None or of.tie_mean is None:
+    if _tie_p(of) is None:
         return "has no test"
     shown = of.shown(tied=True)
-    if same_verdict(of.mean, of.tie_mean, shown=of.shown(), tied_shown=shown):
+    if same_verdict(of.mean, of.tie_mean or 0.0, shown=of.shown(), tied_shown=shown):
         return _STILL if shown else _STILL_NOT
     if shown and of.shown():
         return "is shown, but the other way round"
@@ -449,7 +453,7 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
         elif compared.non_inferior:
             verdicts.setdefault("no loss", []).append(values)
         else:
-            verdicts.setdefault("a loss", []).append(f"{values} ({_not_significant(compared)})")
+            verdicts.setdefault("a loss", []).append(f"{values} ({_not_ruled_out(compared)})")
     if measures and not verdicts:
         return [f"{run.name} is not compared with {base.name}: their unequal depths decide every measure."]
     sentences = []
@@ -469,10 +473,13 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
     return sentences
 
 
-def _not_significant(compared: Comparison) -> str:
-    if compared.holm_p is None:
-        return "no test was possible"
-    return f"not significant, {equation('Holm p', compared.holm_p)}"
+def _not_ruled_out(compared: Comparison) -> str:
+    """Why a loss is possible: what is known of the difference, and how few ruined queries would make it up."""
+    said = compared.test.why or f"not significant, {equation('Holm p', compared.holm_p)}"
+    if compared.no_loss is None or compared.baseline_mean is None:
+        return said
+    few = max(1, round(one_in(MARGIN, compared.baseline_mean, compared.no_loss.loss / (1 - MARGIN))))
+    return f"{said}; a loss in 1 of {few} queries could make up 5%"
 
 
 # --- bias ------------------------------------------------------------------------------------------------------------
@@ -485,11 +492,13 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
         return [_without_mean(run, figure)]
     ranks = f"The first {measure.params['cutoff']} ranks of {run.name}"
     numbers = _numbers(figure)
-    clear = figure.ci95 is not None and not figure.ci95[0] <= 0 <= figure.ci95[1]
-    if clear:
+    clear = figure.lean is not None and figure.lean.shown
+    if figure.lean is not None and figure.lean.why is not None:
+        text = f"Whether the {ranks[4:]} lean cannot be told: {figure.lean.why} {numbers}"
+    elif clear:
         text = f"{ranks} lean towards {passages(pair[0] if figure.mean > 0 else pair[1], pair)} {numbers}"
     else:
-        text = f"{ranks} show no clear lean between {both(pair)} {numbers}"
+        text = f"{ranks} show no clear lean between {both(pair)} {numbers}{_noticed(figure.lean)}"
     if figure.added is None:
         text += f"; a random order of the candidates has {number(result[RANDOM].figures[str(measure)].mean)}"
     sentences = [f"{text}."]
@@ -504,6 +513,11 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     if not clear or nearer:
         sentences += _unsigned(result, run, measure)
     return sentences
+
+
+def _noticed(test: Tested | None) -> str:
+    """What would have been noticed: ``; .13 would have been noticed``."""
+    return "" if test is None or test.noticeable is None else f"; {number(test.noticeable)} would have been noticed"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> str:
@@ -539,35 +553,35 @@ def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Com
             f" {number(compared.mean)} against {number(compared.baseline_mean)}{towards})"
         )
     if compared.holm_p is None:
-        text = f"{start} could not be tested"
+        text = f"{start} could not be tested ({compared.test.why})"
     elif compared.significant:
         text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
         if resolve(measure).better == "nearer zero":
             further = _further(compared)
             text += f": its mean is {'further from' if further else 'nearer to'} 0"
     else:
-        text = f"{start} is not significant ({equation('Holm p', compared.holm_p)})"
+        text = f"{start} is not significant ({equation('Holm p', compared.holm_p)}{_noticed(compared.test)})"
     tied = [name for name in (run.name, result.baseline) if name and result[name].figures[str(measure)].tie_sensitive]
     if not tied:
         return [text + "."]
     ties = f"tied documents in {' and '.join(tied)}"
-    if compared.tie_p is None or compared.tie_difference is None:
+    if compared.tied is None or compared.tied.p is None or compared.tied.mean is None:
         return [f"{text}, but it depends on the order of {ties}."]
     # The mean over the orders of tied documents does not depend on how ties are broken.
-    p = f"{equation('p', compared.tie_p)}, uncorrected"
-    verdict = "significant" if compared.tie_p < SIGNIFICANT else "not significant"
+    p = f"{equation('p', compared.tied.p)}, uncorrected"
+    verdict = "significant" if compared.tied.shown else "not significant"
     stays = same_verdict(
         compared.difference,
-        compared.tie_difference,
+        compared.tied.mean,
         shown=compared.significant,
-        tied_shown=compared.tie_p < SIGNIFICANT,
+        tied_shown=compared.tied.shown,
     )
     if compared.holm_p is not None and stays:
-        averaged = f"{verdict} averaged over the orders of {ties} ({number(compared.tie_difference)}, {p})"
+        averaged = f"{verdict} averaged over the orders of {ties} ({number(compared.tied.mean)}, {p})"
         return [f"{text}, and remains {averaged}."]
     return [
         f"{text}, but it depends on the order of {ties}. Averaged over those orders, the difference is"
-        f" {number(compared.tie_difference)} and {verdict} ({p})."
+        f" {number(compared.tied.mean)} and {verdict} ({p})."
     ]
 
 
@@ -634,7 +648,9 @@ def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     if figure.mean is None or pair is None:
         return [f"{measure} of {run.name} is undefined: a group has no relevant passage."]
     first, second = passages(pair[0], pair), passages(pair[1], pair)
-    if figure.ci95 is None or figure.ci95[0] <= 0 <= figure.ci95[1]:
+    if figure.lean is not None and figure.lean.why is not None:
+        text = f"whether {both(pair)} differ cannot be told, as {figure.lean.why}"
+    elif figure.lean is None or not figure.lean.shown:
         text = f"no clear difference between {both(pair)}"
     elif figure.mean > 0:
         text = f"{first} win more often than {second}"

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted, percent
 from evenrank.measures import is_bias
+from evenrank.measures.inference import LEAST
 from evenrank.reports.format import NONE, interval, number, p_value
 
 from .findings import TITLE, Figure, Findings, RunAudit
@@ -68,7 +69,7 @@ class _Columns:
 
 
 _FIGURES = ("mean", "95% interval", "tie mean", "tie range ")
-_AGAINST = ("differ.", "b/e/w", "t p", "Holm p ")
+_AGAINST = ("differ.", "b/e/w", "p", "Holm p ")
 # With labels: what is certain whatever the unknown ones are, and the share of the rows that is known.
 _OF_LABELS = ("mean", "95% interval", "bounds", "known", "tie range ")
 _AGAINST_OF_LABELS = ("differ.", "95% interval", "Holm p ")
@@ -184,7 +185,7 @@ def _row(result: Findings, run: RunAudit, figure: Figure) -> _Row:
     counts = NONE
     if compared.better is not None:
         counts = f"{compared.better}/{compared.equal}/{compared.worse}"
-    p = compared.p if figure.whole_run else compared.t_p
+    p = compared.p
     holm = p_value(compared.holm_p) + ("*" if compared.significant else " ")
     below = on_common(result, figure)
     against: tuple[str, ...] = (number(compared.difference, _DIGITS), counts, p_value(p), holm)
@@ -247,8 +248,6 @@ def _legend(result: Findings) -> str:
     parts.append("~ the order of tied documents moves the figure by more than its interval is wide")
     text = "; ".join(parts) + "."
     if result.baseline is not None:
-        whole = [str(figure.measure) for figure in result.runs[0].figures.values() if figure.whole_run]
-        test = f" ({', '.join(whole)}: permutation test)" if whole else ""
         signed = signed_measures(result)
         nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
         of = " of the signed difference" if signed else ""
@@ -258,8 +257,9 @@ def _legend(result: Findings) -> str:
                 f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
             )
         text += (
-            f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. t p: paired"
-            f" t-test{of}{test}, uncorrected. Holm p: corrected over the runs compared, references excluded."
+            f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. p: t and"
+            f" Hall's t{of}, uncorrected; none with fewer than {LEAST} queries that differ. Holm"
+            " p: corrected over the runs compared, references excluded."
         )
     return text + (f" {_KEY_OF_LABELS}" if labelled(result) else "") + _sign(result)
 

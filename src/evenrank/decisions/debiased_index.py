@@ -29,6 +29,7 @@ from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
+from evenrank.measures.inference import Comparison, compare
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
@@ -37,7 +38,6 @@ from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
 from evenrank.retrieval.index_folder import Encoding, Manifest, changed_collection, read_manifest
 from evenrank.retrieval.vector_index import VectorIndex
 
-from .paired_figures import Difference, difference
 from .rebalance_lists import GroupSource
 
 
@@ -179,7 +179,7 @@ class Measured:
     mean: float | None
     ci95: Interval | None
     added: tuple[float, Interval | None] | None = None
-    against: Difference | None = None
+    against: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def measure_rankings(before: VectorIndex, after: VectorIndex, source: PassageGro
     table = source.table([run.table["doc_id"] for run in runs.values()])
     measures = [*([UTILITY] if qrels is not None else []), *([ARAB] if table.poles is not None else []), NFAIRR]
     result = _audited(runs, table, qrels, measures, search.seed)
-    figures = {name: {measure: _measured(result, name, measure, search.seed) for measure in measures} for name in runs}
+    figures = {name: {measure: _measured(result, name, measure) for measure in measures} for name in runs}
     return Rankings(queries.height, search.depth, figures)
 
 
@@ -233,12 +233,12 @@ def _audited(
     return audit(runs, qrels=qrels, baseline=UNTOUCHED, measures=list(measures), seed=seed, **known)
 
 
-def _measured(result: AuditResult, name: str, measure: str, seed: int) -> Measured:
+def _measured(result: AuditResult, name: str, measure: str) -> Measured:
     figure = result[name, measure]
     added = None if figure.added is None else (figure.added.mean, figure.added.ci95)
     against = None
     if name != UNTOUCHED:
-        against = difference(figure.values, result[UNTOUCHED, measure].values, seed)
+        against = compare(figure.values - result[UNTOUCHED, measure].values)
     return Measured(figure.mean, figure.ci95, added, against)
 
 
@@ -351,10 +351,10 @@ def _change(rankings: Rankings, measure: str) -> str:
 def _farther(before: Measured, after: Measured, measure: str) -> str:
     """Words for a difference that is shown and leads away from no bias."""
     against = after.against
-    if against is None or against.ci95 is None or before.mean is None or after.mean is None or measure == UTILITY:
+    if against is None or before.mean is None or after.mean is None or measure == UTILITY:
         return ""
-    shown = not against.ci95[0] <= 0 <= against.ci95[1]
-    return ", farther from no bias" if shown and distance(after.mean, measure) > distance(before.mean, measure) else ""
+    farther = distance(after.mean, measure) > distance(before.mean, measure)
+    return ", farther from no bias" if against.shown and farther else ""
 
 
 def _difference(figure: Measured) -> str:
@@ -448,9 +448,9 @@ def _difference_table(rankings: Rankings) -> Table:
     for measure, one in rankings.figures[DEBIASED].items():
         against = one.against
         if against is not None and against.mean is not None:
-            figures = number(against.mean), interval(against.ci95), p_value(against.t_p)
+            figures = number(against.mean), interval(against.ci95), p_value(against.p)
             rows.append((DEBIASED, measure, *figures, f"{against.n:,}"))
-    note = "Paired, over the queries where both are defined; intervals by bootstrap; p of the t-test, uncorrected."
+    note = "Paired, over the queries where both are defined; p: t and Hall's t, uncorrected."
     return Table(
         "Against the untouched index",
         ("ranking", "measure", "difference", "95%", "p", "queries"),

@@ -21,16 +21,15 @@ from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import Target, is_bias, parse_measure, resolve
+from evenrank.measures import Target, greatest_value, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.measures.inference import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import Comparison
 from evenrank.mitigation.reorderings import METHODS, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
 
-from .paired_figures import Difference, described, difference
 from .rebalance import TuningQueries, absence_note, absent_queries, note_inputs, restricted
 from .rebalance_lists import (
     DEPTH,
@@ -72,9 +71,9 @@ class Point:
     strength: float | None
     utility: tuple[float | None, Interval | None]
     bias: tuple[float | None, Interval | None]
-    utility_difference: Difference | None = None
-    bias_difference: Difference | None = None
-    beyond: Difference | None = None
+    utility_difference: Comparison | None = None
+    bias_difference: Comparison | None = None
+    beyond: Comparison | None = None
     reference: bool = False
 
     def to_dict(self) -> dict[str, object]:
@@ -97,9 +96,9 @@ class EqualBias:
             that was tried has this bias.
         utility: The mean over queries, interpolated as each query's value is; the weights are taken as given.
         cost: Effectiveness minus the run's.
-        behind: Effectiveness minus that of the method that costs least; None for that one.
-        holm_p: The p of that difference, corrected over all pairs of methods at this bias, as which one costs least is
-            found on the same queries.
+        behind: Effectiveness minus that of the method that costs least, corrected over all pairs of methods at this
+            bias, as which one costs least is found on the same queries; None for that one.
+        no_loss: Whether it is shown to lose no more than 5% of the run's effectiveness; None without a test.
     """
 
     share: float
@@ -107,9 +106,9 @@ class EqualBias:
     method: str
     strength: float
     utility: float
-    cost: Difference
-    behind: Difference | None
-    holm_p: float | None = None
+    cost: Comparison
+    behind: Comparison | None
+    no_loss: bool | None = None
     between: tuple[float, float] = (0.0, 0.0)
     biases: tuple[float, float] = (0.0, 0.0)
     jump: bool = False
@@ -131,11 +130,16 @@ class Ranking:
     reference: bool = False
 
 
+def _estimated(values: Array) -> tuple[float | None, Interval | None]:
+    found = st.estimate(values)
+    return found.mean, found.ci95
+
+
 class Plane:
     """Rankings of the same queries; the first one is the run that all others are compared with."""
 
-    def __init__(self, rankings: Sequence[Ranking], bias: Measure, seed: int) -> None:
-        self.rankings, self.seed = tuple(rankings), seed
+    def __init__(self, rankings: Sequence[Ranking], bias: Measure, greatest: float = 1.0) -> None:
+        self.rankings, self.greatest = tuple(rankings), greatest
         self.run = self.rankings[0]
         mean = mean_of(self.run.bias) or 0.0
         how = resolve(bias)
@@ -152,37 +156,22 @@ class Plane:
         run = self.run
         blind = next((one for one in self.rankings if one.name == BLIND and one.method is None), None)
         lines = [None if blind is None else self._line(run, blind, one) for one in self.rankings]
-        columns = [
-            column
-            for one, line in zip(self.rankings, lines, strict=True)
-            for column in (
-                one.utility,
-                one.bias,
-                one.utility - run.utility,
-                one.bias - run.bias,
-                one.utility - (run.utility if line is None else line),
-            )
-        ]
-        several = [(~np.isnan(column)).sum() > 1 for column in columns]
-        draws = st.bootstrap_means(np.stack(columns, axis=1), self.seed)
         found = []
-        for place, (one, line) in enumerate(zip(self.rankings, lines, strict=True)):
-            own = [draws[:, 5 * place + i] if several[5 * place + i] else None for i in range(5)]
-            ends = [None if draw is None else st.interval(draw) for draw in own[:2]]
+        for one, line in zip(self.rankings, lines, strict=True):
             point = Point(
                 one.name,
                 one.method,
                 one.strength,
-                (mean_of(one.utility), ends[0]),
-                (mean_of(one.bias), ends[1]),
+                _estimated(one.utility),
+                _estimated(one.bias),
                 reference=one.reference,
             )
             if one is not run:
                 point = replace(
                     point,
-                    utility_difference=described(one.utility, run.utility, own[2]),
-                    bias_difference=described(one.bias, run.bias, own[3]),
-                    beyond=None if line is None else described(one.utility, line, own[4]),
+                    utility_difference=st.compare(one.utility - run.utility),
+                    bias_difference=st.compare(one.bias - run.bias),
+                    beyond=None if line is None else st.compare(one.utility - line),
                 )
             found.append(point)
         return tuple(found)
@@ -244,12 +233,10 @@ class Plane:
             for method, (before, after) in found.items()
         }
         names = sorted(reached, key=lambda name: -(mean_of(reached[name]) or 0.0))
-        least = reached[names[0]]
-        behind = [None] + [difference(reached[name], least, self.seed) for name in names[1:]]
         pairs = itertools.combinations([reached[name] for name in names], 2)
         # Those with the best come first. It is the best of these queries, so that any pair could have been one.
-        corrected = [None, *st.holm([st.paired_tests(second, first).t_p for first, second in pairs])]
-        for method, apart, p in zip(names, behind, corrected, strict=False):
+        behind = [None, *st.corrected([st.compare(second - first) for first, second in pairs])]
+        for method, apart in zip(names, behind, strict=False):
             values, part, (before, after) = reached[method], parts[method], found[method]
             strengths = before.strength or 0.0, after.strength or 0.0
             yield EqualBias(
@@ -258,13 +245,18 @@ class Plane:
                 method,
                 (1 - part) * strengths[0] + part * strengths[1],
                 mean_of(values) or 0.0,
-                difference(values, self.run.utility, self.seed),
+                st.compare(values - self.run.utility),
                 apart,
-                p,
+                self._no_loss(values),
                 strengths,
                 (self._sign * self.gap(before), self._sign * self.gap(after)),
                 self._is_jump(before, after, level),
             )
+
+    def _no_loss(self, values: Array) -> bool | None:
+        """Whether values [Q] are shown to lose no more than 5% of the run's; None without a test."""
+        test = st.no_loss(values, self.run.utility, greatest=self.greatest)
+        return None if test is None else test.p_holds() <= st.SIGNIFICANT
 
     def _part(self, ends: tuple[Ranking, Ranking], level: float) -> float:
         """How far a bias is on the way from one ranking to another."""
@@ -339,7 +331,7 @@ def summary(found: Frontier) -> Iterator[str]:
         of = "the run's" if resolve(bias).better != "higher" else "the distance from the run's to the best"
         yield (
             f"At {bias} {number(least.bias, 4)} ({percent(share)} of {of}) {least.method} {_at_strength(least)}"
-            f" {_costs(utility, least.cost)}.{''.join(_behind(one) for one in others[:1])}"
+            f" {_costs(utility, least)}.{''.join(_behind(one) for one in others[:1])}"
         )
         yield from (_jump(one, bias) for one in levels[:2] if one.jump)
         short = [name for name in method_names(found) if name not in [one.method for one in levels]]
@@ -366,15 +358,14 @@ def strength_text(value: float) -> str:
     return f"{value:g}" if near <= 0 else f"{value:.{max(3, 1 - floor(log10(near)))}f}"
 
 
-def _costs(utility: Measure, cost: Difference) -> str:
-    """What a method costs beside the run: a gain costs nothing."""
-    said = f"{utility} {_signed(cost)}"
-    if cost.mean is None or cost.mean < 0:
-        return f"costs least: {said}"
-    if cost.mean == 0:
-        return f"costs nothing: {said}"
-    shown = "" if _significant(cost.t_p) else "not "
-    return f"costs nothing: {said}, a gain, which is {shown}shown (p {p_value(cost.t_p)})"
+def _costs(utility: Measure, one: EqualBias) -> str:
+    """What a method costs beside the run; nothing only where a loss of more than the margin is ruled out."""
+    said = f"{utility} {_signed(one.cost)}"
+    if one.cost.shown and one.cost.mean is not None and one.cost.mean > 0:
+        return f"gains: {said}"
+    if one.no_loss:
+        return f"costs no more than {percent(st.MARGIN)} of {utility}: {said}"
+    return f"costs least: {said}"
 
 
 def _jump(one: EqualBias, bias: Measure) -> str:
@@ -390,37 +381,19 @@ def _behind(one: EqualBias) -> str:
     if one.behind is None:
         return ""
     gains = one.cost.mean is not None and one.cost.mean > 0
-    if _significant(one.holm_p):
+    if one.behind.shown:
         verb = "gains less" if gains else "costs more"
     else:
         verb = f"is not shown to {'gain less' if gains else 'cost more'}"
-    return f" {one.method} comes next and {verb}: {_signed(one.behind)} beside it (Holm p {p_value(one.holm_p)})."
+    p = p_value(one.behind.holm_p)
+    return f" {one.method} comes next and {verb}: {_signed(one.behind)} beside it (Holm p {p})."
 
 
-def _significant(p: float | None) -> bool:
-    return p is not None and p < SIGNIFICANT
+def _above(apart: Comparison | None) -> bool:
+    return apart is not None and apart.mean is not None and apart.mean > 0 and apart.shown
 
 
-def _above(apart: Difference | None) -> bool:
-    return apart is not None and apart.mean is not None and apart.mean > 0 and _significant(apart.t_p)
-
-
-def borderline(found: Frontier) -> Iterator[str]:
-    """Why an interval and a p may disagree, where some do."""
-    apart = [one for point in found.points for one in (point.utility_difference, point.bias_difference, point.beyond)]
-    apart += [one.cost for one in found.equal]
-    if any(one is not None and one.t_p is not None and _excludes_zero(one) != _significant(one.t_p) for one in apart):
-        yield (
-            "Intervals are bootstrap percentiles, p is that of a paired t-test: near the border an interval can exclude"
-            " 0 beside a p above .05, or the reverse. p decides the verdict."
-        )
-
-
-def _excludes_zero(apart: Difference) -> bool:
-    return apart.ci95 is not None and not apart.ci95[0] <= 0 <= apart.ci95[1]
-
-
-def _signed(apart: Difference) -> str:
+def _signed(apart: Comparison) -> str:
     if apart.mean is None:
         return number(None)
     return f"{'+' if apart.mean > 0 else ''}{number(apart.mean, 4)} {interval(apart.ci95, 4)}"
@@ -603,7 +576,7 @@ def frontier(
     for name, other in others.items():
         rankings.append(_ranking(name, figures.values(_same_queries(other, reported.queries))))
     rankings += _references(reported, figures)
-    plane = Plane(rankings, measures[1], seed)
+    plane = Plane(rankings, measures[1], greatest_value(measures[0]))
     settings = {
         **grouping.table.settings,
         "methods": [one.name for one in chosen],
@@ -647,7 +620,7 @@ class _Paths:
         self._figures, self._methods, self._bias, self._run = figures, methods, bias, run
         self._coarse = {name: [self._at(name, strength) for strength in strengths[name]] for name in methods}
         every = [one for path in self._coarse.values() for one in path]
-        self.levels = Plane([run, *every], bias, 0).levels()
+        self.levels = Plane([run, *every], bias).levels()
 
     def _at(self, name: str, strength: float) -> Ranking:
         lists = self._figures.lists
@@ -659,7 +632,7 @@ class _Paths:
         for name, coarse in self._coarse.items():
             path = list(coarse)
             for _ in range(_HALVINGS):
-                plane = Plane([self._run, *path], self._bias, 0)
+                plane = Plane([self._run, *path], self._bias)
                 ends = {plane.between(name, level) for level in self.levels.values()}
                 middles = {round((low + high) / 2, 4) for low, high in filter(None, ends) if high - low > _NEAR}
                 path += [self._at(name, strength) for strength in sorted(middles)]
@@ -764,7 +737,7 @@ def frontier_page(found: Frontier) -> Page:
         facts,
         tuple(tables),
         (),
-        (*found.notes, *borderline(found)),
+        found.notes,
         tuple(summary(found)),
         late=(_all(found),),
         plane=_plane(found),
@@ -802,7 +775,7 @@ def _equal(found: Frontier) -> Table:
             number(one.utility, 4),
             *_cells(one.cost),
             *(_cells(one.behind)[:2]),
-            p_value(one.holm_p),
+            p_value(None if one.behind is None else one.behind.holm_p),
         )
         for one in found.equal
     )
@@ -870,7 +843,7 @@ def _folded(points: Sequence[Point]) -> Iterator[tuple[str, Point]]:
 def _unchanged(point: Point) -> bool:
     """Whether no query's figure differs from the run's."""
     apart = (point.utility_difference, point.bias_difference)
-    return all(one is not None and one.mean == 0 and max(map(abs, one.ci95 or (0.0, 0.0))) <= EQUAL for one in apart)
+    return all(one is not None and one.mean == 0 and one.p is None and one.ci95 is None for one in apart)
 
 
 def _figures_of(point: Point) -> tuple[str, ...]:
@@ -886,7 +859,7 @@ def _figures_of(point: Point) -> tuple[str, ...]:
     )
 
 
-def _cells(apart: Difference | None) -> tuple[str, str, str]:
+def _cells(apart: Comparison | None) -> tuple[str, str, str]:
     if apart is None:
         return number(None), number(None), number(None)
-    return number(apart.mean, 4), interval(apart.ci95, 4), p_value(apart.t_p)
+    return number(apart.mean, 4), interval(apart.ci95, 4), p_value(apart.p)

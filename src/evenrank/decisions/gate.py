@@ -17,21 +17,11 @@ from evenrank.io.errors import EvenrankError, plain, quoted, readable
 from evenrank.io.outputs import json_text
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
 from evenrank.io.wording import are, counted
+from evenrank.measures.inference import LEAST, POWER, BoundTest, MeanBound, SizeBound, factor_to_decide, queries_to_hold
 from evenrank.reports.format import equation, number
 
 from .budget import Budget, Rule, as_budget
-from .gate_rules import (
-    Audited,
-    MeanTest,
-    SizeTest,
-    Test,
-    Tested,
-    against,
-    as_audited,
-    factor_to_decide,
-    tested,
-    unequal_depth,
-)
+from .gate_rules import Audited, Tested, against, as_audited, tested, unequal_depth
 
 Outcome = Literal["holds", "broken", "not shown"]
 Correction = Literal["holm", "none"]
@@ -46,12 +36,15 @@ class Ruling:
         outcome: "holds", "broken" or "not shown".
         value: The estimate that the budget bounds: the figure, its absolute value, the difference from ``against`` or
             that as a share; None if no query has a value. ``run``: the run that was gated.
-        limits: The one-sided lower and upper limit of ``value``, each at the budget's level; None with one query.
+        limits: The one-sided limits of ``value``, each at the budget's level: of the side that could break the rule
+            with one query more that loses all it can. None with one query.
         n: Number of queries with a value (in both runs); ``left_out``: those with a value in only one of them.
         mean, other_mean: The figures of the run and of ``against`` over these queries, with their signs.
-        p_holds, p_broken: One-sided p-values of the two claims; ``corrected_p``: the second after the correction.
+        p_holds, p_broken: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
-            samples, if the truth is what was observed; None if no number would, or with one query.
+            samples, if the truth is what was observed; None if no number would, or with one query. ``if_equal``: of a
+            margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: a loss
+            in 1 of so many queries could make up the margin.
         catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
             an absolute value against another run's, and if the measure cannot have such a value.
         towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
@@ -68,13 +61,15 @@ class Ruling:
     other_mean: float | None
     p_holds: float | None
     p_broken: float | None
-    corrected_p: float | None
+    holm_p: float | None
     queries_to_decide: int | None
     catches: float | None
+    if_equal: int | None
+    one_in: float | None
     alpha: float
     level: float
     """The level at which the rule is broken if it is the only one that is; ``alpha``: that of its limits."""
-    test: Test | None = field(repr=False, compare=False, default=None)
+    test: BoundTest | None = field(repr=False, compare=False, default=None)
     run: str = ""
     towards: tuple[str | None, str | None] = (None, None)
 
@@ -108,7 +103,7 @@ class Ruling:
     def to_dict(self) -> dict[str, object]:
         """The ruling as JSON values."""
         names = ("outcome", "against", "value", "limits", "n", "left_out", "mean", "other_mean", "p_holds", "p_broken")
-        more = ("corrected_p", "queries_to_decide", "catches")
+        more = ("holm_p", "queries_to_decide", "if_equal", "one_in", "catches")
         values = {name: getattr(self, name) for name in (*names, *more)}
         return {"name": self.name, "rule": self.rule.to_dict(), **values}
 
@@ -235,7 +230,10 @@ def gate(
             others = None if other is None else values.parts(other, rule)
             if others is not None and len(others) != len(parts):
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
-            found.append((other, tested(rule, parts, others)))
+            greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
+            order = values.hashed_order() if rules.guaranteed else None
+            test = tested(rule, parts, others, greatest=greatest, guaranteed=order, alpha=rules.alpha)
+            found.append((other, test))
         except EvenrankError as error:
             raise rules.error(place, str(error)) from None
     rulings = tuple(
@@ -271,10 +269,11 @@ def _ruling(
     if test is None:
         value = _value_of(rule, found.mean, found.other)
         counts = found.n, found.left_out, found.mean, found.other
-        return Ruling(rule, other, "not shown", value, None, *counts, None, None, None, None, None, alpha, level)
+        nothing = (None,) * 7
+        return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
     outcome: Outcome = "not shown"
-    if p_holds <= alpha:
+    if p_holds <= alpha if found.guaranteed is None else found.guaranteed > 0:
         outcome = "holds"
     elif corrected is not None and corrected <= alpha:
         outcome = "broken"
@@ -293,6 +292,8 @@ def _ruling(
         corrected,
         _queries_to_decide(test, found.n, alpha, level) if outcome == "not shown" else None,
         _catches(rule, test, level, found.other),
+        found.if_equal,
+        found.one_in,
         alpha,
         level,
         test,
@@ -311,18 +312,18 @@ def _value_of(rule: Rule, own: float | None, other: float | None) -> float | Non
     return size - (abs(other) if rule.absolute else other)
 
 
-def _has_power(test: Test | None) -> TypeGuard[MeanTest | SizeTest]:
+def _has_power(test: BoundTest | None) -> TypeGuard[BoundTest]:
     """Whether power is stated: where an absolute value is against another run's, it would depend on both means."""
-    return isinstance(test, MeanTest) or (isinstance(test, SizeTest) and test.alone)
+    return isinstance(test, MeanBound) or (isinstance(test, SizeBound) and test.alone)
 
 
-def _catches(rule: Rule, test: Test, level: float, other: float | None) -> float | None:
+def _catches(rule: Rule, test: BoundTest, level: float, other: float | None) -> float | None:
     """What is caught, if the measure can have such a value; None of an absolute value against another run's."""
     if not _has_power(test):
         return None
     low, high = rule.scale(other)
     caught = test.caught(level)
-    return caught if low - EQUAL <= caught <= high + EQUAL else None
+    return caught if caught is not None and low - EQUAL <= caught <= high + EQUAL else None
 
 
 def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
@@ -335,12 +336,15 @@ def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
     return signs[0], signs[1]
 
 
-def _queries_to_decide(test: Test, n: int, alpha: float, level: float) -> int | None:
-    factor = factor_to_decide(test.distance, test.error, alpha if test.distance > 0 else level)
+def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> int | None:
+    if test.distance > 0:
+        needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
+        return None if needed is None else max(needed, n + 1)
+    factor = factor_to_decide(test.distance, test.error, level)
     if factor is None or n * factor > _MOST_QUERIES:
         return None
     # Fewer than there are would contradict the outcome: the approximation is a little short for few queries.
-    return max(math.ceil(n * factor), n + 1)
+    return max(math.ceil(n * factor), n + 1, LEAST)
 
 
 def _warnings(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> list[str]:
@@ -385,14 +389,19 @@ def remark(ruling: Ruling) -> str:
         parts.append("one query decides nothing" if ruling.n == 1 else "too few to show anything")
     if ruling.outcome == "broken":
         parts.append(equation("p", ruling.p_broken))
-        if ruling.corrected_p != ruling.p_broken:
-            parts[-1] = equation("Holm p", ruling.corrected_p)
+        if ruling.holm_p != ruling.p_broken:
+            parts[-1] = equation("Holm p", ruling.holm_p)
     elif ruling.outcome == "not shown" and ruling.test is not None:
         if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
             parts.append("broken but for the correction for several rules")
         needed = ruling.queries_to_decide
         about = "no number" if needed is None else f"about {needed:,}"
         parts.append(f"{about} of queries would decide it" if needed is None else f"{about} would decide it")
+        if ruling.one_in is not None and ruling.if_equal is not None:
+            parts.append(
+                f"a loss in 1 of {ruling.one_in:,.0f} queries could make up the margin; {ruling.if_equal:,} equal ones"
+                " would show that it holds"
+            )
     if ruling.outcome == "broken" or not _has_power(ruling.test):
         return "; ".join(parts)
     if ruling.catches is None:

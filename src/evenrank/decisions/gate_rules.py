@@ -2,380 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from evenrank.io.errors import EvenrankError, InputError, quoted, reason_of
-from evenrank.io.tolerances import EQUAL, NEAR_ZERO, unequally_deep
+from evenrank.io.tolerances import NEAR_ZERO, unequally_deep
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-
-from .budget import ALPHA, BASELINE, Budget, Facts, Rule
-
-POWER = 0.8
-_HALVINGS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean, or a sum of the means of independent samples.
-
-    Attributes:
-        mean: The estimate.
-        error: Its standard error; 0 if the values do not differ.
-        freedom: The degrees of freedom of the error; Welch and Satterthwaite's for several samples.
-        skew: Third central moment of the estimate over ``error``³: the skewness of the values over √n.
-    """
-
-    mean: float
-    error: float
-    freedom: float
-    skew: float
-
-    def __neg__(self) -> Estimate:
-        return Estimate(-self.mean, self.error, self.freedom, -self.skew)
-
-
-def estimate(samples: Sequence[Array], factors: Sequence[float] = (1.0,)) -> Estimate:
-    """Σ factor × mean of each of the ``samples`` [n], which are of different queries and have two values or more."""
-    mean = variance = third = pooled = 0.0
-    for factor, sample in zip(factors, samples, strict=True):
-        n, centre = len(sample), float(sample.mean())
-        apart = sample - centre
-        own = factor**2 * float(apart @ apart) / (n - 1) / n
-        mean += factor * centre
-        variance += own
-        third += factor**3 * float((apart**3).mean()) / n**2
-        pooled += own**2 / (n - 1)
-    # What is left of equal values is rounding.
-    if np.sqrt(variance * max(map(len, samples))) <= EQUAL:
-        return Estimate(mean, 0.0, 1.0, 0.0)
-    return Estimate(mean, float(np.sqrt(variance)), variance**2 / pooled, third / variance**1.5)
-
-
-def above(found: Estimate, bound: float, *, reached: bool = False) -> float:
-    """One-sided p of the claim that the true mean is above ``bound`` (``reached``: or equal to it).
-
-    The larger p of Student's t and of the t from which the skewness is taken out [HALL92, section 2]:
-    g(T) = T + κT²/3 + κ²T³/27 + κ/6, where κ is the skewness of the estimate. Alone, t claims too much on one side of
-    skewed values, and g on both sides of values with long tails. Values that do not differ decide by the value alone.
-
-    [HALL92] Hall (1992). On the removal of skewness by transformation. J. R. Statist. Soc. B 54(1).
-
-    >>> round(above(Estimate(0.5, 0.2, 29.0, 0.0), 0.0), 4)
-    0.0092
-    """
-    if found.error == 0:
-        return float(not (found.mean > bound + EQUAL or (reached and found.mean >= bound - EQUAL)))
-    return tail((found.mean - bound) / found.error, found.freedom, found.skew)
-
-
-def tail(ratio: float, freedom: float, skew: float = 0.0) -> float:
-    """The p of the ratio T of an estimate to its error."""
-    from scipy.special import stdtr
-
-    moved = ratio + skew / 6 + skew * ratio**2 / 3 + skew**2 * ratio**3 / 27
-    return float(stdtr(freedom, -min(ratio, moved)))
-
-
-def lower(found: Estimate, alpha: float) -> float:
-    """The lower limit of the mean at the one-sided level ``alpha``: the bound for which :func:`above` is ``alpha``."""
-    ratio, skew = _critical(found.freedom, alpha), found.skew
-    if abs(skew) > EQUAL:
-        # The inverse of Hall's transformation.
-        ratio = max(ratio, 3 * (float(np.cbrt(1 + skew * (ratio - skew / 6))) - 1) / skew)
-    return found.mean - ratio * found.error
-
-
-def upper(found: Estimate, alpha: float) -> float:
-    """The upper limit of the mean at the one-sided level ``alpha``."""
-    return -lower(-found, alpha)
-
-
-def power(found: Estimate, distance: float, alpha: float) -> float:
-    """The probability that a mean whose true value is ``distance`` above the bound is shown to be above it.
-
-    By the non-central t, with the observed spread.
-    """
-    from scipy.special import nctdtr
-
-    if found.error == 0:
-        return float(distance > EQUAL)
-    return float(1 - nctdtr(found.freedom, distance / found.error, _critical(found.freedom, alpha)))
-
-
-def least_shown(found: Estimate, alpha: float) -> float:
-    """The smallest distance above the bound that is shown with probability 80%, by the same."""
-    if found.error == 0:
-        return 0.0
-    # Twice what the normal approximation says, and more than enough for small samples.
-    most = 2 * found.error * (_critical(found.freedom, alpha) + 3)
-    return crossing(lambda distance: power(found, distance, alpha) - POWER, 0.0, most)
-
-
-def crossing(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that does not fall crosses 0 between ``low`` and ``high``, by halving."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if function(middle) > 0 else (middle, high)
-    return (low + high) / 2
-
-
-def factor_to_decide(distance: float, error: float, alpha: float) -> float | None:
-    """How many times as many queries show a true ``distance`` from the bound with probability 80%; None: none would.
-
-    Normal approximation with the observed error: ((z₁₋α + z.₈) · error / distance)².
-    """
-    from scipy.special import ndtri
-
-    if abs(distance) <= EQUAL:
-        return None
-    return float(((ndtri(1 - alpha) + ndtri(POWER)) * error / distance) ** 2)
-
-
-def _critical(freedom: float, alpha: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 1 - alpha))
-
-
-_NOTHING = Estimate(0.0, 0.0, 1.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Two signed means of the same queries, μ of the run and ν of the other; ν is 0 where there is no other.
-
-    Attributes:
-        own, other: The means.
-        total, difference: μ + ν and μ − ν, with the errors that pairing gives.
-    """
-
-    own: Estimate
-    other: Estimate
-    total: Estimate
-    difference: Estimate
-
-    @property
-    def value(self) -> float:
-        """|μ| − |ν|."""
-        return abs(self.own.mean) - abs(self.other.mean)
-
-    @property
-    def swapped(self) -> Sizes:
-        """The same with the roles exchanged."""
-        return Sizes(self.other, self.own, self.total, -self.difference)
-
-
-def sizes(own: Sequence[Array], other: Sequence[Array] | None, factors: Sequence[float]) -> Sizes:
-    """The means of a run's parts [n], and of the other's on the same queries."""
-    mean = estimate(own, factors)
-    if other is None:
-        return Sizes(mean, _NOTHING, mean, mean)
-    pairs = list(zip(own, other, strict=True))
-    total, difference = (estimate([a + sign * b for a, b in pairs], factors) for sign in (1, -1))
-    return Sizes(mean, estimate(other, factors), total, difference)
-
-
-def larger(found: Sizes, bound: float, *, reached: bool = False) -> float:
-    """One-sided p of the claim |μ| − |ν| > ``bound`` (``reached``: or equal to it).
-
-    The claim is that for one sign s and both signs t, sμ − tν > ``bound``. For a given s both have to be shown, so
-    their p is the larger one (intersection–union). Either s would do (union): to the p of the estimate's own sign comes
-    the chance of as clear an estimate of the other sign, where the truth is on the bound as near to the estimate as it
-    can be. Without ν, and with a bound of 0, that is the two-sided t-test.
-    """
-    if any(one.error == 0 and abs(one.mean) <= EQUAL for one in (found.difference, found.total)):
-        # The values are the same, or have the other sign: their means have the same size, whatever it is.
-        return above(_NOTHING, bound, reached=reached)
-    size, sign = abs(found.own.mean), -1.0 if found.own.mean < 0 else 1.0
-    covariance = (found.total.error**2 - found.difference.error**2) / 4
-    p = extra = 0.0
-    for t in (1.0, -1.0):
-        # sμ − tν is the difference or the total, up to the sign s.
-        apart = found.difference if sign * t > 0 else found.total
-        distance = size - t * found.other.mean - bound
-        here = _of_side(apart, distance, sign, reached)
-        if here > p:
-            extra = 0.0
-            # Without an error of its own, the mean has one sign only.
-            if apart.error > 0 and found.own.error > 0:
-                # The truth nearest to the estimate on the bound, in the metric of the errors.
-                weight = (found.own.error**2 - sign * t * covariance) / apart.error**2
-                nearest = max(size - weight * distance, 0.0)
-                extra = tail((distance + 2 * nearest) / apart.error, apart.freedom)
-            p = here
-    return min(p + extra, 1.0)
-
-
-def _of_side(apart: Estimate, distance: float, sign: float, reached: bool) -> float:
-    """The p that sμ − tν, which is ``apart`` or its negative, lies above the bound, from which it is ``distance``."""
-    if apart.error > 0:
-        return tail(distance / apart.error, apart.freedom, sign * apart.skew)
-    return float(not (distance > EQUAL or (reached and distance >= -EQUAL)))
-
-
-def smaller(found: Sizes, bound: float, *, reached: bool = True) -> float:
-    """One-sided p of the claim |μ| − |ν| < ``bound`` (``reached``: or equal to it); without ν two one-sided tests."""
-    return larger(found.swapped, -bound, reached=reached)
-
-
-def limits(found: Sizes, alpha: float) -> tuple[float, float]:
-    """The one-sided limits of |μ| − |ν|: the bounds that :func:`larger` and :func:`smaller` just do not reject."""
-    reach = 20 * (found.own.error + found.other.error) + EQUAL
-    low = crossing(lambda bound: larger(found, bound) - alpha, found.value - reach, found.value)
-    high = -crossing(lambda bound: smaller(found, -bound) - alpha, -found.value - reach, -found.value)
-    return low, high
-
-
-_ONE_SIDED = 1.6449
-"""The normal quantile of ALPHA."""
-
-
-class Test(Protocol):
-    """The test of a rule. What is beyond the bound is on its side that the budget does not allow."""
-
-    @property
-    def value(self) -> float:
-        """The estimate, in the units of the rule."""
-
-    @property
-    def distance(self) -> float:
-        """How far the estimate is within the budget, in the units of the measure."""
-
-    @property
-    def error(self) -> float:
-        """The standard error, in the units of the measure."""
-
-    def limits(self, alpha: float) -> tuple[float, float]:
-        """The one-sided lower and upper limit of the value, in the units of the rule."""
-
-    def p_holds(self) -> float:
-        """One-sided p of the claim that the rule holds."""
-
-    def p_broken(self) -> float:
-        """One-sided p of the claim that it is broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeanTest:
-    """A mean that has to be on one side of a bound.
-
-    ``found``: the mean's distance from the bound; ``sign``: 1 for a least value, −1 for a most; ``unit``: the other
-    run's mean where the bound is a share of it.
-    """
-
-    found: Estimate
-    bound: float
-    sign: int
-    unit: float = 1.0
-
-    @property
-    def value(self) -> float:
-        """The estimate, in the units of the rule."""
-        return self.bound + self.found.mean / self.unit
-
-    @property
-    def distance(self) -> float:
-        """How far the estimate is within the budget."""
-        return self.sign * self.found.mean
-
-    @property
-    def error(self) -> float:
-        """The standard error."""
-        return self.found.error
-
-    def limits(self, alpha: float) -> tuple[float, float]:
-        """The one-sided limits; those of a share take the other run's mean as it is."""
-        low, high = lower(self.found, alpha), upper(self.found, alpha)
-        return self.bound + low / self.unit, self.bound + high / self.unit
-
-    def p_holds(self) -> float:
-        """One-sided p of the claim that the rule holds."""
-        return above(self._within, 0.0, reached=True)
-
-    def p_broken(self) -> float:
-        """One-sided p of the claim that it is broken."""
-        return above(-self._within, 0.0)
-
-    def power(self, at: float, alpha: float) -> float:
-        """The probability of "broken" where the true value is ``at``, in the units of the rule."""
-        return power(self.found, self.sign * (self.bound - at) * self.unit, alpha)
-
-    def caught(self, alpha: float) -> float:
-        """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-        return self.bound - self.sign * least_shown(self.found, alpha) / self.unit
-
-    @property
-    def _within(self) -> Estimate:
-        return self.found if self.sign > 0 else -self.found
-
-
-@dataclass(frozen=True, slots=True)
-class SizeTest:
-    """An absolute value that has to be ``bound`` at most, or that much above another run's; ``alone``: no other."""
-
-    found: Sizes
-    bound: float
-    alone: bool
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-        return self.found.value
-
-    @property
-    def distance(self) -> float:
-        """How far the estimate is within the budget."""
-        return self.bound - self.found.value
-
-    @property
-    def error(self) -> float:
-        """The standard error, as the limit towards the bound has it: near 0 both signs of the means are possible."""
-        low, high = self.limits(ALPHA)
-        reach = high - self.value if self.distance > 0 else self.value - low
-        return reach / _ONE_SIDED
-
-    def limits(self, alpha: float) -> tuple[float, float]:
-        """The one-sided limits."""
-        low, high = limits(self.found, alpha)
-        return (max(low, 0.0) if self.alone else low), high
-
-    def p_holds(self) -> float:
-        """One-sided p of the claim that the rule holds."""
-        return smaller(self.found, self.bound, reached=True)
-
-    def p_broken(self) -> float:
-        """One-sided p of the claim that it is broken."""
-        return larger(self.found, self.bound)
-
-    def power(self, at: float, alpha: float) -> float:
-        """The probability of "broken" where the true value is ``at`` and there is no other run."""
-        return power(self.found.own, at - self.bound, self._one_sided(alpha))
-
-    def caught(self, alpha: float) -> float:
-        """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-        return self.bound + least_shown(self.found.own, self._one_sided(alpha))
-
-    def _one_sided(self, alpha: float) -> float:
-        """The level left for the estimate's own sign: the p of :func:`larger` has the other sign's chance too."""
-        own = self.found.own
-        if own.error == 0:
-            return alpha
-        apart = 2 * self.bound / own.error
-        ratio = crossing(
-            lambda t: alpha - tail(t, own.freedom) - tail(t + apart, own.freedom),
-            0.0,
-            _critical(own.freedom, alpha / 2),
-        )
-        return tail(ratio, own.freedom)
+from evenrank.measures.inference import (
+    BoundTest,
+    bound_of_mean,
+    bound_of_size,
+    guaranteed_lower,
+    queries_to_hold,
+)
+
+from .budget import BASELINE, Budget, Facts, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,20 +33,36 @@ class Tested:
     """A rule's test, None with fewer than two queries (of each part), and what it was made of.
 
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
-    figures over the queries used, with their signs.
+    figures over the queries used, with their signs. ``guaranteed``: the lower limit of how far the mean is within the
+    bound that holds for any values, where it was asked for. ``if_equal``: the number of queries that would show that
+    the rule holds if the runs were equal; ``one_in``: a loss in 1 of so many queries could make up the margin. Both
+    None where the rule has no margin between two runs.
     """
 
-    test: Test | None
+    test: BoundTest | None
     n: int
     left_out: int
     mean: float | None
     other: float | None
+    guaranteed: float | None = None
+    if_equal: int | None = None
+    one_in: float | None = None
 
 
-def tested(rule: Rule, values: Sequence[Array], others: Sequence[Array] | None) -> Tested:
+def tested(
+    rule: Rule,
+    values: Sequence[Array],
+    others: Sequence[Array] | None,
+    *,
+    greatest: float,
+    guaranteed: Array | None,
+    alpha: float,
+) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
-    Raises EvenrankError for a share of a mean that is not above 0.
+    ``greatest``: the size of the greatest value that the measure can take; ``guaranteed``: an order [Q] of the queries
+    in which the betting bound goes through them, None: no such bound. Raises EvenrankError for a share of a mean that
+    is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
@@ -411,25 +77,46 @@ def tested(rule: Rule, values: Sequence[Array], others: Sequence[Array] | None) 
     if min(map(len, own)) < 2:
         return Tested(None, n, left_out, mean, of_other)
     if rule.absolute:
-        found = sizes(own, other, factors)
-        return Tested(SizeTest(found, rule.bound, other is None), n, left_out, mean, of_other)
-    test = _mean_test(rule, own, other, factors, of_other)
-    return Tested(test, n, left_out, mean, of_other)
-
-
-def _mean_test(
-    rule: Rule, own: list[Array], other: list[Array] | None, factors: list[float], of_other: float | None
-) -> MeanTest:
-    sign = 1 if rule.floor else -1
-    if not rule.relative:
-        apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
-        found = estimate(apart, factors)
-        found = Estimate(found.mean - rule.bound, found.error, found.freedom, found.skew)
-        return MeanTest(found, rule.bound, sign)
-    if other is None or of_other is None or of_other <= NEAR_ZERO:
+        return Tested(bound_of_size(own, other, rule.bound, greatest, factors), n, left_out, mean, of_other)
+    if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
-    kept = [a - (1 + rule.bound) * b for a, b in zip(own, other, strict=True)]
-    return MeanTest(estimate(kept, factors), rule.bound, sign, of_other)
+    within, loss = _within(rule, own, other, greatest)
+    unit = of_other if rule.relative and of_other is not None else 1.0
+    sign = 1 if rule.floor else -1
+    test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors)
+    if_equal = needed = None
+    margin = -sign * rule.bound * unit
+    if other is not None and margin > NEAR_ZERO:
+        spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
+        if_equal, needed = queries_to_hold(margin, spread, loss, alpha), greatest / margin
+    limit = None
+    if guaranteed is not None:
+        limit = _guaranteed(rule, within, guaranteed[~gone[0]], loss, greatest, alpha)
+    return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
+
+
+def _within(rule: Rule, own: list[Array], other: list[Array] | None, greatest: float) -> tuple[list[Array], float]:
+    """How far each query [n] of each part is within the bound, and what a query that loses all would lose."""
+    sign = 1 if rule.floor else -1
+    if rule.relative:
+        assert other is not None
+        share = 1 + rule.bound
+        return [sign * (a - share * b) for a, b in zip(own, other, strict=True)], share * greatest
+    apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
+    within = [sign * (part - rule.bound) for part in apart]
+    if other is None and rule.floor:
+        # A query that loses all has the least value there is.
+        least = rule.facts.least if np.isfinite(rule.facts.least) else 0.0
+        return within, rule.bound - least
+    return within, greatest + sign * rule.bound
+
+
+def _guaranteed(rule: Rule, within: list[Array], order: Array, loss: float, greatest: float, alpha: float) -> float:
+    """The betting bound of a rule. Raises EvenrankError for values whose bounds are not known."""
+    if not np.isfinite(rule.facts.most) or len(within) > 1:
+        raise EvenrankError(f"no guaranteed bound of {rule.measure}: what a query can have is not bounded")
+    values = within[0][np.argsort(order, kind="stable")]
+    return guaranteed_lower(values, -loss, loss + 2 * greatest, alpha)
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:
@@ -547,6 +234,24 @@ class Audited:
         """How many documents each query [Q] has in a run; None if the audit does not tell."""
         found = _table(self.runs[run]).get("lengths")
         return None if found is None else self._array(found)
+
+    def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
+        """The largest size that a query's value can have; of an audit that does not tell, the largest one there is."""
+        known = [self.figure(run, rule).get("greatest") for run in runs]
+        values = [one for one in known if isinstance(one, int | float) and math.isfinite(one)]
+        if len(values) == len(runs):
+            return float(max(values))
+        every = np.concatenate([part for run in runs for part in self.parts(run, rule)])
+        return float(np.nanmax(np.abs(every), initial=0.0))
+
+    def hashed_order(self) -> Array:
+        """A number [Q] for each query that does not depend on its values: its place in the order of hashed ids."""
+        queries = self.data.get("queries")
+        assert isinstance(queries, list | tuple)
+        hashed = [hashlib.sha256(str(query).encode()).digest() for query in queries]
+        order = np.empty(len(hashed), np.int64)
+        order[sorted(range(len(hashed)), key=hashed.__getitem__)] = np.arange(len(hashed))
+        return order
 
     def _excess(self, figure: Mapping[str, object], run: str, rule: Rule) -> Mapping[str, object]:
         found = figure.get(rule.quantity.replace(" ", "_"))

@@ -28,16 +28,14 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
-from evenrank.measures.base import mean_of
+from evenrank.measures import is_bias, parse_measure, resolve
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
 
 from .budget import ALPHA
-from .paired_figures import Difference, difference
 from .rebalance_lists import (
     DEPTH,
     SHOWN,
@@ -113,28 +111,42 @@ class Bound:
         slack: Array = (limit - self.size(means)) if self.at_most else (self.size(means) - limit)
         return slack
 
+    def test(self, values: Array, of_run: Array, greatest: float) -> st.BoundTest:
+        """The test of the bound on values [n] and those of the run [n], two or more.
+
+        Of a ``relative`` bound, the test's values are less that share of the run's figure.
+        """
+        sign = -1 if self.at_most else 1
+        share, limit = (self.value, 0.0) if self.relative else (0.0, self.value)
+        if resolve(self.measure).signed and self.at_most:
+            return st.bound_of_size([values], [share * of_run] if self.relative else None, limit, greatest)
+        loss = share * greatest if self.relative and not self.at_most else greatest + sign * limit
+        return st.bound_of_mean([sign * (values - share * of_run - limit)], loss, bound=limit, sign=sign)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A bound on the queries that a strength was chosen on, and on the others.
 
-    ``tuning``, ``others``: the figure that is compared; ``ci95``: of that on the others; ``verdict`` there, as a gate
-    says it: whether the one-sided 95% limits of the distance to the bound show that it is kept, or that it is not.
+    ``tuning``, ``others``: the figure that is compared; ``limits``: its one-sided limits on the others, by which the
+    ``verdict`` there is decided as a gate decides it: the bound holds even with one query more that loses all it can,
+    is broken, or neither is shown. ``n``: the others that have a value.
     """
 
     bound: Bound
     tuning: float
     others: float | None
-    ci95: Interval | None
+    limits: Interval | None
     met: bool | None
     verdict: Verdict
+    n: int = 0
 
     def sentence(self) -> str:
         """The outcome in words."""
         said = {"holds": "holds", "broken": "is broken", "not shown": "is not shown to hold"}[self.verdict]
         return (
-            f"{self.bound.text}: {number(self.tuning, 4)} on the queries tuned on; on the others"
-            f" {number(self.others, 4)} {interval(self.ci95, 4)}: the bound {said} there."
+            f"{self.bound.text}: {number(self.tuning, 4)} on the queries tuned on; on the {counted(self.n, 'other')}"
+            f" {number(self.others, 4)} {interval(self.limits, 4)}: the bound {said} there."
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -143,29 +155,35 @@ class Outcome:
             "bound": self.bound.text,
             "tuning": self.tuning,
             "others": self.others,
-            "ci95": self.ci95,
+            "limits": self.limits,
             "met": self.met,
             "verdict": self.verdict,
+            "n": self.n,
         }
 
 
-def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, seed: int) -> Outcome:
-    """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q]."""
-    mean, base = mean_of(values), mean_of(of_run)
-    if mean is None or base is None:
+def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest: float) -> Outcome:
+    """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q].
+
+    ``greatest``: the size of the greatest value that the measure can take.
+    """
+    both = ~np.isnan(values - of_run)
+    new, base = values[both], of_run[both]
+    n = len(new)
+    if not n:
         return Outcome(bound, tuning, None, None, None, "not shown")
-    size = float(bound.size(np.array(mean)))
-    met = bool(bound.slack(np.array(mean), np.array(base)) >= -st.EQUAL)
-    if (~np.isnan(values)).sum() < 2:
-        return Outcome(bound, tuning, size, None, met, "not shown")
-    draws = st.bootstrap_means(np.stack([values, of_run], axis=1), seed)
-    slack = bound.slack(draws[:, 0], draws[:, 1])
-    slack = slack[~np.isnan(slack)]
-    verdict: Verdict = "not shown"
-    if len(slack):
-        low, high = np.quantile(slack, [ALPHA, 1 - ALPHA])
-        verdict = "holds" if low >= -st.EQUAL else "broken" if high < -st.EQUAL else "not shown"
-    return Outcome(bound, tuning, size, st.interval(bound.size(draws[:, 0])), met, verdict)
+    mean, mean_of_run = np.array(new.mean()), np.array(base.mean())
+    size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -st.EQUAL)
+    if n < 2:
+        return Outcome(bound, tuning, size, None, met, "not shown", n)
+    test = bound.test(new, base, greatest)
+    broken = test.p_broken()
+    verdict: Verdict = "holds" if test.p_holds() <= ALPHA else "not shown"
+    if verdict != "holds" and broken is not None and broken <= ALPHA:
+        verdict = "broken"
+    of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
+    low, high = (end + of_share for end in test.limits(ALPHA))
+    return Outcome(bound, tuning, size, (low, high), met, verdict, n)
 
 
 STEPS = 1000
@@ -617,12 +635,12 @@ class Rebalanced(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Measures of bias that are further from none than they were, on the queries that are reported."""
+        """Measures of bias that are shown to be further from none than they were, on the queries that are reported."""
         if self.audit is None:
             return ()
         found: dict[str, list[str]] = {}
-        for measure, before, after, _ in _rows(self.audit, self.name):
-            if (how := _worse(before, after)) is not None:
+        for measure, before, after, apart in _rows(self.audit, self.name):
+            if apart.shown and (how := _worse(before, after)) is not None:
                 figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
                 found.setdefault(how, []).append(figures)
         return tuple(f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
@@ -667,14 +685,13 @@ class Rebalanced(Result):
         }
 
 
-def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Difference]]:
+def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.Comparison]]:
     """Each measure with the run's figure, that of the new order, and the difference."""
     before = audit.runs[0].name
     rows = []
-    seed = int(audit.settings["seed"])
     for measure in map(str, audit.measures):
         first, second = audit[before, measure], audit[name, measure]
-        rows.append((measure, first, second, _apart(second, first, seed)))
+        rows.append((measure, first, second, _apart(second, first)))
     return rows
 
 
@@ -689,11 +706,10 @@ def _worse(before: Figure, after: Figure) -> str | None:
     return "leans further than the run does"
 
 
-def _apart(figure: Figure, of_run: Figure, seed: int) -> Difference:
-    compared = figure.vs_baseline
-    if figure.whole_run and compared is not None:
-        return Difference(compared.difference, compared.ci95, compared.p, compared.n)
-    return difference(figure.values, of_run.values, seed)
+def _apart(figure: Figure, of_run: Figure) -> st.Comparison:
+    if figure.vs_baseline is not None:
+        return figure.vs_baseline.test
+    return st.compare(figure.values - of_run.values)
 
 
 def _figures(audit: AuditResult, name: str, title: str) -> Table:
@@ -706,12 +722,12 @@ def _figures(audit: AuditResult, name: str, title: str) -> Table:
             interval(second.ci95, 4),
             number(apart.mean, 4),
             interval(apart.ci95, 4),
-            p_value(apart.t_p),
+            p_value(apart.p),
         )
         for measure, first, second, apart in _rows(audit, name)
     )
     heads = ("measure", "run", "95%", "rebalanced", "95%", "difference", "95%", "p")
-    note = "Difference: paired by query, with a bootstrap interval; p of a paired t-test, not corrected."
+    note = "Difference: paired by query; p: t and Hall's t, not corrected."
     return Table(title, heads, rows, (note,))
 
 
@@ -1020,8 +1036,11 @@ def _outcomes(request: Request, plan: Plan, found: AuditResult, name: str) -> tu
     def values(run: str, measure: Measure) -> Array:
         return np.asarray(found[run, str(measure)].values)
 
+    def greatest(measure: Measure) -> float:
+        return max(found[run, str(measure)].greatest for run in (name, base))
+
     base = str(found.baseline)
     return tuple(
-        outcome(bound, tuned, values(name, bound.measure), values(base, bound.measure), request.seed)
+        outcome(bound, tuned, values(name, bound.measure), values(base, bound.measure), greatest(bound.measure))
         for bound, tuned in zip(request.bounds, plan.sizes or (), strict=True)
     )

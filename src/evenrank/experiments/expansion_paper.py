@@ -7,7 +7,6 @@ little, and reversed they do not lead back (Nissim et al. 2020).
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -33,7 +32,7 @@ from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Run, read_texts, scan_collection
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.measures.inference import MARGIN, Mixed, holm, mixed_test, paired_tests
+from evenrank.measures.inference import MARGIN, Mixed, compare_parts, holm, mixed_test, paired_tests, proportion
 from evenrank.mitigation.blind import blind
 from evenrank.retrieval.analysis import Analyzer
 from evenrank.retrieval.bm25 import Index
@@ -739,28 +738,13 @@ def _critique(found: Measured, critique: Critique) -> list[Claim]:
 
 def _proportion(share: float, n: int) -> Value:
     """A share of n words with Wilson's interval."""
-    z = 1.959964
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Value(share, n, "words", (float(middle - half), float(middle + half)))
+    return Value(share, n, "words", proportion(round(share * n), n))
 
 
 def _two_samples(first: Array, second: Array) -> Value:
     """The difference of two means with Welch's interval."""
-    n = min(len(first), len(second))
-    if n < 2:
-        return Value(None, n, "analogies")
-    from scipy import stats
-
-    difference = float(first.mean() - second.mean())
-    if not (first.std() or second.std()):
-        return Value(difference, n, "analogies", (difference, difference))
-    # Not scipy's test, which warns where one sample is constant.
-    parts = [(float(one.var(ddof=1)) / len(one), len(one) - 1) for one in (first, second)]
-    total = sum(part for part, _ in parts)
-    freedom = total**2 / sum(part**2 / free for part, free in parts)
-    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(total)
-    return Value(difference, n, "analogies", (difference - half, difference + half))
+    found = compare_parts([first, second], [1.0, -1.0])
+    return Value(found.mean, min(len(first), len(second)), "analogies", found.ci95)
 
 
 Units = list[tuple[str, OneSeed]]

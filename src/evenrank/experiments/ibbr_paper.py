@@ -21,8 +21,8 @@ from evenrank.io import Run, read_qrels, read_queries, read_run, read_texts
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.registry import resolve
 from evenrank.measures.inference import Mixed, bootstrap_means, crossed_figures, holm, mixed_test
+from evenrank.measures.registry import resolve
 from evenrank.training.card import ruined
 
 from . import work

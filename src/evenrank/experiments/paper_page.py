@@ -19,9 +19,8 @@ import numpy as np
 from evenrank.io import Provenance
 from evenrank.io.errors import plain
 from evenrank.io.outputs import json_text
-from evenrank.io.types import Array
 from evenrank.io.wording import counted
-from evenrank.measures.inference import Mixed
+from evenrank.measures.inference import Estimate, Mixed, over_seeds
 from evenrank.reports.format import NONE, interval, number
 from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
 from evenrank.reports.result import envelope
@@ -49,10 +48,12 @@ class Value:
     @classmethod
     def over_seeds(cls, values: Sequence[float | None]) -> Value:
         """The mean over seeds with its t interval (none for a single seed)."""
-        known = np.array([value for value in values if value is not None and not math.isnan(value)])
-        if not len(known):
-            return cls(None)
-        return cls(float(known.mean()), len(known), "seeds", t_interval(known))
+        return cls.of(over_seeds(np.array([math.nan if value is None else value for value in values])))
+
+    @classmethod
+    def of(cls, found: Estimate) -> Value:
+        """An estimate."""
+        return cls(found.mean, found.n, found.unit, found.ci95)
 
     @classmethod
     def of_test(cls, test: Mixed, level: float = 0.95) -> Value:
@@ -67,16 +68,6 @@ class Value:
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {"mean": self.mean, "n": self.n, "unit": self.unit, "ci95": list(self.ci95) if self.ci95 else None}
-
-
-def t_interval(values: Array, level: float = 0.95) -> Interval | None:
-    """The two-sided interval of a mean by Student's t; None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    from scipy import stats
-
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
-    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def paired(values: Sequence[float], baseline: Sequence[float]) -> Value:

@@ -15,7 +15,7 @@ from evenrank.io import Run, read_qrels, read_run
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.inference import Mixed, bootstrap_means, holm, interval, mixed_test, paired_tests
+from evenrank.measures.inference import Mixed, estimate, holm, mixed_test, paired_tests
 from evenrank.position.answers import AnswerPositions, load_answer_positions
 from evenrank.position.buckets import FIFTHS, Buckets, by_bucket
 from evenrank.position.similarity import Floats, TermSimilarity
@@ -39,7 +39,6 @@ from .paper_page import (
     paired,
     plane,
     published,
-    t_interval,
     within,
 )
 from .position_setup import (
@@ -93,21 +92,23 @@ class Found:
         means = self.mean(key, measure)
         if len(means) != 1:
             return Value.over_seeds(list(means))
-        draws = bootstrap_means(self.values[key][0][measure][:, None], 0)[:, 0]
-        return Value(means[0], len(self.values[key][0][measure]), "queries", interval(draws))
+        return Value.of(estimate(self.values[key][0][measure]))
 
     def change(self, key: tuple[str, str, str], measure: str, *, of_original: bool = False) -> Value:
         """(debiased − original)/debiased in percent, as published, or relative to the original.
 
-        Over seeds; for a single seed, with the percentile bootstrap interval over queries.
+        Over seeds; for a single seed, with the interval over queries.
         """
         pairs = self.paired_values((*key, ORIGINAL), (*key, DEBIASED), measure)
         means = np.array([(np.nanmean(original), np.nanmean(debiased)) for original, debiased in pairs])
         changes = _changes(means, of_original)
         if len(pairs) != 1:
             return Value.over_seeds(list(changes))
-        draws = _changes(bootstrap_means(np.column_stack(pairs[0]), 0), of_original)
-        return Value(float(changes[0]), len(pairs[0][0]), "queries", interval(draws))
+        original, debiased = pairs[0]
+        base, mean = (original, means[0][0]) if of_original else (debiased, means[0][1])
+        # To first order (the delta method).
+        values = changes[0] + 100 * (debiased - original) / mean - changes[0] * base / mean
+        return Value.of(estimate(values))
 
     def paired_values(self, first: Key, second: Key, measure: str) -> list[tuple[Array, Array]]:
         """The values by query of two keys, for each seed that both have."""
@@ -246,7 +247,7 @@ def effectiveness_table(
     notes = (
         "At 10. Δ: (debiased − original)/debiased, as the published tables have it, the published Δ from the printed"
         " figures; Δ of orig.: of nDCG, relative to the original. BM25 does not see the order of words; random is the"
-        " expectation over random orders. Intervals: over seeds (t), or over queries where there is one (bootstrap).",
+        " expectation over random orders. Intervals: over seeds (t), or over queries where there is one.",
     )
     return Table(title, f"Trained and tested on {name}", ("model", "training"), headings, tuple(rows), notes)
 
@@ -505,7 +506,7 @@ def _answers(positions: dict[str, AnswerPositions]) -> list[Claim]:
 
 def _mean_position(of: AnswerPositions) -> Value:
     """The mean position with its normal interval."""
-    return Value(of.mean, len(of.position), "matches", t_interval(of.position))
+    return Value(of.mean, len(of.position), "matches", estimate(np.asarray(of.position)).ci95)
 
 
 def _half(value: Value) -> float:
@@ -905,7 +906,7 @@ def fifths_table(found: Found, places: Places, rankers: tuple[str, ...]) -> Tabl
         rows.append(Row((ranker, training), _by_fifth(of), control=ranker in (KERNEL, "BM25")))
     rows += [Row((ranker, "original − debiased"), _by_fifth(advantage(found, places, ranker))) for ranker in rankers]
     columns = {str(number): name for number, name in enumerate(FIFTH_NAMES)}
-    note = "nDCG@10, each question's mean over seeds; intervals over questions by bootstrap of passages."
+    note = "nDCG@10, each question's mean over seeds; intervals by passages."
     return Table("Fifths", "By the place of the answer", ("model", "training"), columns, tuple(rows), (note,))
 
 

@@ -20,7 +20,7 @@ from evenrank.io import Run, read_qrels, read_run, read_texts
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.measures import BACKGROUND_DEPTH, Evaluation, parse_measure
-from evenrank.measures.inference import MARGIN, SIGNIFICANT, Mixed, bootstrap_means, holm, interval, mixed_test
+from evenrank.measures.inference import MARGIN, SIGNIFICANT, Mixed, compare_sizes, estimate, holm, mixed_test
 from evenrank.reports.page import COLOURS, specification
 from evenrank.training.card import ruined
 
@@ -173,7 +173,7 @@ class Figures:
         return Value.of_test(self.test(system, baseline, measure), level)
 
     def nearer(self, system: str, baseline: str, measure: str) -> Value:
-        """|mean of system| − |mean of baseline|: over seeds, or for one seed over bootstrap draws of its queries.
+        """|mean of system| − |mean of baseline|: over seeds, or for one seed over its queries.
 
         With the same queries in every seed: over both, of the differences of the values with their means' signs, whose
         mean is that figure.
@@ -185,9 +185,7 @@ class Figures:
             means = zip(self.means(system, measure), self.means(baseline, measure), strict=True)
             return Value.over_seeds([abs(a) - abs(b) for a, b in means])
         pair = _known(self._pair(system, baseline, measure))
-        draws = np.abs(bootstrap_means(pair, 0))
-        mean = abs(_mean(pair[:, 0])) - abs(_mean(pair[:, 1]))
-        return Value(mean, len(pair), "queries", interval(draws[:, 0] - draws[:, 1]))
+        return Value.of(compare_sizes([pair[:, 0]], [pair[:, 1]], [1.0]))
 
     def change(self, system: str, baseline: str, measure: str) -> Value:
         """100 · (system − baseline) / baseline, the relative change in percent; absolute values where nearer 0 is
@@ -200,10 +198,7 @@ class Figures:
             means = zip(self.means(system, measure), self.means(baseline, measure), strict=True)
             return Value.over_seeds([relative(a, b, absolute) for a, b in means])
         pair = _known(self._pair(system, baseline, measure))
-        draws = bootstrap_means(pair, 0)
-        known = [relative(a, b, absolute) for a, b in draws]
-        ends = interval(np.array([np.nan if one is None else one for one in known]))
-        return Value(relative(_mean(pair[:, 0]), _mean(pair[:, 1]), absolute), len(pair), "queries", ends)
+        return Value.of(estimate(_relative_values(_positive(pair) if absolute else pair)))
 
     def _over(self, arrays: Sequence[Array]) -> Value:
         """The mean of each seed's values of the same queries, by the mixed test."""
@@ -282,11 +277,7 @@ def _mean(values: Array) -> float:
 
 
 def _over_queries(values: Array) -> Value:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return Value(None)
-    ends = interval(bootstrap_means(known[:, None], 0)[:, 0]) if len(known) > 1 else None
-    return Value(float(known.mean()), len(known), "queries", ends)
+    return Value.of(estimate(values))
 
 
 ORIGINAL, AWARE, ADVERSARIAL, BLIND = "original", "bias-aware", "AdvBert", "blind"
@@ -1201,7 +1192,7 @@ def _notes(settings: Settings, scoring: Scoring) -> tuple[str, ...]:
             else "too, of values whose mean is each seed's figure (for relative changes to first order)."
         )
         + " Their n is that of the seeds or of the queries, whichever the interval mostly comes from. With one seed:"
-        " t and bootstrap intervals over queries.",
+        " intervals over queries.",
         "A claim is supported only if every trained ranker that it compares beats BM25 (not inferior on dev: the"
         " bias-aware one).",
         "blind, random and neutral-first are controls; random is the expectation over random orders.",

@@ -367,6 +367,17 @@ class LinearMeasure(BiasMeasure):
         value: Array = weights.sum(axis=1) * mean * scale
         return value
 
+    def greatest(self, run: JoinedRun) -> float:
+        """The largest size that a query's value could have with the documents of a run."""
+        weights, scale, _ = self._terms(run)
+        table = run.required_table
+        present = np.zeros(table.table.height, np.bool_)
+        rows = np.asarray(run.scored_rows.rows[:])
+        present[rows[rows >= 0]] = True
+        sizes = np.abs(self.documents(table, np.flatnonzero(present)))
+        of_ranks = np.nanmax(np.abs(weights).sum(axis=1) * scale, initial=0.0)
+        return float(np.nanmax(sizes, initial=0.0) * of_ranks)
+
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:
         """The smallest and the largest value of a document over all labels; None if the bounds are not known."""
         return None

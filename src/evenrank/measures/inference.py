@@ -649,6 +649,29 @@ def bound_of_mean(
     return MeanBound(found, replace(mean_of_samples(each, factors), skew=0.0), bound, sign, loss, k, unit)
 
 
+def bound_of_size(
+    own: Sequence[Array],
+    other: Sequence[Array] | None,
+    bound: float,
+    greatest: float,
+    factors: Sequence[float] = (1.0,),
+) -> SizeBound:
+    """The test of |mean of own| − |mean of other| ≤ ``bound`` from the parts [n], two values or more each.
+
+    ``greatest``: the size of the greatest value that a query can have.
+    """
+    found = sizes(own, other, factors)
+    towards = -1.0 if found.own.mean < 0 else 1.0
+    # The query that leans as far as any can: of one part either way, of several parts in those that add to it.
+    most = [towards * greatest] if len(own) == 1 else [greatest * (f * towards > 0) for f in factors]
+    more = [np.append(part, one) for part, one in zip(own, most, strict=True)]
+    held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors)
+    plain = Sizes(*(replace(one, skew=0.0) for one in (held.own, held.other, held.total, held.difference)))
+    apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
+    k = min(int((np.abs(part) > _ZERO).sum()) for part in apart)
+    return SizeBound(found, plain, bound, greatest - bound, k, other is None)
+
+
 def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: float = 1.0) -> MeanBound | None:
     """Whether the mean of values [Q] is at least (1 − ``margin``) times the baseline's: no more than that is lost.
 
@@ -671,16 +694,25 @@ def one_in(margin: float, baseline: float, greatest: float = 1.0) -> float:
     return greatest / (margin * baseline)
 
 
-def queries_to_hold(mean: float, spread: float, loss: float, alpha: float = SIGNIFICANT) -> int | None:
-    """How many queries with this mean and standard deviation of z show that a bound holds; None: no number does."""
+def queries_to_hold(
+    mean: float, spread: float, loss: float, alpha: float = SIGNIFICANT, chance: float = 0.5
+) -> int | None:
+    """How many queries with this mean and standard deviation of z show that a bound holds; None: no number does.
+
+    ``loss``: what the added query loses; ``chance``: in which share of samples.
+    """
     if mean <= EQUAL:
         return None
+    from scipy.special import ndtri
+
+    room = float(ndtri(chance)) * spread
 
     def holds(n: int) -> bool:
         total = n + 1
         centre = (n * mean - loss) / total
         squares = n * spread**2 + n / total * (mean + loss) ** 2
-        return centre > quantile(n, 1 - _HELD * alpha) * math.sqrt(squares / n / total)
+        centre -= room / math.sqrt(n)
+        return bool(centre > quantile(n, 1 - _HELD * alpha) * math.sqrt(squares / n / total))
 
     high = 2
     while not holds(high):
@@ -923,14 +955,14 @@ def interval(draws: Array) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """The mean difference over seeds, its standard error and degrees of freedom; p two-sided, None if untested.
+    """The mean difference over seeds, and its error; p two-sided, None if untested.
 
-    limit: of which the error mostly comes, seeds or queries: more of these would narrow the interval.
+    ``found``: the mean with its error, None with too few values; limit: of which the error mostly comes, seeds or
+    queries: more of these would narrow the interval.
     """
 
     mean: float | None
-    error: float | None
-    freedom: float | None
+    found: Mean | None
     p: float | None
     seeds: int
     queries: int
@@ -941,14 +973,9 @@ class Mixed:
         """The number of what limits the test."""
         return self.seeds if self.limit == "seeds" else self.queries
 
-    def interval(self, level: float = 0.95) -> tuple[float, float] | None:
+    def interval(self, level: float = 0.95) -> Interval | None:
         """The two-sided interval of the mean."""
-        if self.mean is None or self.error is None or self.freedom is None:
-            return None
-        from scipy import stats
-
-        half = float(stats.t.ppf((1 + level) / 2, self.freedom)) * self.error
-        return self.mean - half, self.mean + half
+        return None if self.found is None else ends(self.found, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -960,13 +987,25 @@ class _Error:
     limit: Literal["seeds", "queries"]
 
 
+def over_seeds(values: Array) -> Estimate:
+    """The mean of a figure of each seed [S], with the interval of Student's t; none for a single seed."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Estimate(None, None, 0, "seeds")
+    mean = float(known.mean())
+    if len(known) < 2:
+        return Estimate(mean, None, 1, "seeds")
+    found = replace(mean_of_samples([known]), skew=0.0)
+    return Estimate(mean, ends(found) if found.error else (mean, mean), len(known), "seeds")
+
+
 def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> Mixed:
     """Tests whether differences d[s, q] of two systems, queries q in seeds s, have mean 0.
 
     The model is d[s, q] = μ + seed + error: a seed is one training, which all its queries share. μ is the mean of the
     seeds' means; its variance is (σ_seed² + σ²/n_s) / S², the components by the analysis of variance. Where seeds
     differ by more than their queries explain, the test has S − 1 degrees of freedom, as the t-test over seeds; where
-    they do not, all queries count (from three seeds on). With one seed it is the paired t-test over its queries.
+    they do not, all queries count (from three seeds on). With one seed it is :func:`compare` over its queries.
 
     ``same_queries``: every seed has the same queries in the same order, so that d[s, q] = μ + seed + query + error:
     the variances of the seeds' and of the queries' means add, less that of the error, which is in both; degrees of
@@ -979,16 +1018,24 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
     known = [np.where(np.abs(one) <= EQUAL, 0.0, one) for one in known if len(one)]
     seeds, queries = len(known), sum(map(len, known))
     if not queries:
-        return Mixed(None, None, None, None, seeds, 0)
+        return Mixed(None, None, None, seeds, 0)
     means = np.array([one.mean() for one in known])
     mean = float(means.mean())
+    if seeds == 1 and queries > 1:
+        return Mixed(mean, mean_of_samples(known), _of_one_seed(known[0]), 1, queries)
     if same_queries and seeds > 1:
         table = np.stack([one for one in differences if not np.isnan(one).all()])
         queries = int((~np.isnan(table)).any(axis=0).sum())
         found = _crossed(table, means)
     else:
         found = _nested(known, means)
-    return Mixed(mean, found.size, found.freedom, _p(mean, found), seeds, queries, found.limit)
+    error = None if found.size is None or found.freedom is None else Mean(mean, found.size, found.freedom)
+    return Mixed(mean, error, _p(error), seeds, queries, found.limit)
+
+
+def _of_one_seed(values: Array) -> float | None:
+    found = compare(values)
+    return 1.0 if found.p is None and not values.any() else found.p
 
 
 def _nested(known: Sequence[Array], means: Array) -> _Error:
@@ -1001,8 +1048,6 @@ def _nested(known: Sequence[Array], means: Array) -> _Error:
         error = None if seeds < 2 else float(means.std(ddof=1)) / math.sqrt(seeds)
         return _Error(error, None if error is None else seeds - 1.0, "seeds" if seeds > 1 else "queries")
     within = inside / (total - seeds)
-    if seeds == 1:
-        return _Error(math.sqrt(within / total), total - 1.0, "queries")
     grand = float((sizes * means).sum() / total)
     between = float((sizes * (means - grand) ** 2).sum()) / (seeds - 1)
     typical = (total - float((sizes**2).sum()) / total) / (seeds - 1)
@@ -1044,7 +1089,7 @@ def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
     known = ~np.isnan(values)
     values, draws, seeds = values[known], draws[known], int(known.sum())
     if not seeds:
-        return Mixed(None, None, None, None, 0, 0)
+        return Mixed(None, None, None, 0, 0)
     parts = [(float(np.nanvar(draws.mean(axis=0), ddof=1)), queries - 1)]
     if seeds > 1:
         parts.append((float(values.var(ddof=1)) / seeds, seeds - 1))
@@ -1052,18 +1097,16 @@ def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
     mean, error = float(values.mean()), math.sqrt(total)
     limit: Literal["seeds", "queries"] = "seeds" if seeds > 1 and parts[1][0] > parts[0][0] else "queries"
     if error <= EQUAL:
-        return Mixed(mean, error, 1.0, 1.0 if abs(mean) <= EQUAL else None, seeds, queries, limit)
-    from scipy import stats
+        found = Mean(mean, 0.0, 1.0)
+    else:
+        found = Mean(mean, error, total**2 / sum(part**2 / free for part, free in parts))
+    return Mixed(mean, found, _p(found), seeds, queries, limit)
 
-    freedom = total**2 / sum(part**2 / free for part, free in parts)
-    return Mixed(mean, error, freedom, float(2 * stats.t.sf(abs(mean) / error, freedom)), seeds, queries, limit)
 
-
-def _p(mean: float, found: _Error) -> float | None:
-    if found.size is None or found.freedom is None:
+def _p(found: Mean | None) -> float | None:
+    """The p of the mean; None where there is no error to compare it with."""
+    if found is None:
         return None
-    if found.size <= EQUAL:
-        return 1.0 if abs(mean) <= EQUAL else None
-    from scipy import stats
-
-    return float(2 * stats.t.sf(abs(mean) / found.size, found.freedom))
+    if found.error <= EQUAL:
+        return 1.0 if abs(found.mean) <= EQUAL else None
+    return two_sided(found)

@@ -203,6 +203,12 @@ def parse_measures(text: str) -> list[Measure]:
     return list(dict.fromkeys(measures))
 
 
+def greatest_value(measure: Measure) -> float:
+    """The largest size that a query's value can have; 1 of a measure without known bounds."""
+    found = facts(measure)
+    return max((abs(end) for name in ("least", "most") if isinstance(end := found[name], float)), default=1.0)
+
+
 def facts(measure: Measure) -> dict[str, object]:
     """What a measure is, as JSON values.
 

@@ -56,7 +56,7 @@ def tested(result: Mapping[str, Any]) -> str:
         return ""
     n, p = counted(result["queries"], "query"), result["p"]
     if p is None:
-        return f"not tested against the first stage ({n})"
+        return f"too few queries differ from the first stage for a test ({n})"
     if p >= SIGNIFICANT:
         verdict = "not significantly different from"
     else:

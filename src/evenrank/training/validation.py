@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
 from evenrank.io.threads import in_order
 from evenrank.measures import DeltaAPRF, Evaluation, Missing, parse_measure
-from evenrank.measures.inference import paired_tests
+from evenrank.measures.inference import compare
 from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
 from evenrank.rankers.protocol import Ranker
@@ -126,12 +126,13 @@ class Validation:
     def tested(self, run: Run) -> tuple[int, float | None]:
         """The number of queries of a paired test of a run against the first stage on the measure, and its p.
 
-        The t-test, or Wilcoxon's if all queries differ by the same; None with fewer than two queries.
+        None where fewer than 15 queries differ.
         """
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         measure = parse_measure(self.measure)
-        found = paired_tests(*(Evaluation(one, qrels=judged).values(measure) for one in (run, self.run)))
-        return found.n, found.wilcoxon_p if found.t_p is None else found.t_p
+        own, first = (Evaluation(one, qrels=judged).values(measure) for one in (run, self.run))
+        found = compare(own - first)
+        return found.n, found.p
 
     def delta_aprf(self, run: Run) -> dict[str, float]:
         """ΔA-PRF of a run for each attribute (NaN if a pole has no clicked passage)."""

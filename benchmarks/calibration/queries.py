@@ -1,0 +1,504 @@
+"""Cells of what is said of means over queries: leans, differences, no loss, limits, seeds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.decisions.frontier import Plane, Ranking
+from evenrank.decisions.rebalance import Bound, outcome
+from evenrank.groups import GroupTable
+from evenrank.io.types import Array
+from evenrank.measures import facts, parse_measure
+from evenrank.measures import inference as st
+
+from .cell import Cell
+
+SIZES = (5, 10, 20, 30, 50, 117, 215, 1000)
+Draw = Callable[[np.random.Generator], Any]
+Values = Callable[[np.random.Generator, int], Array]
+ALPHA = 0.05
+
+
+# --- values of queries whose mean is 0 -------------------------------------------------------------------------------
+
+
+def normal(rng: np.random.Generator, n: int) -> Array:
+    return rng.normal(0, 1, n)
+
+
+def lognormal(rng: np.random.Generator, n: int) -> Array:
+    return rng.lognormal(0, 1, n) - np.exp(0.5)
+
+
+def heavy(rng: np.random.Generator, n: int) -> Array:
+    return rng.standard_t(3, n)
+
+
+_RANKS = 1 / np.arange(1, 11)
+_OF_RANKS = np.append(0.35 * 0.65 ** np.arange(10), 0.0)
+_OF_RANKS[-1] = 1 - _OF_RANKS.sum()
+
+
+def _rr(rng: np.random.Generator, n: int) -> Array:
+    return rng.choice(np.append(_RANKS, 0.0), n, p=_OF_RANKS)
+
+
+def rr(rng: np.random.Generator, n: int) -> Array:
+    """Reciprocal ranks less their mean."""
+    return _rr(rng, n) - float(_OF_RANKS[:-1] @ _RANKS)
+
+
+def rr_difference(rng: np.random.Generator, n: int) -> Array:
+    """Those of two systems of which 7 in 10 queries have the same."""
+    first = _rr(rng, n)
+    return np.where(rng.random(n) < 0.7, first, _rr(rng, n)) - first
+
+
+def sparse(share: float, rng: np.random.Generator, n: int) -> Array:
+    """Mostly 0; the others skewed, with mean 0."""
+    return np.where(rng.random(n) < share, rng.exponential(1, n) - 1, 0.0)
+
+
+def arab(rng: np.random.Generator, n: int) -> Array:
+    """Values like a lean's: long tails on both sides, one of them longer, a fifth of them 0."""
+    return np.where(rng.random(n) < 0.2, 0.0, np.where(rng.random(n) < 0.75, -0.1, 0.3) * rng.exponential(1, n))
+
+
+CENTRED: dict[str, Values] = {
+    "normal": normal,
+    "lognormal": lognormal,
+    "t₃": heavy,
+    "reciprocal ranks": rr,
+    "differences of reciprocal ranks": rr_difference,
+    "5% of values not 0, skewed": functools.partial(sparse, 0.05),
+    "20% of values not 0, skewed": functools.partial(sparse, 0.20),
+    "like ARaB": arab,
+}
+
+
+def table_of(values: Array) -> tuple[GroupTable, pl.DataFrame, pl.DataFrame]:
+    """Documents with these signed magnitudes [n], a run with one of them a query, and a run of neutral ones."""
+    n = len(values)
+    ids, others = [f"d{q}" for q in range(n)], [f"z{q}" for q in range(n)]
+    signed = np.concatenate([values, np.zeros(n)])
+    table = pl.DataFrame(
+        {
+            "doc_id": ids + others,
+            "tokens": np.full(2 * n, 10),
+            "count_m": (signed > 0).astype(np.int64),
+            "count_f": (signed < 0).astype(np.int64),
+            "magnitude_tf_m": np.maximum(signed, 0),
+            "magnitude_tf_f": np.maximum(-signed, 0),
+            "neutrality": np.ones(2 * n),
+        }
+    )
+    queries = [f"q{q}" for q in range(n)]
+    runs = [pl.DataFrame({"query_id": queries, "doc_id": one, "score": np.ones(n)}) for one in (ids, others)]
+    return GroupTable.of(table), runs[0], runs[1]
+
+
+def differs_in_audit(values: Array) -> bool:
+    """Whether ``evenrank.audit`` says that a run leans; it has to say the same of its difference from a neutral one."""
+    table, run, neutral = table_of(values)
+    found = evenrank.audit({"a": run, "b": neutral}, scores=table, baseline="b", measures="ARaB@1")
+    figure = found["a", "ARaB@1"]
+    assert figure.lean is not None
+    assert figure.vs_baseline is not None
+    assert figure.lean.shown == figure.vs_baseline.significant
+    return figure.lean.shown
+
+
+def differs(values: Array) -> bool:
+    return st.compare(values).shown
+
+
+def _means() -> Iterator[Cell]:
+    for family, values in CENTRED.items():
+        for n in SIZES:
+            draw = functools.partial(_drawn, values, n)
+            quick = 200 if n <= 215 else 50
+            yield Cell("a mean differs from 0", family, n, draw, differs, differs_in_audit, quick=quick)
+    for n in (50, 117, 215, 1000):
+        floor = 0.8 * power_of_t(n, 0.3)
+        draw = functools.partial(_moved, normal, n, 0.3)
+        yield Cell("a mean differs from 0", "normal, .3 sd", n, draw, differs, kind="power", floor=floor)
+        for family in ("lognormal", "reciprocal ranks", "like ARaB", "20% of values not 0, skewed"):
+            values, sd = CENTRED[family], _SD[family]
+            draw = functools.partial(_moved, values, n, 0.3 * sd)
+            yield Cell("a mean differs from 0", f"{family}, .3 sd", n, draw, differs, kind="power")
+    for n in (10, 20, 50, 117):
+        for family, drawn in (("five of a passage", 5), ("one to nine of a passage", 9)):
+            draw = functools.partial(_clustered, n, drawn)
+            yield Cell("a mean of clusters differs from 0", family, n, draw, clusters_differ)
+
+
+def _drawn(values: Values, n: int, rng: np.random.Generator) -> Array:
+    return values(rng, n)
+
+
+def _moved(values: Values, n: int, by: float, rng: np.random.Generator) -> Array:
+    found = values(rng, n)
+    return np.where(found == 0, 0.0, found + by) if (found == 0).any() else found + by
+
+
+_SD = {"lognormal": float(np.sqrt((np.e - 1) * np.e)), "reciprocal ranks": 0.4, "like ARaB": 0.28}
+_SD["20% of values not 0, skewed"] = 1.0
+
+
+def power_of_t(n: int, effect: float) -> float:
+    """The power of Student's two-sided t-test for an effect in standard deviations."""
+    from scipy.stats import nct, t
+
+    critical = t.ppf(0.975, n - 1)
+    return float(1 - nct.cdf(critical, n - 1, effect * np.sqrt(n)))
+
+
+class _Clustered:
+    """Values and their clusters, as arguments of ``compare``."""
+
+    def __init__(self, values: Array, clusters: Array) -> None:
+        self.values, self.clusters = values, clusters
+
+
+def _clustered(passages: int, most: int, rng: np.random.Generator) -> Any:
+    sizes = np.full(passages, most) if most == 5 else rng.integers(1, most + 1, passages)
+    clusters = np.repeat(np.arange(passages), sizes)
+    return _Clustered(rng.exponential(1, passages)[clusters] - 1 + rng.normal(0, 0.5, len(clusters)), clusters)
+
+
+def clusters_differ(sample: Any) -> bool:
+    return st.compare(sample.values, clusters=sample.clusters).shown
+
+
+# --- no loss, limits -------------------------------------------------------------------------------------------------
+
+MARGINS = (0.05, 0.03, 0.02)
+JITTER = {"small": 0.01, "large": 0.1}
+
+
+def base_of(rng: np.random.Generator, n: int) -> Array:
+    """Values from 0 to 1 with mean .59, like nDCG@10 of a good ranker."""
+    return rng.beta(1.6, 1.11, n)
+
+
+MEAN = 1.6 / (1.6 + 1.11)
+
+
+def ruined(
+    n: int, margin: float, share: float, times: float, best: bool, jitter: float, rng: np.random.Generator
+) -> Any:
+    """Base values and new ones: in a ``share`` of the queries so much is lost that the mean loses ``times · margin``.
+
+    ``best``: the ruined queries are those that had nearly 1.
+    """
+    base = base_of(rng, n)
+    hit = rng.random(n) < share
+    if best:
+        base = np.where(hit, 1.0, base)
+        mean = share + (1 - share) * MEAN
+        lost = hit * np.minimum(1.0, times * margin * mean / share)
+    else:
+        lost = hit * base * min(1.0, times * margin / share)
+    noise = rng.normal(0, jitter, n) * ~hit
+    return base - lost + noise, base
+
+
+def holds(margin: float, sample: Any) -> bool:
+    """Whether no loss within a margin is shown."""
+    test = st.no_loss(*sample, margin)
+    return test is not None and test.p_holds() <= ALPHA
+
+
+def gated(rule: dict[str, object], outcome: str, sample: Any, guaranteed: bool = False, **more: object) -> bool:
+    """Whether ``evenrank.gate`` says so of a rule, on an audit's JSON with these values."""
+    values, base = sample
+    measure = str(rule["measure"])
+    runs = {
+        name: {"measures": {measure: {"values": list(map(float, of)), **more}}, "lengths": [10] * len(of)}
+        for name, of in (("new", values), ("old", base))
+    }
+    queries = [f"q{q}" for q in range(len(base))]
+    audit = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
+    return evenrank.gate(audit, {"rule": [rule], "guaranteed": guaranteed}).outcome == outcome
+
+
+def gate_margin(margin: float, sample: Any) -> bool:
+    rule = {"measure": "nDCG@10", "against": "baseline", "at_least": f"-{100 * margin:g}%"}
+    return gated(rule, "holds", sample)
+
+
+def costs_no_more(sample: Any) -> bool:
+    """Whether ``evenrank.frontier`` says that a reordering costs no more than 5%."""
+    values, base = sample
+    n = len(base)
+    run = Ranking("run", base, np.full(n, 0.2))
+    point = Ranking("shift 1", values, np.full(n, 0.0), "shift", 1.0)
+    (found,) = Plane([run, point], parse_measure("ARaB@10")).equal({0.5: 0.1})
+    return bool(found.no_loss)
+
+
+def _half_holds(sample: Any) -> bool:
+    """Of what lies half way to the new values, as the frontier interpolates."""
+    values, base = sample
+    return holds(0.05, ((values + base) / 2, base))
+
+
+def _losses() -> Iterator[Cell]:
+    for margin in MARGINS:
+        least = st.queries_to_hold(margin * MEAN, margin * 0.25, 1 - margin) or 0
+        rule = f"no loss of more than {margin:.0%}"
+        said, command = functools.partial(holds, margin), functools.partial(gate_margin, margin)
+        for n in sorted({*SIZES, least, least + 20}):
+            for jitter, size in JITTER.items():
+                shapes = [
+                    (f"the best queries ruined, {jitter} jitter", margin * MEAN / (1 - margin * (1 - MEAN)), 1, True),
+                    (f"{margin:.0%} of queries ruined, {jitter} jitter", margin, 1, False),
+                    (f"10% of queries lose the margin, {jitter} jitter", 0.10, 1, False),
+                    (f"10% of queries lose twice the margin, {jitter} jitter", 0.10, 2, False),
+                ]
+                for family, share, times, best in shapes:
+                    draw = functools.partial(ruined, n, margin, share, times, best, size)
+                    quick = 200 if n <= 300 else 50
+                    yield Cell(rule, family, n, draw, said, command, quick=quick)
+            draw = functools.partial(less, n, margin, 0.1)
+            yield Cell(rule, "every query loses the margin", n, draw, said, command, quick=200 if n <= 300 else 50)
+        draw = functools.partial(less, least + 20, 0.0, 0.0)
+        yield Cell(rule, "equal runs", least + 20, draw, said, command, kind="power", floor=0.99)
+    for n in (20, 117, 215, 1000):
+        draw = functools.partial(ruined, n, 0.10, 0.10, 1, False, 0.01)
+        yield Cell("costs no more than 5%", "10% of queries ruined", n, draw, _half_holds, costs_no_more)
+        draw = functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01)
+        yield Cell(
+            "--keep holds on other queries", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), _kept
+        )
+        yield Cell(
+            "guaranteed: no loss of more than 5%",
+            "5% of queries ruined",
+            n,
+            functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01),
+            _guaranteed,
+            _gate_guaranteed,
+        )
+
+
+def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
+    """Base values, and new ones that all lose the margin."""
+    base = base_of(rng, n)
+    return base * (1 - margin) + rng.normal(0, jitter, n), base
+
+
+def _kept(sample: Any) -> bool:
+    values, base = sample
+    return outcome(Bound.parse("nDCG@10 >= 95%", "keep"), 0.0, values, base, 1.0).verdict == "holds"
+
+
+def _guaranteed(sample: Any) -> bool:
+    values, base = sample
+    within = values - 0.95 * base
+    return st.guaranteed_lower(within[_order(len(base))], -0.95, 1.05 + 1.0, ALPHA) > 0
+
+
+@functools.cache
+def _order(n: int) -> Array:
+    """The queries in the order of their hashed ids."""
+    import hashlib
+
+    return np.array(sorted(range(n), key=lambda q: hashlib.sha256(f"q{q}".encode()).digest()))
+
+
+def _gate_guaranteed(sample: Any) -> bool:
+    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}, "holds", sample, guaranteed=True)
+
+
+LIMIT, GREATEST = 0.05, 2.0
+
+
+def leaning(values: Values, n: int, scale: float, mean: float, rng: np.random.Generator) -> Array:
+    return values(rng, n) * scale + mean
+
+
+def far(n: int, share: float, rng: np.random.Generator) -> Array:
+    """A few queries lean as far as any document; the mean of all is the limit."""
+    return np.where(rng.random(n) < share, LIMIT / share, rng.normal(0, 0.05, n))
+
+
+def limit_says(says: str, values: Array) -> bool:
+    test = st.bound_of_size([values], None, LIMIT, GREATEST)
+    broken = test.p_broken()
+    said = "holds" if test.p_holds() <= ALPHA else "broken" if broken is not None and broken <= ALPHA else "not shown"
+    return said == says
+
+
+def gate_limit(says: str, values: Array) -> bool:
+    rule = {"measure": "ARaB@10", "at_most": LIMIT}
+    return gated(rule, says, (values, values), greatest=GREATEST)
+
+
+def _limits() -> Iterator[Cell]:
+    shapes: dict[str, Values] = {"normal": normal, "lognormal": lognormal, "t₃": heavy, "like ARaB": arab}
+    for n in (5, 10, 20, 50, 117, 215, 500, 1000):
+        for family, values in shapes.items():
+            draw = functools.partial(leaning, values, n, 0.3, LIMIT)
+            turned = functools.partial(leaning, lambda r, m, v=values: -v(r, m), n, 0.3, LIMIT)
+            for says, rule in (("holds", "|mean| at most .05"), ("broken", "|mean| above .05")):
+                of = functools.partial(limit_says, says), functools.partial(gate_limit, says)
+                yield Cell(rule, family, n, draw, *of)
+                yield Cell(rule, f"{family}, other tail", n, turned, *of)
+        for share in (0.025, 0.05, 0.1):
+            draw = functools.partial(far, n, share)
+            of = functools.partial(limit_says, "holds"), functools.partial(gate_limit, "holds")
+            yield Cell("|mean| at most .05", f"{share:.1%} of queries lean far", n, draw, *of)
+    for n in (20, 117, 500, 1000):
+        for family, lean in (("both lean", 0.2), ("neither leans", 0.0)):
+            for says in ("holds", "broken"):
+                draw = functools.partial(farther, n, lean)
+                of = functools.partial(size_says, says), functools.partial(gate_size, says)
+                yield Cell(f"|mean| no more than .05 above another's {says}", family, n, draw, *of)
+    for n in (15, 20, 50, 117, 1000):
+        for family, values in shapes.items():
+            draw = functools.partial(lost_on_the_bound, values, n)
+            yield Cell("a loss of more than 3%", family, n, draw, broken, gate_broken)
+
+
+def farther(n: int, lean: float, rng: np.random.Generator) -> Any:
+    """Two runs, the first .05 farther from 0 than the second."""
+    base = rng.laplace(lean, 0.3, n)
+    return base + LIMIT + rng.laplace(0, 0.1, n), base
+
+
+def size_says(says: str, sample: Any) -> bool:
+    values, base = sample
+    test = st.bound_of_size([values], [base], LIMIT, GREATEST)
+    p = test.p_broken()
+    said = "holds" if test.p_holds() <= ALPHA else "broken" if p is not None and p <= ALPHA else "not shown"
+    return said == says
+
+
+def gate_size(says: str, sample: Any) -> bool:
+    rule = {"measure": "ARaB@10", "against": "baseline", "at_most": LIMIT}
+    return gated(rule, says, sample, greatest=GREATEST)
+
+
+def lost_on_the_bound(values: Values, n: int, rng: np.random.Generator) -> Any:
+    base = base_of(rng, n)
+    return base * 0.97 + 0.1 * values(rng, n), base
+
+
+def broken(sample: Any) -> bool:
+    test = st.no_loss(*sample, 0.03)
+    p = None if test is None else test.p_broken()
+    return p is not None and p <= ALPHA
+
+
+def gate_broken(sample: Any) -> bool:
+    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-3%"}, "broken", sample)
+
+
+# --- figures of the whole run, seeds, stages, labels -----------------------------------------------------------------
+
+
+def poles(n: int, first: float, rng: np.random.Generator) -> Any:
+    """Values of two groups' queries with the same mean and unlike spreads, ``first`` of them of the first group."""
+    many = max(2, round(first * n))
+    return rng.beta(2, 1, many), rng.choice([0.0, 1.0], max(2, n - many), p=[1 / 3, 2 / 3])
+
+
+def poles_differ(sample: Any) -> bool:
+    return st.compare_parts(sample, (1.0, -1.0)).shown
+
+
+def equal_sizes(n: int, lean: float, rng: np.random.Generator) -> Any:
+    """Two runs that lean alike, to the same side or to both."""
+    base = rng.laplace(0, 0.3, n)
+    return base + rng.laplace(lean, 0.1, n), (base if n % 2 else -base) + rng.laplace(lean, 0.1, n)
+
+
+def sizes_differ(sample: Any) -> bool:
+    return st.compare_sizes([sample[0]], [sample[1]], [1.0]).shown
+
+
+def seeded(seeds: int, n: int, between: float, rng: np.random.Generator) -> list[Array]:
+    """Differences of the same queries in several seeds, which differ by as much as ``between``."""
+    of_query = rng.exponential(0.2, n) - 0.2
+    return [of_query + rng.normal(0, between) + rng.normal(0, 0.1, n) for _ in range(seeds)]
+
+
+def seeds_differ(sample: Sequence[Array]) -> bool:
+    p = st.mixed_test(sample, same_queries=True).p
+    return p is not None and p < ALPHA
+
+
+def copied(n: int, rng: np.random.Generator) -> Array:
+    return arab(rng, n) + 0.3
+
+
+def copy_adds(values: Array) -> bool:
+    """Whether an audit says that a stage that copies its input adds anything."""
+    table, run, _ = table_of(values)
+    found = evenrank.audit(stages={"first": run, "copy": run}, scores=table, measures="ARaB@1")
+    assert found.stages is not None
+    return found.stages.measures["ARaB@1"].steps[-1].shown(tied=False)
+
+
+def exchanged(n: int, share: float, rng: np.random.Generator) -> Any:
+    """Two runs of ten documents exchanged at random query by query, and labels of a ``share`` of the documents."""
+    queries = np.repeat([f"q{q}" for q in range(n)], 10)
+    runs = []
+    swap = np.repeat(rng.random(n) < 0.5, 10)
+    lists = [np.array([f"{q}-{d}" for q in range(n) for d in rng.permutation(14)[:10]]) for _ in range(2)]
+    for own, other in (lists, lists[::-1]):
+        ids = np.where(swap, other, own)
+        runs.append(pl.DataFrame({"query_id": queries, "doc_id": ids, "score": np.tile(np.arange(10, 0, -1.0), n)}))
+    documents = np.unique(np.concatenate(lists))
+    known = documents[rng.random(len(documents)) < share]
+    groups = np.where(rng.random(len(known)) < 0.8, "m", "f")
+    return runs, pl.DataFrame({"doc_id": known, "group": groups})
+
+
+def labels_differ(sample: Any) -> bool:
+    """Whether an audit by labels of few documents says that two runs differ, or that one leans."""
+    (first, second), labels = sample
+    if labels["group"].n_unique() < 2:
+        return False
+    settings: dict[str, Any] = {"labels": labels, "baseline": "a", "measures": "ARaB@10", "poles": "m,f"}
+    said = []
+    for unknown in ("skip", "neutral", "bounds"):
+        found = evenrank.audit({"a": first, "b": second}, unknown=unknown, **settings)
+        figure = found["b", "ARaB@10"]
+        assert figure.vs_baseline is not None
+        said += [figure.vs_baseline.significant, figure.lean is not None and figure.lean.shown]
+    return any(said)
+
+
+def _others() -> Iterator[Cell]:
+    for n in (20, 40, 117, 215, 1000):
+        for share in (0.5, 0.8, 0.95):
+            family = f"groups {share:.0%} to {1 - share:.0%}"
+            yield Cell("two groups' means differ", family, n, functools.partial(poles, n, share), poles_differ)
+        for lean in (0.0, 0.05, 0.3):
+            for odd in (n, n + 1):
+                side = "same side" if odd % 2 else "either side"
+                draw = functools.partial(equal_sizes, odd, lean)
+                yield Cell("sizes of two leans differ", f"lean {lean:g}, {side}", odd, draw, sizes_differ)
+    for seeds in (2, 3, 5):
+        for n in (20, 117):
+            for between in (0.0, 0.02, 0.1):
+                draw = functools.partial(seeded, seeds, n, between)
+                yield Cell("a difference over seeds", f"{seeds} seeds, {between:g} apart", n, draw, seeds_differ)
+    for n in (5, 20, 117):
+        draw = functools.partial(copied, n)
+        yield Cell("a stage adds", "a copy of its input", n, draw, copy_adds, draws=200, quick=10)
+    for n in (20, 117):
+        for share in (0.05, 0.3):
+            draw = functools.partial(exchanged, n, share)
+            family = f"runs exchanged, {share:.0%} labelled"
+            yield Cell("labels of some documents", family, n, draw, labels_differ, draws=200, quick=10)
+
+
+CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others())

@@ -35,6 +35,8 @@ LEAST = 15
 """Fewer values than this that are not 0 decide nothing: no test of their mean holds for skewed ones."""
 POWER = 0.8
 BOOTSTRAP_DRAWS = 2000
+_GUARDED = 30
+"""With fewer values the tail that a sample lacks decides: one more is added on the other side."""
 _ZERO = 1e-12
 _HELD = 0.6
 """The share of α at which a bound holds: the query that is added for caution makes up for the rest."""
@@ -231,6 +233,49 @@ def noticeable(error: float, freedom: float, level: float = SIGNIFICANT) -> floa
     return error * (quantile(freedom, 1 - level / 2) + quantile(freedom, POWER))
 
 
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A mean, and with fewer than 30 values the mean with one more value as far below it (above it) as the furthest.
+
+    Few values of a skewed kind often lack its tail: their mean lies on the other side of the true one, and their spread
+    is small. ``least`` is what a claim that the mean is above something needs, ``most`` what the opposite needs.
+    """
+
+    found: Mean
+    least: Mean
+    most: Mean
+
+    @classmethod
+    def of(cls, values: Array) -> Guarded:
+        """Of values [n], two or more."""
+        found = mean_of_samples([values])
+        if len(values) >= _GUARDED or not found.error:
+            return cls(found, found, found)
+        reach = float(np.abs(values - found.mean).max())
+        least, most = (mean_of_samples([np.append(values, found.mean + end)]) for end in (-reach, reach))
+        return cls(found, least, most)
+
+    def above(self, bound: float = 0.0) -> float:
+        """One-sided p of the claim that the mean is above a bound."""
+        return max(above(self.found, bound), above(self.least, bound))
+
+    def below(self, bound: float = 0.0) -> float:
+        """One-sided p of the claim that the mean is below a bound."""
+        return max(above(-self.found, -bound), above(-self.most, -bound))
+
+    def two_sided(self) -> float:
+        """Two-sided p that the mean is 0."""
+        if self.found.error == 0:
+            return two_sided(self.found)
+        return min(1.0, 2 * (self.above() if self.found.mean >= 0 else self.below()))
+
+    def ends(self, level: float = 0.95) -> Interval:
+        """The means that no test rejects."""
+        alpha = (1 - level) / 2
+        low = min(lower(one, alpha) for one in (self.found, self.least))
+        return low, max(upper(one, alpha) for one in (self.found, self.most))
+
+
 # --- a mean over queries ---------------------------------------------------------------------------------------------
 
 
@@ -245,8 +290,8 @@ def estimate(values: Array, *, unit: str = "queries") -> Estimate:
         return Estimate(None, None, 0, unit)
     if len(known) < 2:
         return Estimate(float(known[0]), None, 1, unit)
-    found = mean_of_samples([known])
-    return Estimate(float(known.mean()), ends(found) if found.error else None, len(known), unit)
+    found = Guarded.of(known)
+    return Estimate(float(known.mean()), found.ends() if found.found.error else None, len(known), unit)
 
 
 def compare(values: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:
@@ -255,9 +300,10 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     Only the k values that are not 0 (within 1e-12) tell: zeros do not change the hypothesis. With their mean x̄, their
     standard deviation s, t = x̄√k/s and Hall's t_H (see :func:`above`), whose skewness has the factor 1 + 6/k, the
     difference is shown if |t| and |t_H| both exceed t(.975; k − 1) with the same sign. Fewer than 15 of them tell
-    nothing. The interval holds the means that neither test rejects, k/n of those of the k values. Where zeros are many
-    that alone is too narrow for a mean far from 0, as how many values are 0 is chance too: then the ends are those of
-    all n values, but not beyond 0 where the test excludes it.
+    nothing; fewer than 30 need one more, as :class:`Guarded` says. The interval holds the means that neither test
+    rejects, k/n of those of the k values. Where zeros are many that alone is too narrow for a mean far from 0, as how
+    many values are 0 is chance too: then the ends are those of all n values, but not beyond 0 where the test excludes
+    it.
 
     ``clusters`` [n]: what values share, such as a passage; the total of each cluster is one value, over the mean size.
 
@@ -283,14 +329,15 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     if k < 2:
         what = "every value is 0" if not k else f"only one of {n} values is not 0"
         return untold(mean, count, what, unit)
-    found, share = mean_of_samples([present]), k / n
-    ci95 = _ends_with_zeros(found, values, share) if found.error else None
+    guarded, share = Guarded.of(present), k / n
+    found = guarded.found
+    ci95 = _ends_with_zeros(guarded, values, share) if found.error else None
     if k < LEAST:
         return untold(mean, count, few(k, n, unit), unit, ci95)
     if not found.error:
-        found = replace(found, freedom=k - 1.0)
-    size = share * noticeable(found.error, found.freedom) if found.error else 0.0
-    return Comparison(mean, ci95, count, unit, two_sided(found), noticeable=size)
+        return Comparison(mean, None, count, unit, two_sided(replace(found, freedom=k - 1.0)), noticeable=0.0)
+    size = share * noticeable(found.error, found.freedom)
+    return Comparison(mean, ci95, count, unit, guarded.two_sided(), noticeable=size)
 
 
 def few(k: int, n: int, unit: str = "queries") -> str:
@@ -299,12 +346,12 @@ def few(k: int, n: int, unit: str = "queries") -> str:
     return f"only {of} {unit} say anything, where {LEAST} are needed"
 
 
-def _ends_with_zeros(found: Mean, values: Array, share: float) -> Interval:
+def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
     """The interval of the mean of all values, ``found`` the mean of those that are not 0."""
-    low, high = (share * end for end in ends(found))
+    low, high = (share * end for end in found.ends())
     if share == 1:
         return low, high
-    of_all = ends(mean_of_samples([values]))
+    of_all = Guarded.of(values).ends()
     if low > 0:
         return min(low, max(of_all[0], 0.0) or low), max(high, of_all[1])
     if high < 0:
@@ -496,10 +543,12 @@ class MeanBound:
     With z the distance of each query from the bound, above 0 within it, and one query more that loses all it can:
     the bound *holds* if z̄ − t(1 − .6α; N − 1) · s/√N > 0 over these N = n + 1 values, which is t(.97) for α = .05.
     The query that no sample shows but that may be there is what a few ruined ones would look like. It is *broken* if
-    t and Hall's t of the n values (:func:`above`) are both below −t(1 − α).
+    t and Hall's t of the n values (:func:`above`) are both below −t(1 − α/2): where a long tail is on the other side,
+    t(1 − α) would be too often.
 
     Attributes:
-        found: The mean of z; ``held``: that with the query that loses all.
+        found: The mean of z; ``most``: that which "broken" needs (:class:`Guarded`); ``held``: that with the query that
+            loses all.
         bound: The bound in the units of the rule; ``unit``: what one of these is in those of the measure.
         sign: 1 where the value has to be at least the bound, −1 where at most.
         loss: What that query loses, −z of it.
@@ -507,6 +556,7 @@ class MeanBound:
     """
 
     found: Mean
+    most: Mean
     held: Mean
     bound: float
     sign: int
@@ -534,7 +584,7 @@ class MeanBound:
         within = self.held.mean
         if self.held.error:
             within -= quantile(self.held.freedom, 1 - _HELD * alpha) * self.held.error
-        beyond = upper(self.found, alpha)
+        beyond = max(upper(one, alpha / 2) for one in (self.found, self.most))
         low, high = sorted((self.sign * within, self.sign * beyond))
         return self.bound + low / self.unit, self.bound + high / self.unit
 
@@ -546,25 +596,27 @@ class MeanBound:
 
     def p_broken(self) -> float | None:
         """One-sided p of the claim that it is broken; None with fewer than 15 queries that say anything."""
-        return above(-self.found) if self.k >= LEAST else None
+        return min(1.0, 2 * max(above(-self.found), above(-self.most))) if self.k >= LEAST else None
 
     def power(self, at: float, alpha: float) -> float:
         """The probability of "broken" where the true value is ``at``, in the units of the rule."""
-        return power(self.found, self.sign * (self.bound - at) * self.unit, alpha) if self.k >= LEAST else 0.0
+        return power(self.most, self.sign * (self.bound - at) * self.unit, alpha / 2) if self.k >= LEAST else 0.0
 
     def caught(self, alpha: float) -> float | None:
         """The true value nearest to the bound that is shown to be beyond it with probability 80%."""
-        return self.bound - self.sign * least_shown(self.found, alpha) / self.unit if self.k >= LEAST else None
+        return self.bound - self.sign * least_shown(self.most, alpha / 2) / self.unit if self.k >= LEAST else None
 
 
 @dataclass(frozen=True, slots=True)
 class SizeBound:
     """Whether the size of a signed mean is at most a bound, or that much above another run's; ``alone``: no other.
 
-    As :class:`MeanBound`: ``held`` with a query that leans as far as any document does.
+    As :class:`MeanBound`: ``held`` with a query that leans as far as any document does; ``least`` with one that leans
+    as far to the other side as the furthest, where there are fewer than 30.
     """
 
     found: Sizes
+    least: Sizes
     held: Sizes
     bound: float
     loss: float
@@ -597,7 +649,10 @@ class SizeBound:
 
     def _low(self, alpha: float, reach: float) -> float:
         value = self.found.value
-        return crossing(lambda bound: larger(self.found, bound) - alpha, value - reach, value)
+        return crossing(lambda bound: self._larger(bound) - alpha, value - reach, value)
+
+    def _larger(self, bound: float) -> float:
+        return min(1.0, 2 * max(larger(self.found, bound), larger(self.least, bound)))
 
     @staticmethod
     def _high(of: Sizes, alpha: float, reach: float) -> float:
@@ -609,7 +664,7 @@ class SizeBound:
 
     def p_broken(self) -> float | None:
         """One-sided p of the claim that it is broken; None with fewer than 15 queries that say anything."""
-        return larger(self.found, self.bound) if self.k >= LEAST else None
+        return self._larger(self.bound) if self.k >= LEAST else None
 
     def power(self, at: float, alpha: float) -> float:
         """The probability of "broken" where the true value is ``at`` and there is no other run."""
@@ -621,7 +676,7 @@ class SizeBound:
 
     def _one_sided(self, alpha: float) -> float:
         """The level left for the estimate's own sign: the p of :func:`larger` has the other sign's chance too."""
-        own = self.found.own
+        own, alpha = self.found.own, alpha / 2
         if own.error == 0:
             return alpha
         apart = 2 * self.bound / own.error
@@ -646,7 +701,8 @@ def bound_of_mean(
     found = mean_of_samples(within, factors)
     each = [np.append(part, -loss * np.sign(factor)) for part, factor in zip(within, factors, strict=True)]
     k = min(int((np.abs(part) > _ZERO).sum()) for part in within)
-    return MeanBound(found, replace(mean_of_samples(each, factors), skew=0.0), bound, sign, loss, k, unit)
+    most = Guarded.of(within[0]).most if len(within) == 1 else found
+    return MeanBound(found, most, replace(mean_of_samples(each, factors), skew=0.0), bound, sign, loss, k, unit)
 
 
 def bound_of_size(
@@ -667,9 +723,15 @@ def bound_of_size(
     more = [np.append(part, one) for part, one in zip(own, most, strict=True)]
     held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors)
     plain = Sizes(*(replace(one, skew=0.0) for one in (held.own, held.other, held.total, held.difference)))
+    least = found
+    if len(own) == 1 and len(own[0]) < _GUARDED:
+        centre = float(own[0].mean())
+        further = np.append(own[0], centre - towards * float(np.abs(own[0] - centre).max()))
+        beside = None if other is None else [np.append(other[0], float(other[0].mean()))]
+        least = sizes([further], beside, factors)
     apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
     k = min(int((np.abs(part) > _ZERO).sum()) for part in apart)
-    return SizeBound(found, plain, bound, greatest - bound, k, other is None)
+    return SizeBound(found, least, plain, bound, greatest - bound, k, other is None)
 
 
 def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: float = 1.0) -> MeanBound | None:
@@ -985,6 +1047,7 @@ class _Error:
     size: float | None
     freedom: float | None
     limit: Literal["seeds", "queries"]
+    skew: float = 0.0
 
 
 def over_seeds(values: Array) -> Estimate:
@@ -1007,10 +1070,10 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
     differ by more than their queries explain, the test has S − 1 degrees of freedom, as the t-test over seeds; where
     they do not, all queries count (from three seeds on). With one seed it is :func:`compare` over its queries.
 
-    ``same_queries``: every seed has the same queries in the same order, so that d[s, q] = μ + seed + query + error:
-    the variances of the seeds' and of the queries' means add, less that of the error, which is in both; degrees of
-    freedom by Satterthwaite's approximation. Where a seed lacks some of the queries (NaN) nothing is subtracted, which
-    makes the error larger, never smaller.
+    ``same_queries``: every seed has the same queries in the same order, so that d[s, q] = μ + seed + query + error: the
+    variances of the seeds' and of the queries' means add, less that of the error, which is in both; degrees of freedom
+    by Satterthwaite's approximation, one for two seeds, which may agree by chance. Where a seed lacks some of the
+    queries (NaN) nothing is subtracted, which makes the error larger, never smaller.
 
     Values that are NaN are left out.
     """
@@ -1029,7 +1092,7 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
         found = _crossed(table, means)
     else:
         found = _nested(known, means)
-    error = None if found.size is None or found.freedom is None else Mean(mean, found.size, found.freedom)
+    error = None if found.size is None or found.freedom is None else Mean(mean, found.size, found.freedom, found.skew)
     return Mixed(mean, error, _p(error), seeds, queries, found.limit)
 
 
@@ -1075,8 +1138,10 @@ def _crossed(table: Array, means: Array) -> _Error:
         # A component below 0 is none: the larger of the two errors is left.
         total = max(total - residual, by_seeds, by_queries)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    freedom = total**2 / squares if squares else float(seeds - 1)
-    return _Error(math.sqrt(total), freedom, "seeds" if by_seeds > by_queries else "queries")
+    freedom = total**2 / squares if squares and seeds > 2 else float(seeds - 1)
+    # The queries' skewness is the mean's as far as its error is theirs.
+    skew = mean_of_samples([of_queries]).skew * (by_queries / total) ** 1.5 if total else 0.0
+    return _Error(math.sqrt(total), freedom, "seeds" if by_seeds > by_queries else "queries", skew)
 
 
 def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:

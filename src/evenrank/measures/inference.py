@@ -1072,7 +1072,7 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
 
     ``same_queries``: every seed has the same queries in the same order, so that d[s, q] = μ + seed + query + error: the
     variances of the seeds' and of the queries' means add, less that of the error, which is in both; degrees of freedom
-    by Satterthwaite's approximation, one for two seeds, which may agree by chance. Where a seed lacks some of the
+    by :func:`joint_freedom`. Where a seed lacks some of the
     queries (NaN) nothing is subtracted, which makes the error larger, never smaller.
 
     Values that are NaN are left out.
@@ -1137,11 +1137,28 @@ def _crossed(table: Array, means: Array) -> _Error:
         residual = float((rest**2).sum()) / ((seeds - 1) * (queries - 1)) / (seeds * queries)
         # A component below 0 is none: the larger of the two errors is left.
         total = max(total - residual, by_seeds, by_queries)
-    squares = sum(part**2 / freedom for part, freedom in parts)
-    freedom = total**2 / squares if squares and seeds > 2 else float(seeds - 1)
+    freedom = joint_freedom(parts)
     # The queries' skewness is the mean's as far as its error is theirs.
     skew = mean_of_samples([of_queries]).skew * (by_queries / total) ** 1.5 if total else 0.0
     return _Error(math.sqrt(total), freedom, "seeds" if by_seeds > by_queries else "queries", skew)
+
+
+def joint_freedom(parts: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum of ``parts``, each a variance and its own degrees of freedom.
+
+    Those with which the 95% interval is as wide as the root of the sum of squares of the parts' own. Satterthwaite's
+    are too many where a few seeds happen to agree: their variance is then small and counts for little.
+
+    >>> joint_freedom([(1.0, 2.0), (0.0, 100.0)])
+    2.0
+    """
+    total = sum(part for part, _ in parts)
+    least, most = min(free for _, free in parts), max(free for _, free in parts)
+    if not total or least == most:
+        return float(least)
+    wide = math.sqrt(sum(part * quantile(free, 0.975) ** 2 for part, free in parts) / total)
+    found = crossing(lambda log: wide - quantile(math.exp(log), 0.975), math.log(least), math.log(most))
+    return round(math.exp(found), 6)
 
 
 def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
@@ -1164,7 +1181,7 @@ def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
     if error <= EQUAL:
         found = Mean(mean, 0.0, 1.0)
     else:
-        found = Mean(mean, error, total**2 / sum(part**2 / free for part, free in parts))
+        found = Mean(mean, error, joint_freedom(parts))
     return Mixed(mean, found, _p(found), seeds, queries, limit)
 
 

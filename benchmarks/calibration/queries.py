@@ -301,7 +301,7 @@ def _kept(sample: Any) -> bool:
 def _guaranteed(sample: Any) -> bool:
     values, base = sample
     within = values - 0.95 * base
-    return st.guaranteed_lower(within[_order(len(base))], -0.95, 1.05 + 1.0, ALPHA) > 0
+    return st.guaranteed_lower(within[_order(len(base))], -0.95, 1.0, ALPHA) > 0
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import RankedLists, ranked_lists, statistics
+from evenrank.measures import RankedLists, inference, ranked_lists
 from evenrank.measures.joined import ideal_order
 from evenrank.measures.neutrality import fairr
 from evenrank.measures.ranked_lists import Column, Pieces, TableRows, gathered
@@ -137,8 +137,8 @@ def _slow_means(values: Any, seed: int, draws: int) -> Any:
 
 @pytest.mark.parametrize("kept", [0, 1 << 24])
 def test_bootstrap_means_of_kept_and_new_draws(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "_MOST_KEPT", kept)
-    bootstrap: Callable[..., Any] = statistics.bootstrap_means
+    monkeypatch.setattr(inference, "_MOST_KEPT", kept)
+    bootstrap: Callable[..., Any] = inference.bootstrap_means
     values = np.random.default_rng(0).normal(size=(30, 2))
     for _ in range(2):
         np.testing.assert_allclose(bootstrap(values, 3, 150), _slow_means(values, 3, 150), rtol=1e-12)

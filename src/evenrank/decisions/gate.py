@@ -282,7 +282,7 @@ def _ruling(
         other,
         outcome,
         test.value,
-        test.limits(alpha),
+        _limits(test, found.guaranteed, alpha),
         found.n,
         found.left_out,
         found.mean,
@@ -298,6 +298,14 @@ def _ruling(
         level,
         test,
     )
+
+
+def _limits(test: BoundTest, guaranteed: float | None, alpha: float) -> Limits:
+    low, high = test.limits(alpha)
+    if guaranteed is None or not isinstance(test, MeanBound):
+        return low, high
+    end = test.bound + test.sign * guaranteed / test.unit
+    return (end, high) if test.sign > 0 else (low, end)
 
 
 def _value_of(rule: Rule, own: float | None, other: float | None) -> float | None:

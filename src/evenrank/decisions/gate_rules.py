@@ -80,7 +80,7 @@ def tested(
         return Tested(bound_of_size(own, other, rule.bound, greatest, factors), n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
-    within, loss = _within(rule, own, other, greatest)
+    within, loss, most = _within(rule, own, other, greatest)
     unit = of_other if rule.relative and of_other is not None else 1.0
     sign = 1 if rule.floor else -1
     test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors)
@@ -91,32 +91,36 @@ def tested(
         if_equal, needed = queries_to_hold(margin, spread, loss, alpha), greatest / margin
     limit = None
     if guaranteed is not None:
-        limit = _guaranteed(rule, within, guaranteed[~gone[0]], loss, greatest, alpha)
+        limit = _guaranteed(rule, within, guaranteed[~gone[0]], (-loss, most), alpha)
     return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
 
 
-def _within(rule: Rule, own: list[Array], other: list[Array] | None, greatest: float) -> tuple[list[Array], float]:
-    """How far each query [n] of each part is within the bound, and what a query that loses all would lose."""
+def _within(
+    rule: Rule, own: list[Array], other: list[Array] | None, greatest: float
+) -> tuple[list[Array], float, float]:
+    """How far each query [n] of each part is within the bound, what a query that loses all would lose,
+    and the most that one can be within it."""
     sign = 1 if rule.floor else -1
     if rule.relative:
         assert other is not None
         share = 1 + rule.bound
-        return [sign * (a - share * b) for a, b in zip(own, other, strict=True)], share * greatest
+        loss, most = (share * greatest, greatest) if rule.floor else (greatest, share * greatest)
+        return [sign * (a - share * b) for a, b in zip(own, other, strict=True)], loss, most
     apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
     within = [sign * (part - rule.bound) for part in apart]
     if other is None and rule.floor:
         # A query that loses all has the least value there is.
         least = rule.facts.least if np.isfinite(rule.facts.least) else 0.0
-        return within, rule.bound - least
-    return within, greatest + sign * rule.bound
+        return within, rule.bound - least, greatest - rule.bound
+    return within, greatest + sign * rule.bound, greatest - sign * rule.bound
 
 
-def _guaranteed(rule: Rule, within: list[Array], order: Array, loss: float, greatest: float, alpha: float) -> float:
+def _guaranteed(rule: Rule, within: list[Array], order: Array, ends: tuple[float, float], alpha: float) -> float:
     """The betting bound of a rule. Raises EvenrankError for values whose bounds are not known."""
     if not np.isfinite(rule.facts.most) or len(within) > 1:
         raise EvenrankError(f"no guaranteed bound of {rule.measure}: what a query can have is not bounded")
     values = within[0][np.argsort(order, kind="stable")]
-    return guaranteed_lower(values, -loss, loss + 2 * greatest, alpha)
+    return guaranteed_lower(values, *ends, alpha)
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:
@@ -236,7 +240,9 @@ class Audited:
         return None if found is None else self._array(found)
 
     def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
-        """The largest size that a query's value can have; of an audit that does not tell, the largest one there is."""
+        """The largest size that a query's value can have; of an audit that does not tell, the largest one here."""
+        if math.isfinite(rule.facts.most):
+            return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
         known = [self.figure(run, rule).get("greatest") for run in runs]
         values = [one for one in known if isinstance(one, int | float) and math.isfinite(one)]
         if len(values) == len(runs):

@@ -1178,10 +1178,7 @@ def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
     total = sum(part for part, _ in parts)
     mean, error = float(values.mean()), math.sqrt(total)
     limit: Literal["seeds", "queries"] = "seeds" if seeds > 1 and parts[1][0] > parts[0][0] else "queries"
-    if error <= EQUAL:
-        found = Mean(mean, 0.0, 1.0)
-    else:
-        found = Mean(mean, error, joint_freedom(parts))
+    found = Mean(mean, 0.0, 1.0) if error <= EQUAL else Mean(mean, error, joint_freedom(parts))
     return Mixed(mean, found, _p(found), seeds, queries, limit)
 
 

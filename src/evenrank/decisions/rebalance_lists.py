@@ -247,8 +247,8 @@ def grouped_lists(
 def untied(run: Run) -> Run:
     """The run in the order that methods start from, with scores that fall strictly; the run itself if they do.
 
-    Measures that ir_measures computes break ties in another way, so that figures of a run with ties and of its new
-    order would differ where no document moved.
+    Pairwise measures count ties as wins, so that figures of a run with ties and of its new order would differ where no
+    document moved.
     """
     table = run.table
     score = table["score"].to_numpy()
@@ -409,7 +409,7 @@ class OrderFigures:
 
     ``queries`` [Q]: those of the run, in its order, then the ``absent`` ones, judged but not in the run, which count 0
     in effectiveness; all values belong to them, and only their judgements count. ``judged``: how many of the run's have
-    any. Ties are in the order that methods start from, whoever computes a measure.
+    any. Ties are in the order that methods start from, and count as decided.
     ``lists``: the run's lists, without the rows that no measure looks at.
     """
 

@@ -205,7 +205,7 @@ def test_each_method_gets_its_options() -> None:
         assert own[name].bias[0] == pytest.approx(audit[name, "ARaB@10"].mean, abs=1e-12)
     assert "fair: protected m, alpha 0.2." in own.notes
     assert any(note.startswith("shift: offset ") and "outweighs" in note for note in own.notes)
-    with pytest.raises(EvenrankError, match=r"^`protected` and `alpha`: the method fair is not one of shift"):
+    with pytest.raises(EvenrankError, match=r"^`protected`: the method fair is not one of shift"):
         evenrank.frontier(RUN, methods=["shift"], **options, **given)  # type: ignore[arg-type]
 
 

@@ -167,11 +167,41 @@ def test_tied_and_unknown_documents_are_said() -> None:
 
 
 def test_prefixes_that_miss_what_is_asked_are_counted() -> None:
-    (said,) = Kept(5, 1, 3).notes("fair")
+    (said,) = Kept(5, 1, 3).notes("fair", None)
     assert said == (
         "fair: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (the minimum of protected documents), as"
         " the documents do not allow it."
     )
+    (said,) = Kept(5, 1, 1).notes("fair", 20)
+    assert said.startswith("fair: 1 prefix in 1 of 5 lists misses what is asked of every prefix of the first 20 ranks")
+
+
+def test_what_no_order_can_have_is_not_called_done() -> None:
+    """All documents of the lists are of m: f cannot have its minimum."""
+    labels = {"other": "f", **dict.fromkeys(GROUPS.table["doc_id"].to_list(), "m")}
+    notes = evenrank.rebalance(RUN, method="fair", protected="f", strength=1, labels=labels).notes
+    assert "fair: no document moved." in notes
+    assert any("miss what is asked of every prefix" in note for note in notes)
+    assert not any("already have what is asked" in note for note in notes)
+
+
+@pytest.mark.parametrize("method", ["fair", "detconstsort"])
+def test_ranks_with_a_promise_are_chosen_from_a_deeper_pool(method: str) -> None:
+    """30 documents, those of f from rank 25 on: the first 20 cannot have any of them unless the pool is deeper."""
+    documents = [f"d{rank:02}" for rank in range(1, 31)]
+    run = {"q": {doc: 31.0 - rank for rank, doc in enumerate(documents, start=1)}}
+    labels = {doc: "m" if rank < 25 else "f" for rank, doc in enumerate(documents, start=1)}
+    options = {"labels": labels, "method": method, "strength": 1, "target": "uniform"}
+    options |= {"protected": "f"} if method == "fair" else {}
+    made = evenrank.rebalance(run, depth=100, top=20, **options)  # type: ignore[arg-type]
+    order = made.run.table["doc_id"].to_list()
+    risen = [doc for doc in order[:20] if labels[doc] == "f"]
+    # FA*IR's table of 20 asks for 6 at p = .5; a half of 20 is 10, of which there are 6.
+    assert risen == documents[24:]
+    assert order[20:] == [doc for doc in documents if doc not in order[:20]]
+    assert made.settings["top"] == 20
+    shallow = evenrank.rebalance(run, depth=20, **options)  # type: ignore[arg-type]
+    assert shallow.run.table["doc_id"].to_list() == documents
 
 
 def test_given_queries() -> None:
@@ -191,6 +221,8 @@ BAD = [
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
     ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected one of neutral, fair"),
     ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
+    ({**SCORES, "strength": 0.5, "top": 20}, "`top` is of the method fair or detconstsort, not of neutral"),
+    ({**SCORES, "strength": 1, "method": "detconstsort", "top": 101}, "`top`: expected 100 at most, the `depth`"),
     ({**SCORES, "strength": 0.5, "method": "fair", "protected": "x"}, "`protected`: expected m or f, found 'x'"),
     ({**SCORES, "strength": 0.5, "method": "fair", "alpha": 2}, "`alpha`: expected a number from 0.001 to 0.5"),
     ({**SCORES, "strength": 0.5, "method": "shift", "per": "word"}, "`per`: expected group or magnitude, found 'word'"),

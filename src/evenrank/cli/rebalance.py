@@ -21,7 +21,17 @@ Method = Annotated[
         help="neutral, fair (FA*IR), detconstsort or shift.",
     ),
 ]
-Depth = Annotated[int, typer.Option("--depth", help="How many documents of each query are put into a new order.")]
+Depth = Annotated[
+    int, typer.Option("--depth", help="How many documents of each query are put into a new order: the pool.")
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        help="fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
+        " these).",
+    ),
+]
 Strength = Annotated[
     float | None, typer.Option("--strength", help="From 0, the run as it is, to 1, as far as the method goes.")
 ]
@@ -106,6 +116,7 @@ def command(
     meet: Meet = None,
     keep: Keep = None,
     depth: Depth = 100,
+    top: Top = None,
     collection: _options.MaybeCollection = None,
     scores: _options.GroupTable = None,
     labels: _options.Labels = None,
@@ -153,7 +164,7 @@ def command(
     note_inputs(provenance, run, source, qrels, tune_queries)
     for name, path in others.items():
         provenance.add(f"run {name}", path)
-    options = MethodOptions(method, protected, alpha, per)
+    options = MethodOptions(method, protected, alpha, per, top)
     options.check()
     request = None
     if out is not None:
@@ -184,6 +195,7 @@ def command(
             protected=protected,
             alpha=alpha,
             per=per,
+            top=top,
             seed=seed,
             provenance=provenance,
         )

@@ -34,12 +34,14 @@ from .paired_figures import Difference, described, difference
 from .rebalance import TuningQueries, absence_note, absent_queries, note_inputs, restricted
 from .rebalance_lists import (
     DEPTH,
+    OWNERS,
     Grouping,
     GroupSource,
     MethodOptions,
     OfMissing,
     OrderFigures,
     RunLists,
+    check_top,
     in_words,
     learnt,
 )
@@ -487,16 +489,17 @@ def _swept(
             yield options, strength, lists.reordered(method.order(lists.lists, strength))
 
 
-def _methods(
-    names: Sequence[str] | None, table: GroupTable, given: Mapping[str, Mapping[str, object]]
-) -> list[MethodOptions]:
-    """The methods of these names, for None all, with what they are ``given``."""
+def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str, object]) -> list[MethodOptions]:
+    """The methods of these names, for None all, with those of the options ``given`` that they have."""
     asked = list(dict.fromkeys(METHODS if names is None else [names] if isinstance(names, str) else names))
-    for owner in given:
-        if owner not in asked:
-            options = " and ".join(f"`{option}`" for option in given[owner])
-            raise EvenrankError(f"{options}: the method {owner} is not one of {', '.join(asked)}")
-    chosen = [MethodOptions(name, **given.get(name, {})) for name in asked]  # type: ignore[arg-type]  # it checks
+    given = {option: value for option, value in given.items() if value is not None}
+    for option in given:
+        if not set(OWNERS[option]) & set(asked):
+            raise EvenrankError(
+                f"`{option}`: the method {' or '.join(OWNERS[option])} is not one of {', '.join(asked)}"
+            )
+    own = {name: {option: value for option, value in given.items() if name in OWNERS[option]} for name in asked}
+    chosen = [MethodOptions(name, **own[name]) for name in asked]  # type: ignore[arg-type]  # it checks
     for one in chosen:
         one.check()
     return chosen
@@ -527,6 +530,7 @@ def frontier(
     protected: str | None = None,
     alpha: float | None = None,
     per: str | None = None,
+    top: int | None = None,
     seed: int = 0,
     order: Order = "score",
     provenance: Provenance | None = None,
@@ -551,6 +555,7 @@ def frontier(
         protected: As there, of ``fair``.
         alpha: As there, of ``fair``.
         per: As there, of ``shift``.
+        top: As there, of ``fair`` and ``detconstsort``.
 
     Returns:
         All points with intervals, and the methods compared at equal bias; see :class:`Frontier`.
@@ -559,6 +564,7 @@ def frontier(
         EvenrankError: For input that cannot be used.
     """
     check_ranges(depth=depth, seed=seed)
+    check_top(top, depth)
     levels = None if strengths is None else _strengths(strengths)
     source = GroupSource(
         collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
@@ -575,7 +581,7 @@ def frontier(
     given = as_run(run, order=order)
     others = {name: as_run(other, name, order=order, what=f"run {name}") for name, other in (beside or {}).items()}
     grouping = source.grouping([one.table["doc_id"] for one in (given, *others.values())], depth)
-    chosen = _methods(methods, grouping.table, MethodOptions.owned(protected=protected, alpha=alpha, per=per))
+    chosen = _methods(methods, grouping.table, {"protected": protected, "alpha": alpha, "per": per, "top": top})
     measures = _measures(utility, bias, grouping.table)
     _check_names(given.name, others, [one.name for one in chosen])
     tuning = TuningQueries.of(tune_queries, seed)
@@ -612,6 +618,7 @@ def frontier(
         "utility": str(measures[0]),
         "bias": str(measures[1]),
         "depth": depth,
+        **({} if top is None else {"top": top}),
         "target": "the shares of the lexicon or the labels" if grouping.target is None else grouping.target.described,
         "missing": grouping.missing,
         "seed": seed,

@@ -49,6 +49,7 @@ from .rebalance_lists import (
     OfMissing,
     OrderFigures,
     applied,
+    check_top,
     grouped_lists,
     in_words,
     learnt,
@@ -444,6 +445,7 @@ class Request:
         """Raises EvenrankError for what contradicts itself, before anything long is read."""
         check_ranges(depth=self.depth, seed=self.seed, strength=self.strength)
         self.method.check()
+        check_top(self.method.top, self.depth)
         self.source.check()
         if (self.strength is None) == (not self.bounds):
             raise EvenrankError("expected `strength`, or `meet` and/or `keep`")
@@ -526,8 +528,8 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
             f" ({usual_bias(grouping.table)}, in size) was chosen."
         )
     if plan.strength > 0 and not changes.moved:
-        yield f"{name}: {_nothing_moved(request.method.name, grouping)}"
-    yield from kept.notes(name)
+        yield f"{name}: {_nothing_moved(request.method.name, grouping, kept)}"
+    yield from kept.notes(name, request.method.top)
     reach = f"the first {request.depth} ranks"
     if changes.tied:
         yield (
@@ -549,12 +551,14 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
         yield f"The groups compared are assumed to be {first} and {second}."
 
 
-def _nothing_moved(method: str, grouping: Grouping) -> str:
+def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
     """Why a method changed nothing."""
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
         return "no document is neutral, so that neutral changes nothing: try fair, detconstsort or shift."
     if method in ("neutral", "shift"):
         return "no document moved: the strength is too small to put one before another."
+    if kept.unmet:
+        return "no document moved."
     return "no document moved: the lists already have what is asked of them."
 
 
@@ -757,6 +761,7 @@ def rebalance(
     protected: str | None = None,
     alpha: float | None = None,
     per: str | None = None,
+    top: int | None = None,
     seed: int = 0,
     order: Order = "score",
     name: str = "rebalanced",
@@ -775,7 +780,8 @@ def rebalance(
         keep: A bound on effectiveness, ``"nDCG@10 >= 98%"`` (of the run's own): alone, of the strengths
             that keep it the one with the least bias (ARaB@10, without poles NFaiRR@10) is chosen;
             beside ``meet``, the least that meets and keeps all.
-        depth: How many documents of each query are put into a new order; the others keep their ranks.
+        depth: How many documents of each query are put into a new order, the pool that all ranks are filled from; the
+            others keep their ranks.
         collection: The documents' texts, which say with ``lexicon`` which groups they are of; see
             :func:`evenrank.audit`, as for the following ones.
         scores: A group table instead.
@@ -796,6 +802,8 @@ def rebalance(
         protected: Of ``fair``, the group that needs a minimum; by default the one that lacks most on these queries.
         alpha: Of ``fair``, the significance, by default 0.1.
         per: Of ``shift``, an offset per "group" (default) or per unit of "magnitude".
+        top: Of ``fair`` and ``detconstsort``, how many first ranks have the promise, chosen from the first ``depth``
+            documents; by default all of these.
         seed: Seed of the division of queries and of intervals.
         order: As in an audit.
         name: The name of the new run.
@@ -810,7 +818,7 @@ def rebalance(
     source = GroupSource(
         collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
     )
-    options = MethodOptions(method, protected, alpha, per)
+    options = MethodOptions(method, protected, alpha, per, top)
     request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None)
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
@@ -973,6 +981,7 @@ def _settings(request: Request, grouping: Grouping) -> dict[str, object]:
     return {
         **grouping.table.settings,
         "depth": request.depth,
+        **({} if request.method.top is None else {"top": request.method.top}),
         "target": "the shares of the lexicon or the labels" if target is None else target.described,
         "missing": grouping.missing,
         "meet": [bound.text for bound in request.meet],

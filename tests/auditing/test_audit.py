@@ -230,7 +230,8 @@ def test_unjudged_and_absent_queries_are_noted():
     assert found["male"].figures["RR@10"].n == 2
     assert "male: 5 queries are not judged and left out of utility." in found.notes
     assert (
-        "male: utility is averaged over 2 judged queries; 1 of them is not in the run and counts as 0." in found.notes
+        "Judged queries are missing: male lacks 1 of 2. Effectiveness counts 0 there, and bias measures skip them."
+        in found.warnings
     )
 
 

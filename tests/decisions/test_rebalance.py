@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -221,6 +222,9 @@ BAD = [
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
     ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected one of neutral, fair"),
     ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
+    ({**SCORES, "strength": 0.5, "only_queries": True}, "`only_queries` needs `queries`"),
+    ({**SCORES, "strength": 0.5, "queries": {"q1": "t"}}, "`queries` are those of `only_queries`: give both"),
+    ({**SCORES, "strength": 0.5, "queries": {"z": "t"}, "only_queries": True}, "`only_queries` leaves none of its 40"),
     ({**SCORES, "strength": 0.5, "top": 20}, "`top` is of the method fair or detconstsort, not of neutral"),
     ({**SCORES, "strength": 1, "method": "detconstsort", "top": 101}, "`top`: expected 100 at most, the `depth`"),
     ({**SCORES, "strength": 0.5, "method": "fair", "protected": "x"}, "`protected`: expected m or f, found 'x'"),
@@ -285,7 +289,11 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert found.audit is not None
     assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
     assert own.n == 42
-    assert "2 judged queries are not in the run: effectiveness counts 0 there" in " ".join(found.notes)
+    assert found.warnings[0] == (
+        "Judged queries are missing: drawn lacks 2 of 42. Effectiveness counts 0 there, and bias measures skip them."
+    )
+    assert found.warnings[0] in found.table()
+    assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     tune = ["x", *HALF]
     kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
     assert kept.tuning is not None
@@ -293,6 +301,24 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
     assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
     assert kept.outcomes[0].tuning == pytest.approx(kept.tuning["rebalanced", "nDCG@10"].mean)
+
+
+def test_the_queries_given_can_be_the_only_ones() -> None:
+    """As if the run and the judgements had no others: those of `tune_queries` are chosen from them."""
+    some = dict.fromkeys((*HALF[:6], *OTHERS[:6]), "text")
+    options = {"scores": GROUPS, "meet": "ARaB@10 <= 80%", "tune_queries": HALF}
+    made = evenrank.rebalance(RUN, qrels=QRELS, queries=some, only_queries=True, **options)  # type: ignore[arg-type]
+    alone = replace(RUN, table=RUN.table.filter(pl.col("query_id").is_in([*some])))
+    own = evenrank.rebalance(alone, qrels=QRELS.filter(pl.col("query_id").is_in([*some])), **options)  # type: ignore[arg-type]
+    assert set(made.run.queries) == {*some}
+    assert made.run.table.equals(own.run.table)
+    assert made.to_dict()["figures"] == own.to_dict()["figures"]
+    assert made.warnings == own.warnings
+    assert "restricted to the 12 queries given" in " ".join(made.notes)
+    frontier = evenrank.frontier(
+        RUN, qrels=QRELS, scores=GROUPS, methods=["neutral"], strengths=[1], queries=some, only_queries=True
+    )
+    assert (frontier.queries, frontier.absent) == (12, 0)
 
 
 def test_a_lean_that_grew_or_turned_is_said_first() -> None:

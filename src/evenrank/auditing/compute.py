@@ -268,7 +268,8 @@ def _result(
     provenance: Provenance,
 ) -> AuditResult:
     depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
-    warnings = make_warnings(evaluated.background, inputs.qrels is not None, inputs.measures, results)
+    judged = None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
+    warnings = make_warnings(evaluated.background, judged, inputs.measures, results)
     notes = [
         *warnings,
         *inputs.notes,

@@ -50,6 +50,7 @@ Keep = Annotated[
 Qrels = Annotated[
     str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, effectiveness is unknown.")
 ]
+OnlyQueries = Annotated[bool, typer.Option("--only-queries", help="Only the queries in --queries.")]
 TuneQueries = Annotated[
     str | None,
     typer.Option(
@@ -129,6 +130,8 @@ def command(
     target: Target = None,
     missing: Missing = None,
     qrels: Qrels = None,
+    queries: _options.MaybeQueries = None,
+    only_queries: OnlyQueries = False,
     tune_queries: TuneQueries = None,
     protected: Protected = None,
     alpha: Alpha = None,
@@ -143,7 +146,7 @@ def command(
     """Put the first documents of a run into a fairer order, without training."""
     import evenrank
     from evenrank import EvenrankError, run_name
-    from evenrank.decisions.rebalance import UnmetError, note_inputs, request_of, write_rebalanced
+    from evenrank.decisions.rebalance import UnmetError, note_inputs, only_ids, request_of, write_rebalanced
     from evenrank.decisions.rebalance_lists import GroupSource, MethodOptions
     from evenrank.io import Provenance
     from evenrank.io.run_cards import card_path, files_beside
@@ -157,18 +160,20 @@ def command(
     )
     others = _beside(beside or [], frontier)
     card = None if out in (None, _output.STANDARD) else card_path(out)
-    read = (run, collection, scores, labels, target, qrels, tune_queries, lexicon, *others.values())
+    read = (run, collection, scores, labels, target, qrels, queries, tune_queries, lexicon, *others.values())
     _output.check(frontier, card, streams=(out, json), inputs=(*read, *files_beside(run, *others.values())))
     _output.will_write(json, frontier, card)
     provenance = Provenance("evenrank rebalance")
-    note_inputs(provenance, run, source, qrels, tune_queries)
+    note_inputs(provenance, run, source, qrels, tune_queries, queries)
     for name, path in others.items():
         provenance.add(f"run {name}", path)
     options = MethodOptions(method, protected, alpha, per, top)
     options.check()
     request = None
     if out is not None:
-        request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None)
+        only = only_ids(queries, only_queries=only_queries)
+        judged = qrels is not None
+        request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, judged, only)
     elif strength is not None or meet or keep:
         raise EvenrankError("`strength`, `meet` and `keep` are of the run to write: they need `out`")
     drawn = None
@@ -191,6 +196,8 @@ def command(
             threshold=threshold,
             target=target,
             missing=missing,
+            queries=queries,
+            only_queries=only_queries,
             tune_queries=tune_queries,
             protected=protected,
             alpha=alpha,

@@ -31,7 +31,7 @@ from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
 
 from .paired_figures import Difference, described, difference
-from .rebalance import TuningQueries, absence_note, absent_queries, note_inputs, restricted
+from .rebalance import TuningQueries, absence_warnings, absent_queries, note_inputs, only_ids, only_those, restricted
 from .rebalance_lists import (
     DEPTH,
     OWNERS,
@@ -288,8 +288,9 @@ class Frontier(Result):
         points: The run, every method at every strength, the runs beside it, and the references.
         equal: The methods at the same bias, the one that costs least first.
         measures: Of effectiveness and of bias.
-        queries: Number of queries that are reported.
+        queries: Number of queries that are reported; ``absent``: of these, judged ones that the run lacks.
         settings, notes, provenance: How it was made.
+        warnings: What is said first: of judged queries that the run lacks.
     """
 
     name: str
@@ -300,6 +301,8 @@ class Frontier(Result):
     settings: dict[str, object]
     notes: tuple[str, ...]
     provenance: Provenance | None = field(default=None, compare=False)
+    absent: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Point:
         """The point of that name."""
@@ -316,9 +319,11 @@ class Frontier(Result):
             "utility": str(self.measures[0]),
             "bias": str(self.measures[1]),
             "queries": self.queries,
+            "absent": self.absent,
             "settings": self.settings,
             "points": [point.to_dict() for point in self.points],
             "equal_bias": [one.to_dict() for one in self.equal],
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
@@ -526,6 +531,8 @@ def frontier(
     threshold: float | None = None,
     target: object = None,
     missing: OfMissing | None = None,
+    queries: object = None,
+    only_queries: bool = False,
     tune_queries: object = None,
     protected: str | None = None,
     alpha: float | None = None,
@@ -570,15 +577,16 @@ def frontier(
         collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
     )
     source.check()
+    only = only_ids(queries, only_queries=only_queries)
     if qrels is None:
         raise EvenrankError("`frontier` sets effectiveness against bias: it needs `qrels`")
     if provenance is None:
         provenance = Provenance("evenrank.frontier")
-        note_inputs(provenance, run, source, qrels, tune_queries)
+        note_inputs(provenance, run, source, qrels, tune_queries, queries)
         for name, other in (beside or {}).items():
             provenance.add(f"run {name}", other)
     provenance.ahead()
-    given = as_run(run, order=order)
+    given, judged, restriction = only_those(as_run(run, order=order), as_qrels(qrels), only)
     others = {name: as_run(other, name, order=order, what=f"run {name}") for name, other in (beside or {}).items()}
     grouping = source.grouping([one.table["doc_id"] for one in (given, *others.values())], depth)
     chosen = _methods(methods, grouping.table, {"protected": protected, "alpha": alpha, "per": per, "top": top})
@@ -586,12 +594,11 @@ def frontier(
     _check_names(given.name, others, [one.name for one in chosen])
     tuning = TuningQueries.of(tune_queries, seed)
     on, reported, notes = _divided(given, tuning, any(one.learns for one in chosen))
-    judged = as_qrels(qrels)
+    notes += restriction
     absent = absent_queries(given.queries, judged)
+    warnings = absence_warnings(given.name, absent, judged)
     if on is not None:
         absent = absent.filter(~tuning.chosen(absent))
-    if len(absent):
-        notes.append(absence_note(len(absent)))
     figures = OrderFigures(reported, grouping, judged, measures, seed, absent)
     if figures.judged == 0:
         raise EvenrankError(f"the qrels judge none of the {counted(len(reported.queries), 'query')} that are reported")
@@ -632,6 +639,8 @@ def frontier(
         settings,
         (*notes, *_used(made, grouping.table), *notes_on(figures.lists, grouping, made, others)),
         provenance,
+        len(absent),
+        warnings,
     )
 
 
@@ -758,7 +767,7 @@ _SOURCE = "Every method at every strength: effectiveness against bias, on querie
 def frontier_page(found: Frontier) -> Page:
     """All points and what the methods cost at equal bias."""
     facts = (
-        ("queries", f"{found.queries:,}"),
+        ("queries", f"{found.queries:,}" + (f" ({found.absent:,} not in the run)" if found.absent else "")),
         ("methods", f"{len(method_names(found))}"),
         ("points", f"{len(found.points)}"),
     )
@@ -772,7 +781,7 @@ def frontier_page(found: Frontier) -> Page:
         tuple(tables),
         (),
         (*found.notes, *borderline(found)),
-        tuple(summary(found)),
+        (*found.warnings, *summary(found)),
         late=(_all(found),),
         plane=_plane(found),
     )

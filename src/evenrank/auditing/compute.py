@@ -35,6 +35,7 @@ from .notes import (
     neutral_notes,
     poles_notes,
     query_notes,
+    threshold_notes,
     tie_notes,
 )
 from .stages import decompose, name_stages, stage_notes
@@ -276,6 +277,7 @@ def _result(
         *documents.notes,
         *poles_notes(documents.groups),
         *neutral_notes(documents.groups),
+        *threshold_notes(documents.groups),
     ]
     notes += label_notes(results)
     notes += exposure_notes(evaluated.runs, inputs.measures)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupTable
+from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.io import EvenrankError, Provenance, Run
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.tables import IdIndex, pick
@@ -173,6 +173,28 @@ def neutral_notes(labels: GroupTable | None) -> list[str]:
     if labels is None or not absent:
         return []
     return [f"`neutral`: no document has the label {', '.join(absent)}; the groups are {', '.join(labels.groups)}."]
+
+
+_MANY = 0.25
+"""From which share of the documents with a word those with too few of them are noted."""
+
+
+def threshold_notes(scores: GroupTable | None) -> list[str]:
+    """A note that much of what a lexicon of the user's own finds is too little to count, if it is."""
+    if scores is None or scores.labelled:
+        return []
+    name, threshold = scores.settings.get("lexicon"), float(scores.settings.get("threshold", 1))
+    if name is None or name in builtin_lexicons():
+        return []
+    words = np.sum([scores.table[f"count_{group}"].to_numpy() for group in scores.groups], axis=0)
+    few, some = int(((words > 0) & (words <= threshold)).sum()), int((words > 0).sum())
+    if not some or few < _MANY * some:
+        return []
+    return [
+        f"`threshold`: {few:,} of {counted(some, 'document')} with a word of the lexicon {name} ({percent(few / some)})"
+        f" {'has' if few == 1 else 'have'} no more than {threshold:g}, and so count{'s' * (few == 1)} as neutral and as"
+        " of no group (`threshold=0` counts every word)."
+    ]
 
 
 def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:

@@ -230,7 +230,8 @@ def test_unjudged_and_absent_queries_are_noted():
     assert found["male"].figures["RR@10"].n == 2
     assert "male: 5 queries are not judged and left out of utility." in found.notes
     assert (
-        "male: utility is averaged over 2 judged queries; 1 of them is not in the run and counts as 0." in found.notes
+        "Judged queries are missing: male lacks 1 of 2. Effectiveness counts 0 there, and bias measures skip them."
+        in found.warnings
     )
 
 
@@ -385,3 +386,27 @@ def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
 def test_neutral_first_above_one_is_explained():
     found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, background_depth=2, measures="NFaiRR@2 FaiRR@2")
     assert any(note.startswith("neutral-first: 12 of 12 documents in the first 2 ranks") for note in found.notes)
+
+
+def test_documents_with_too_few_words_of_an_own_lexicon_are_noted():
+    """Of four documents with a word, three have one; gender-en is not the user's own."""
+    texts = {"a": "kine", "b": "kine", "c": "ovis", "d": "kine ovis ovis", "e": "stone"}
+    run = table({"q": [*texts]})
+    lexicon = evenrank.Lexicon("herds", ("k", "o"), (("kine", "k"), ("ovis", "o")), (0.5, 0.5), ("k", "o"))
+
+    def notes(**settings: object) -> list[str]:
+        found = evenrank.audit({"r": run}, collection=texts, lexicon=lexicon, measures="NFaiRR@3", **settings)
+        return [note for note in found.notes if note.startswith("`threshold`")]
+
+    assert notes() == [
+        "`threshold`: 3 of 4 documents with a word of the lexicon herds (75%) have no more than 1, and so count as"
+        " neutral and as of no group (`threshold=0` counts every word)."
+    ]
+    assert notes(threshold=0) == []
+    # One of five is no matter.
+    more = {f"d{number}": "kine ovis" for number in range(4)} | {"a": "kine"}
+    found = evenrank.audit({"r": table({"q": [*more]})}, collection=more, lexicon=lexicon, measures="NFaiRR@3")
+    assert not any("threshold" in note for note in found.notes)
+    words = {"a": "she", "b": "he", "c": "stone"}
+    own = evenrank.audit({"r": table({"q": [*words]})}, collection=words, measures="ARaB@3")
+    assert not any(note.startswith("`threshold`") for note in own.notes)

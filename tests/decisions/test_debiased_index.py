@@ -62,7 +62,7 @@ def test_what_is_linear_is_erased(home: Path, tmp_path: Path) -> None:
     assert probes.after.linear.ci95[0] < 0.5 < probes.after.linear.ci95[1]
     assert sum(probes.groups.values()) == COUNT
     assert found.gap[1] < 1e-3 < 1 < found.gap[0]
-    assert found.summary()[-1].startswith("Nothing is shown to be left: ")
+    assert found.summary()[-1].startswith("These two probes recover no more than chance: ")
     nothing = replace(found, probes=replace(probes, before=probes.after))
     assert nothing.summary()[-1].startswith("Nothing was shown to be there to erase: ")
 
@@ -141,12 +141,32 @@ def test_scores_and_hard(home: Path, tmp_path: Path) -> None:
 def test_too_few_passages(home: Path, tmp_path: Path) -> None:
     """Nothing to probe with: nine of one group; the others are of no known one."""
     labels = {f"w{row}": "ab"[row < 9] for row in range(30)}
-    found = debias_index(home / "linear-index", tmp_path / "new", labels=labels, quiet=True)
+    found = debias_index(home / "linear-index", tmp_path / "new", labels=labels, groups="b", quiet=True)
     assert found.probes.before is None
     assert found.summary()[-1].startswith("What can still be recovered is not known")
     assert "270 passages are of no known group: erased, but not fitted on." in found.notes
     assert "What a probe recovers" not in found.table()
     json.loads(found.to_json())
+
+
+def test_labels_of_few_passages_are_left_out_unless_named(home: Path, tmp_path: Path) -> None:
+    """A slip of one passage is no group: neither erased as one, nor in the distance between groups."""
+    vectors, labels = points(False)
+    slip = max(vectors, key=lambda word: vectors[word][0])
+    labels[slip] = "botrh"
+    found = debias_index(home / "linear-index", tmp_path / "new", labels=labels, quiet=True)
+    without = {word: group for word, group in labels.items() if word != slip}
+    own = debias_index(home / "linear-index", tmp_path / "own", labels=without, quiet=True)
+    assert (found.gap, found.erasure["directions"]) == (own.gap, 1)
+    assert found.probes == own.probes
+    assert found.notes[1].startswith("Left out, as fewer than 20 passages may be a slip: botrh (1 passage).")
+    assert found.erasure["groups"]["left_out"] == {"botrh": 1}  # type: ignore[index]
+    named = debias_index(home / "linear-index", tmp_path / "named", labels=labels, groups=["botrh"], quiet=True)
+    assert named.erasure["directions"] == 2
+    assert named.gap[0] > found.gap[0]
+    assert not any("Left out" in note for note in named.notes)
+    of_poles = debias_index(home / "linear-index", tmp_path / "poles", labels=labels, poles="a,botrh", quiet=True)
+    assert of_poles.erasure["directions"] == 2
 
 
 def test_a_call_that_fails_leaves_no_index(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +214,12 @@ def test_refusals(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     assert message(labels=labels, tokens="word").startswith("`labels` or `tokens`: ")
     assert message(labels=labels, method="hard").startswith("`method='hard'` needs `lexicon` with pairs")
+    assert message(labels=labels) == (
+        "`labels`: expected two groups of 20 passages or more, found 1 of a, 1 of b (`groups` names those that are"
+        " erased all the same)"
+    )
+    assert message(labels=labels, groups="c") == "`groups`: no group 'c' (the groups are a, b)"
+    assert message(collection=TEXTS, groups="f") == "`groups` are those of `labels`: it needs them"
     assert message(labels=labels, qrels=QRELS) == "`qrels` needs `queries`"
     malformed = tmp_path / "qrels.txt"
     malformed.write_text("q1 0 w1\n")

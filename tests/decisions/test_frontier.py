@@ -205,7 +205,7 @@ def test_each_method_gets_its_options() -> None:
         assert own[name].bias[0] == pytest.approx(audit[name, "ARaB@10"].mean, abs=1e-12)
     assert "fair: protected m, alpha 0.2." in own.notes
     assert any(note.startswith("shift: offset ") and "outweighs" in note for note in own.notes)
-    with pytest.raises(EvenrankError, match=r"^`protected` and `alpha`: the method fair is not one of shift"):
+    with pytest.raises(EvenrankError, match=r"^`protected`: the method fair is not one of shift"):
         evenrank.frontier(RUN, methods=["shift"], **options, **given)  # type: ignore[arg-type]
 
 
@@ -277,4 +277,9 @@ def test_ties_and_missing_queries_are_those_of_the_methods() -> None:
     assert evenrank.rebalance(tied, strength=0, scores=groups, qrels=more).audit["drawn", "RR@10"].mean == (  # type: ignore[index]
         pytest.approx(points["drawn"].utility[0])
     )
-    assert "1 judged query is not in the run" in " ".join(found.notes)
+    assert found.warnings == (
+        "Judged queries are missing: drawn lacks 1 of 9. Effectiveness counts 0 there, and bias measures skip them.",
+    )
+    assert (found.queries, found.absent) == (9, 1)
+    assert "9 (1 not in the run)" in found.table() or "9 queries (1 not in the run)" in found.table()
+    assert found.warnings[0] in found.table()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -167,11 +168,41 @@ def test_tied_and_unknown_documents_are_said() -> None:
 
 
 def test_prefixes_that_miss_what_is_asked_are_counted() -> None:
-    (said,) = Kept(5, 1, 3).notes("fair")
+    (said,) = Kept(5, 1, 3).notes("fair", None)
     assert said == (
         "fair: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (the minimum of protected documents), as"
         " the documents do not allow it."
     )
+    (said,) = Kept(5, 1, 1).notes("fair", 20)
+    assert said.startswith("fair: 1 prefix in 1 of 5 lists misses what is asked of every prefix of the first 20 ranks")
+
+
+def test_what_no_order_can_have_is_not_called_done() -> None:
+    """All documents of the lists are of m: f cannot have its minimum."""
+    labels = {"other": "f", **dict.fromkeys(GROUPS.table["doc_id"].to_list(), "m")}
+    notes = evenrank.rebalance(RUN, method="fair", protected="f", strength=1, labels=labels).notes
+    assert "fair: no document moved." in notes
+    assert any("miss what is asked of every prefix" in note for note in notes)
+    assert not any("already have what is asked" in note for note in notes)
+
+
+@pytest.mark.parametrize("method", ["fair", "detconstsort"])
+def test_ranks_with_a_promise_are_chosen_from_a_deeper_pool(method: str) -> None:
+    """30 documents, those of f from rank 25 on: the first 20 cannot have any of them unless the pool is deeper."""
+    documents = [f"d{rank:02}" for rank in range(1, 31)]
+    run = {"q": {doc: 31.0 - rank for rank, doc in enumerate(documents, start=1)}}
+    labels = {doc: "m" if rank < 25 else "f" for rank, doc in enumerate(documents, start=1)}
+    options = {"labels": labels, "method": method, "strength": 1, "target": "uniform"}
+    options |= {"protected": "f"} if method == "fair" else {}
+    made = evenrank.rebalance(run, depth=100, top=20, **options)  # type: ignore[arg-type]
+    order = made.run.table["doc_id"].to_list()
+    risen = [doc for doc in order[:20] if labels[doc] == "f"]
+    # FA*IR's table of 20 asks for 6 at p = .5; a half of 20 is 10, of which there are 6.
+    assert risen == documents[24:]
+    assert order[20:] == [doc for doc in documents if doc not in order[:20]]
+    assert made.settings["top"] == 20
+    shallow = evenrank.rebalance(run, depth=20, **options)  # type: ignore[arg-type]
+    assert shallow.run.table["doc_id"].to_list() == documents
 
 
 def test_given_queries() -> None:
@@ -191,6 +222,11 @@ BAD = [
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
     ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected one of neutral, fair"),
     ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
+    ({**SCORES, "strength": 0.5, "only_queries": True}, "`only_queries` needs `queries`"),
+    ({**SCORES, "strength": 0.5, "queries": {"q1": "t"}}, "`queries` are those of `only_queries`: give both"),
+    ({**SCORES, "strength": 0.5, "queries": {"z": "t"}, "only_queries": True}, "`only_queries` leaves none of its 40"),
+    ({**SCORES, "strength": 0.5, "top": 20}, "`top` is of the method fair or detconstsort, not of neutral"),
+    ({**SCORES, "strength": 1, "method": "detconstsort", "top": 101}, "`top`: expected 100 at most, the `depth`"),
     ({**SCORES, "strength": 0.5, "method": "fair", "protected": "x"}, "`protected`: expected m or f, found 'x'"),
     ({**SCORES, "strength": 0.5, "method": "fair", "alpha": 2}, "`alpha`: expected a number from 0.001 to 0.5"),
     ({**SCORES, "strength": 0.5, "method": "shift", "per": "word"}, "`per`: expected group or magnitude, found 'word'"),
@@ -231,7 +267,6 @@ def test_methods_that_need_poles_say_so() -> None:
 
 
 def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
-    """RR, which ir_measures computes, breaks ties by rising id, and the methods start from falling ids."""
     tied, groups, qrels = drawn(12, 20, 3, ties=True)
     found = evenrank.rebalance(tied, strength=0, scores=groups, qrels=qrels)
     assert found.changes.moved == 0
@@ -240,11 +275,9 @@ def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
     assert "RR@10" in figures
     for measure, values in figures.items():
         assert values["run"] == values["rebalanced"], measure
-    # The audit of the run with its ties says another thing.
-    assert (
-        evenrank.audit({"r": tied}, qrels=qrels, measures="RR@10")["r", "RR@10"].mean
-        != (figures["RR@10"]["run"]["mean"])
-    )
+    # The audit of the run with its ties says the same.
+    audited = evenrank.audit({"r": tied}, qrels=qrels, measures="RR@10")["r", "RR@10"]
+    assert audited.mean == figures["RR@10"]["run"]["mean"]
     assert "and so do the figures of the run" in " ".join(found.notes)
 
 
@@ -256,7 +289,11 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert found.audit is not None
     assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
     assert own.n == 42
-    assert "2 judged queries are not in the run: effectiveness counts 0 there" in " ".join(found.notes)
+    assert found.warnings[0] == (
+        "Judged queries are missing: drawn lacks 2 of 42. Effectiveness counts 0 there, and bias measures skip them."
+    )
+    assert found.warnings[0] in found.table()
+    assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     tune = ["x", *HALF]
     kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
     assert kept.tuning is not None
@@ -264,6 +301,24 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
     assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
     assert kept.outcomes[0].tuning == pytest.approx(kept.tuning["rebalanced", "nDCG@10"].mean)
+
+
+def test_the_queries_given_can_be_the_only_ones() -> None:
+    """As if the run and the judgements had no others: those of `tune_queries` are chosen from them."""
+    some = dict.fromkeys((*HALF[:6], *OTHERS[:6]), "text")
+    options = {"scores": GROUPS, "meet": "ARaB@10 <= 80%", "tune_queries": HALF}
+    made = evenrank.rebalance(RUN, qrels=QRELS, queries=some, only_queries=True, **options)  # type: ignore[arg-type]
+    alone = replace(RUN, table=RUN.table.filter(pl.col("query_id").is_in([*some])))
+    own = evenrank.rebalance(alone, qrels=QRELS.filter(pl.col("query_id").is_in([*some])), **options)  # type: ignore[arg-type]
+    assert set(made.run.queries) == {*some}
+    assert made.run.table.equals(own.run.table)
+    assert made.to_dict()["figures"] == own.to_dict()["figures"]
+    assert made.warnings == own.warnings
+    assert "restricted to the 12 queries given" in " ".join(made.notes)
+    frontier = evenrank.frontier(
+        RUN, qrels=QRELS, scores=GROUPS, methods=["neutral"], strengths=[1], queries=some, only_queries=True
+    )
+    assert (frontier.queries, frontier.absent) == (12, 0)
 
 
 def test_a_lean_that_grew_or_turned_is_said_first() -> None:

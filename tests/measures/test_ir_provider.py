@@ -6,7 +6,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 import pytest
-from ir_measures import nDCG
+from ir_measures import RR, nDCG
 
 import slow
 from evenrank.groups import as_labels
@@ -56,6 +56,14 @@ def test_ours_in_calc_aggregate_beside_theirs():
     both = bound.calc([NFaiRR @ 10, nDCG @ 10], theirs_qrels, theirs_run)
     assert both.aggregated == {m: result[m] for m in (NFaiRR @ 10, nDCG @ 10)}
     assert {metric.measure for metric in both.per_query} == {NFaiRR @ 10, nDCG @ 10}
+
+
+def test_tied_documents_are_in_one_order_for_ours_and_theirs():
+    run = {"0": {"a": 1.0, "b": 1.0}}
+    measures = [ARaB(magnitude="count") @ 1, RR @ 10, RR, nDCG @ 1]
+    found = provider(TABLE).calc_aggregate(measures, {"0": {"a": 1}}, run)
+    # By descending id: b, the one that speaks of f, first.
+    assert found == {measures[0]: -2.0, RR @ 10: 0.5, RR: 0.5, nDCG @ 1: 0.0}
 
 
 @pytest.mark.parametrize("form", ["dicts", "frames", "generators"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import ir_measures
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,9 +37,16 @@ def test_every_query_equals_ir_measures(seed):
     found = Evaluation(run, qrels=qrels)
     as_run, as_qrels = dicts(run, qrels)
     measures = parse_measures(NAMES)
+    # Without ties all measures are theirs; with them RR@k is not, which they take by rising id.
+    strict = {q: {doc: -float(place) for place, doc in enumerate(docs)} for q, docs in as_run.items()}
     theirs: dict = {}
-    for value in ir_measures.iter_calc(measures, as_qrels, as_run):
-        theirs[value.measure, value.query_id] = value.value
+    for measures_, ranked in (
+        (measures, strict),
+        ([m for m in measures if "@" not in str(m) or m.NAME != "RR"], as_run),
+    ):
+        for value in ir_measures.iter_calc(measures_, as_qrels, ranked):
+            found_ = theirs.setdefault((value.measure, value.query_id), value.value)
+            assert value.value == pytest.approx(found_, abs=1e-9)
     for measure in measures:
         for query, value in zip(found.judged, found.values(measure), strict=True):
             assert value == pytest.approx(theirs[measure, query], abs=1e-9), (measure, query)
@@ -74,9 +82,6 @@ def test_values_and_ties_equal_the_slow_versions(seed, k):
                 return value([grades.get(doc, 0) for doc in docs], every)
 
             in_order = [doc for doc, _ in ranking]
-            if measure.NAME == "RR":
-                # As ir_measures: RR with a cutoff breaks ties by rising id.
-                in_order = [doc for doc, _ in sorted(ranking, key=lambda item: (-item[1], item[0]))]
             assert values[i] == pytest.approx(of(in_order), abs=1e-9)
             expected = slow.over_orders(ranking, of)
             np.testing.assert_allclose([means[i], low[i], high[i]], expected, atol=1e-9)
@@ -88,19 +93,36 @@ def test_hand_worked_err_and_tied_expectations():
     # Grades 4, 0 then 1: stops with 15/16 at rank 1, and (1/16)·(1/16) at rank 3.
     assert slow.err([4, 0, 1], 3) == pytest.approx(15 / 16 + 1 / 16 * 1 / 16 / 3)
     # One relevant document among two tied ones: RR is 1 or ½.
-    import polars as pl
-
     run = Run.from_table(pl.DataFrame({"query_id": ["0", "0"], "doc_id": ["a", "b"], "score": [1.0, 1.0]}))
     qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "relevance": [1]})
     found = Evaluation(run, qrels=qrels)
     assert found.values(parse_measure("RR")).tolist() == [0.5]
-    assert found.values(parse_measure("RR@10")).tolist() == [1.0]
+    assert found.values(parse_measure("RR@10")).tolist() == [0.5]
     assert found.tie_values(parse_measure("RR@10")).tolist() == [0.75]
 
 
-def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
-    import polars as pl
+@pytest.mark.parametrize(("order", "rank"), [("score", 3), ("file", 2)])
+def test_one_order_of_tied_documents_for_all_measures(order, rank):
+    """ir_measures' programs have RR@k by rising id, the others by falling id, whatever the order of the file."""
+    ties = {"query_id": ["0"] * 3, "doc_id": ["b", "a", "c"], "score": [1.0] * 3}
+    run = Run.from_table(pl.DataFrame(ties), order=order)
+    qrels = pl.DataFrame({"query_id": ["0", "0", "0"], "doc_id": ["a", "b", "c"], "relevance": [1, 0, 0]})
+    found = Evaluation(run, qrels=qrels)
+    for text in ("RR@3", "RR(rel=1)@3", "RR", "AP", "RR(judged_only=True)", "AP(judged_only=True)"):
+        assert found.values(parse_measure(text)).tolist() == pytest.approx([1 / rank]), text
+    assert found.values(parse_measure("RR(rel=2)@3")).tolist() == [0.0]
+    assert found.values(parse_measure("nDCG@3")).tolist() == [1 / np.log2(1 + rank)]
 
+
+def test_scores_that_are_equal_in_float32_keep_their_order():
+    run = Run.from_table(pl.DataFrame({"query_id": ["0", "0"], "doc_id": ["a", "b"], "score": [1 + 1e-12, 1.0]}))
+    qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "relevance": [1]})
+    found = Evaluation(run, qrels=qrels)
+    for text in ("AP", "AP(judged_only=True)", "IPrec@0.5"):
+        assert found.values(parse_measure(text)).tolist() == [1.0], text
+
+
+def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
     run = Run.from_table(pl.DataFrame({"query_id": ["0", "9"], "doc_id": ["a", "a"], "score": [1.0, 1.0]}))
     qrels = pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["a", "b"], "relevance": [1, 1]})
     found = Evaluation(run, qrels=qrels)
@@ -109,8 +131,6 @@ def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
 
 
 def test_err_refuses_grades_it_has_no_probability_for():
-    import polars as pl
-
     run = Run.from_table(pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "score": [1.0]}))
     qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["a"], "relevance": [5]})
     with pytest.raises(EvenrankError, match="ERR takes grades from 0 to 4; the qrels contain 5"):
@@ -163,7 +183,7 @@ def test_a_measure_that_fails_in_ir_measures_is_one_line():
 def test_equal_to_ir_measures_on_the_public_files(shared_data: Path):
     folder = shared_data / "grepbiasir"
     found = Evaluation(read_run(folder / "bm25.run"), qrels=read_qrels(folder / "qrels.txt"))
-    measures = parse_measures("nDCG@10 nDCG@20 RR RR@10 AP P@30 R@10 R@1000")
+    measures = parse_measures("nDCG@10 nDCG@20 RR AP P@30 R@10 R@1000")
     theirs = ir_measures.calc_aggregate(
         measures,
         ir_measures.read_trec_qrels(str(folder / "qrels.txt")),
@@ -171,6 +191,8 @@ def test_equal_to_ir_measures_on_the_public_files(shared_data: Path):
     )
     for measure in measures:
         assert found.values(measure).mean() == pytest.approx(theirs[measure], abs=1e-9)
+    # Tied documents by rising id, as ir_measures has them here, give .69885.
+    assert found.values(parse_measure("RR@10")).mean() == pytest.approx(0.69971, abs=5e-6)
     # gdeval prints five decimals.
     theirs = ir_measures.calc_aggregate(
         [ir_measures.ERR @ 10],

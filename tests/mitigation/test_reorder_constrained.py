@@ -42,10 +42,26 @@ def test_as_published(case: Case, strength: Fraction) -> None:
     assert unmet.tolist() == [within(group, order, least).count(False)]
 
 
+@settings(max_examples=100)
+@given(grouped(most=12, groups=3), st.integers(1, 12), st.sampled_from(STRENGTHS))
+def test_only_the_first_ranks_have_a_promise(case: Case, top: int, strength: Fraction) -> None:
+    lists, target = case
+    sort, group, least = DetConstSort(top), numbered(lists), [strength * share for share in target]
+    order = sort.order(lists, float(strength))
+    assert order[top:].tolist() == sorted(order[top:].tolist())
+    missed = within(group, order[:top], least).count(False)
+    assert sort.unmet(lists, order, float(strength)).tolist() == [missed]
+    enough = [group.count(number) >= int(share * min(top, len(group))) for number, share in enumerate(least)]
+    assert missed == 0 or not all(enough)
+    if top >= len(group):
+        assert order.tolist() == DetConstSort().order(lists, float(strength)).tolist()
+
+
 def test_by_hand() -> None:
     lists = one_list([0, 0, 0, 1, 1, 1])
     assert DetConstSort().order(lists, 1).tolist() == [0, 3, 1, 4, 2, 5]
     assert DetConstSort().order(lists, 0.5).tolist() == [0, 1, 2, 3, 4, 5]
+    assert DetConstSort(top=2).order(lists, 1).tolist() == [0, 3, 1, 2, 4, 5]
     # Nobody's target leaves something to documents without a group: they come last.
     assert DetConstSort().order(one_list([-1, 0, -1, 1]), 1).tolist() == [1, 3, 0, 2]
 

@@ -84,6 +84,26 @@ def test_too_few_protected_documents_are_counted() -> None:
 
 
 @settings(max_examples=60)
+@given(grouped(most=9, groups=2), st.integers(1, 9), st.floats(0, 1))
+def test_best_choice_of_k_documents_of_n(case: tuple[GroupedLists, object], top: int, strength: float) -> None:
+    lists, _ = case
+    fair, protected = Fair(0, 0.5, top), (lists.group == 0).tolist()
+    order = fair.order(lists, strength).tolist()
+    promised = min(top, len(order))
+    minimum = m_table(promised, strength * lists.targets[0, 0], 0.5).minimum if order else np.zeros(0, int)
+    first = [one for one in order[:promised] if protected[one]]
+    enough = np.minimum(minimum, sum(protected))
+    assert (np.cumsum([protected[one] for one in order[:promised]]) >= enough).all()
+    # The rest is in the run's order, and whoever rose without need would have come from there.
+    assert order[promised:] == sorted(order[promised:])
+    assert first == [place for place, one in enumerate(protected) if one][: len(first)]
+    have = np.array([protected[one] for one in order[:promised]]).cumsum()
+    assert fair.unmet(lists, np.array(order, dtype=np.int64), strength).sum() == (have < minimum).sum()
+    if top >= len(order):
+        assert order == Fair(0, 0.5).order(lists, strength).tolist()
+
+
+@settings(max_examples=60)
 @given(grouped(most=9, groups=2), st.sampled_from([0.01, 0.1, 0.5]), st.floats(0, 1))
 def test_best_of_all_merges_at_every_prefix(case: tuple[GroupedLists, object], alpha: float, strength: float) -> None:
     lists, _ = case

@@ -144,8 +144,8 @@ def test_made_with_what_they_need() -> None:
     ("name", "options", "message"),
     [
         ("fare", {}, "`method`: expected neutral, fair, detconstsort, shift, found 'fare'"),
-        ("detconstsort", {"alpha": 1}, "detconstsort has no option 'alpha', none"),
-        ("fair", {"per": 1}, "fair has no option 'per', only `protected`, `alpha`"),
+        ("detconstsort", {"alpha": 1}, "detconstsort has no option 'alpha', only `top`"),
+        ("fair", {"per": 1}, "fair has no option 'per', only `protected`, `alpha`, `top`"),
         ("fair", {"protected": "x"}, "`protected`: expected m or f, found 'x'"),
         ("fair", {"protected": 2}, "`protected`: expected m or f, found '2'"),
         ("fair", {"protected": True}, "`protected`: expected m or f, found 'True'"),

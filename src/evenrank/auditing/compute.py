@@ -34,6 +34,7 @@ from .notes import (
     neutral_notes,
     poles_notes,
     query_notes,
+    threshold_notes,
     tie_notes,
 )
 from .stages import decompose, name_stages, stage_notes
@@ -267,13 +268,15 @@ def _result(
     provenance: Provenance,
 ) -> AuditResult:
     depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
-    warnings = make_warnings(evaluated.background, inputs.qrels is not None, inputs.measures, results)
+    judged = None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
+    warnings = make_warnings(evaluated.background, judged, inputs.measures, results)
     notes = [
         *warnings,
         *inputs.notes,
         *documents.notes,
         *poles_notes(documents.groups),
         *neutral_notes(documents.groups),
+        *threshold_notes(documents.groups),
     ]
     notes += label_notes(results)
     notes += exposure_notes(evaluated.runs, inputs.measures)

@@ -263,12 +263,8 @@ def _restricted(inputs: Inputs) -> Inputs:
     known = inputs.query_ids
     if known is None:
         raise EvenrankError("`only_queries` needs `queries`")
-    restricted = {id(run): _only_queries(run, known) for run in inputs.all_runs}
-    qrels = inputs.qrels
-    if qrels is not None:
-        qrels = qrels.filter(pl.col("query_id").is_in(known.implode()))
-        if not qrels.height:
-            raise EvenrankError("`only_queries`: the qrels judge none of the queries given")
+    restricted = {id(run): only_queries(run, known) for run in inputs.all_runs}
+    qrels = None if inputs.qrels is None else only_judged(inputs.qrels, known)
     return replace(
         inputs,
         runs=[restricted[id(run)] for run in inputs.runs],
@@ -279,11 +275,20 @@ def _restricted(inputs: Inputs) -> Inputs:
     )
 
 
-def _only_queries(run: Run, queries: pl.Series) -> Run:
+def only_queries(run: Run, queries: pl.Series) -> Run:
+    """The run of these queries alone. Raises EvenrankError if it has none of them."""
     table = run.table.filter(pl.col("query_id").is_in(queries.implode()))
     if not table.height:
         raise EvenrankError(f"{run.described}: `only_queries` leaves none of its {len(run.queries)} queries")
     return replace(run, table=table)
+
+
+def only_judged(qrels: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
+    """The judgements of these queries alone. Raises EvenrankError if there are none."""
+    judged = qrels.filter(pl.col("query_id").is_in(queries.implode()))
+    if not judged.height:
+        raise EvenrankError("`only_queries`: the qrels judge none of the queries given")
+    return judged
 
 
 def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupTable
+from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.io import EvenrankError, Provenance, Run
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.tables import IdIndex, pick
@@ -32,16 +32,30 @@ from .figures import SHOWN_DEPTH, Measured
 from .findings import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
 
 
-def make_warnings(background: Evaluation, judged: bool, measures: list[Measure], results: list[RunAudit]) -> list[str]:
-    """The warnings that come first in every view, each a heading, a colon and the explanation."""
+def absence_warning(lacking: Mapping[str, int], judged: int) -> str:
+    """What every view says of judged queries that runs lack: ``lacking``, of ``judged`` queries, by the run's name."""
+    said = "; ".join(f"{name} lacks {count:,} of {judged:,}" for name, count in lacking.items())
+    return f"Judged queries are missing: {said}. Effectiveness counts 0 there, and bias measures skip them."
+
+
+def make_warnings(
+    background: Evaluation, judged: int | None, measures: list[Measure], results: list[RunAudit]
+) -> list[str]:
+    """The warnings that come first in every view, each a heading, a colon and the explanation.
+
+    ``judged``: how many queries are; None without qrels.
+    """
     warnings = []
-    if not judged:
+    if judged is None:
         warnings.append("Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair.")
     warnings += _unknown(background.missing, results)
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
     if lacking:
         warnings.append(f"Documents without text: {'; '.join(lacking)}.")
-    if judged:
+    if judged is not None:
+        absent = {run.name: run.absent for run in results if not run.reference and 0 < run.absent < _most(run)}
+        if absent:
+            warnings.append(absence_warning(absent, judged))
         unjudged = [run.name for run in results if not run.reference and run.absent and run.absent == _most(run)]
         if unjudged:
             warnings.append(
@@ -161,6 +175,28 @@ def neutral_notes(labels: GroupTable | None) -> list[str]:
     return [f"`neutral`: no document has the label {', '.join(absent)}; the groups are {', '.join(labels.groups)}."]
 
 
+_MANY = 0.25
+"""From which share of the documents with a word those with too few of them are noted."""
+
+
+def threshold_notes(scores: GroupTable | None) -> list[str]:
+    """A note that much of what a lexicon of the user's own finds is too little to count, if it is."""
+    if scores is None or scores.labelled:
+        return []
+    name, threshold = scores.settings.get("lexicon"), float(scores.settings.get("threshold", 1))
+    if name is None or name in builtin_lexicons():
+        return []
+    words = np.sum([scores.table[f"count_{group}"].to_numpy() for group in scores.groups], axis=0)
+    few, some = int(((words > 0) & (words <= threshold)).sum()), int((words > 0).sum())
+    if not some or few < _MANY * some:
+        return []
+    return [
+        f"`threshold`: {few:,} of {counted(some, 'document')} with a word of the lexicon {name} ({percent(few / some)})"
+        f" {'has' if few == 1 else 'have'} no more than {threshold:g}, and so count{'s' * (few == 1)} as neutral and as"
+        " of no group (`threshold=0` counts every word)."
+    ]
+
+
 def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:
     """A note that the qrels judge more queries than were given, if they do."""
     judged = qrels["query_id"].unique()
@@ -231,7 +267,7 @@ def make_notes(
             )
         others = int((~every.is_in(evaluation.queries.implode())).sum())
         if qrels is not None:
-            notes += _judgement_notes(evaluation, measures, result.absent)
+            notes += _judgement_notes(evaluation, measures)
         if others and biased and not result.absent:
             notes.append(
                 f"{name}: {others:,} of the {len(every):,} queries of the runs {are(others)} not in this run; bias"
@@ -265,18 +301,12 @@ def _outside(name: str, evaluation: Evaluation, background: Background, cutoff: 
     ]
 
 
-def _judgement_notes(evaluation: Evaluation, measures: list[Measure], absent: int) -> list[str]:
+def _judgement_notes(evaluation: Evaluation, measures: list[Measure]) -> list[str]:
     name, notes = evaluation.run.name, []
     judged = evaluation.judged
     unjudged = len(evaluation.queries) - int(evaluation.queries.is_in(judged.implode()).sum())
     if unjudged:
         notes.append(f"{name}: {counted(unjudged, 'query')} {are(unjudged)} not judged and left out of utility.")
-    if absent:
-        skipped = f"; bias measures skip {'it' if absent == 1 else 'them'}" if any(map(is_bias, measures)) else ""
-        notes.append(
-            f"{name}: utility is averaged over {len(judged):,} judged queries; {absent:,} of them {are(absent)} not in"
-            f" the run and count{'s' * (absent == 1)} as 0{skipped}."
-        )
     if any(isinstance(measure, PairwiseMeasure) for measure in measures):
         share = tied_pair_share(evaluation.wins()[0])
         if share > 0:

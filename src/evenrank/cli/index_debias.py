@@ -1,4 +1,4 @@
-"""``evenrank index debias``: a dense index without what a linear classifier could tell of its passages' groups."""
+"""``evenrank index debias``: a dense index whose vectors the groups are erased from, and what probes still recover."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def command(
     labels: _options.Labels = None,
     neutral: _options.Neutral = None,
     group_column: _options.GroupColumn = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--groups",
+            metavar="GROUP",
+            help="A group of --labels to erase though it has fewer than 20 passages; repeatable.",
+        ),
+    ] = None,
     poles: _options.Poles = None,
     tokens: _options.OwnTokens = None,
     threshold: _options.OwnThreshold = None,
@@ -66,6 +74,7 @@ def command(
         labels=labels,
         neutral=neutral or (),
         group_column=group_column,
+        groups=groups,
         poles=poles,
         tokens=tokens,
         threshold=threshold,

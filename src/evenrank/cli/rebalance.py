@@ -21,7 +21,17 @@ Method = Annotated[
         help="neutral, fair (FA*IR), detconstsort or shift.",
     ),
 ]
-Depth = Annotated[int, typer.Option("--depth", help="How many documents of each query are put into a new order.")]
+Depth = Annotated[
+    int, typer.Option("--depth", help="How many documents of each query are put into a new order: the pool.")
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        help="fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
+        " these).",
+    ),
+]
 Strength = Annotated[
     float | None, typer.Option("--strength", help="From 0, the run as it is, to 1, as far as the method goes.")
 ]
@@ -40,6 +50,7 @@ Keep = Annotated[
 Qrels = Annotated[
     str | None, typer.Option("--qrels", help="TREC qrels or irds:NAME; without, effectiveness is unknown.")
 ]
+OnlyQueries = Annotated[bool, typer.Option("--only-queries", help="Only the queries in --queries.")]
 TuneQueries = Annotated[
     str | None,
     typer.Option(
@@ -106,6 +117,7 @@ def command(
     meet: Meet = None,
     keep: Keep = None,
     depth: Depth = 100,
+    top: Top = None,
     collection: _options.MaybeCollection = None,
     scores: _options.GroupTable = None,
     labels: _options.Labels = None,
@@ -118,6 +130,8 @@ def command(
     target: Target = None,
     missing: Missing = None,
     qrels: Qrels = None,
+    queries: _options.MaybeQueries = None,
+    only_queries: OnlyQueries = False,
     tune_queries: TuneQueries = None,
     protected: Protected = None,
     alpha: Alpha = None,
@@ -132,7 +146,7 @@ def command(
     """Put the first documents of a run into a fairer order, without training."""
     import evenrank
     from evenrank import EvenrankError, run_name
-    from evenrank.decisions.rebalance import UnmetError, note_inputs, request_of, write_rebalanced
+    from evenrank.decisions.rebalance import UnmetError, note_inputs, only_ids, request_of, write_rebalanced
     from evenrank.decisions.rebalance_lists import GroupSource, MethodOptions
     from evenrank.io import Provenance
     from evenrank.io.run_cards import card_path, files_beside
@@ -146,18 +160,20 @@ def command(
     )
     others = _beside(beside or [], frontier)
     card = None if out in (None, _output.STANDARD) else card_path(out)
-    read = (run, collection, scores, labels, target, qrels, tune_queries, lexicon, *others.values())
+    read = (run, collection, scores, labels, target, qrels, queries, tune_queries, lexicon, *others.values())
     _output.check(frontier, card, streams=(out, json), inputs=(*read, *files_beside(run, *others.values())))
     _output.will_write(json, frontier, card)
     provenance = Provenance("evenrank rebalance")
-    note_inputs(provenance, run, source, qrels, tune_queries)
+    note_inputs(provenance, run, source, qrels, tune_queries, queries)
     for name, path in others.items():
         provenance.add(f"run {name}", path)
-    options = MethodOptions(method, protected, alpha, per)
+    options = MethodOptions(method, protected, alpha, per, top)
     options.check()
     request = None
     if out is not None:
-        request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None)
+        only = only_ids(queries, only_queries=only_queries)
+        judged = qrels is not None
+        request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, judged, only)
     elif strength is not None or meet or keep:
         raise EvenrankError("`strength`, `meet` and `keep` are of the run to write: they need `out`")
     drawn = None
@@ -180,10 +196,13 @@ def command(
             threshold=threshold,
             target=target,
             missing=missing,
+            queries=queries,
+            only_queries=only_queries,
             tune_queries=tune_queries,
             protected=protected,
             alpha=alpha,
             per=per,
+            top=top,
             seed=seed,
             provenance=provenance,
         )

@@ -25,6 +25,7 @@ from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batch
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
 from evenrank.io.convert import PathLike
+from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
@@ -43,14 +44,20 @@ from .rebalance_lists import GroupSource
 
 @dataclass(frozen=True)
 class PassageGroups:
-    """Where groups are known from: ``source``, whose lexicon, with labels or scores, only gives pairs of words."""
+    """Where groups are known from: ``source``, whose lexicon, with labels or scores, only gives pairs of words.
+
+    ``named``: groups of labels that are asked for by name, however few passages they have.
+    """
 
     source: GroupSource
+    named: tuple[str, ...] = ()
 
     def check(self, method: str) -> None:
         """Raises EvenrankError for settings that do not go together."""
         if not self._counts and self.source.lexicon is not None and method != "hard":
             raise EvenrankError("`lexicon`: groups are known from `labels` or `scores`, and only hard needs its pairs")
+        if self.named and self.source.labels is None:
+            raise EvenrankError("`groups` are those of `labels`: it needs them")
         self._asked.check()
 
     @property
@@ -75,7 +82,8 @@ class PassageGroups:
         """The group of each of the index's passages. Raises EvenrankError where nothing is known of any."""
         if not self._counts:
             table = self.table([index.ids])
-            return PassageNumbers.of(index, table.groups, _numbered(table), table.settings)
+            found = PassageNumbers.of(index, table.groups, _numbered(table), table.settings)
+            return self._large(found) if self.source.labels is not None else found
         source = self.source
         # Groups are told by counts alone.
         scoring = replace(scoring_of(self._words, source.poles, source.tokens, source.threshold), magnitudes=())
@@ -86,6 +94,24 @@ class PassageGroups:
             raise EvenrankError("the collection has no document")
         return PassageNumbers.of(index, self._words.groups, pl.concat(known), scoring.describe())
 
+    def _large(self, found: PassageNumbers) -> PassageNumbers:
+        """Without labels of few passages, which may be slips, unless they are asked for by name."""
+        for name in self.named:
+            if name not in found.names:
+                raise EvenrankError(f"`groups`: no group {quoted(name)} (the groups are {', '.join(found.names)})")
+        poles = [name.strip() for name in (self.source.poles or "").split(",")]
+        asked = {*self.named, *poles}
+        small = [name for name, count in found.counts.items() if 0 < count < SMALLEST and name not in asked]
+        if not small:
+            return found
+        left = found.without(small)
+        if sum(map(bool, left.counts.values())) < 2:
+            raise EvenrankError(
+                f"`labels`: expected two groups of {SMALLEST} passages or more, found {_counted(found)} (`groups` names"
+                " those that are erased all the same)"
+            )
+        return left
+
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """The group table of some documents."""
         return self._asked.grouping(ids).table
@@ -95,6 +121,12 @@ def _numbered(table: GroupTable) -> pl.DataFrame:
     return pl.DataFrame({"doc_id": table.table["doc_id"], "group": pl.Series(largest_groups(table)).cast(pl.Int16)})
 
 
+def _counted(groups: PassageNumbers) -> str:
+    return ", ".join(f"{count:,} of {name}" for name, count in groups.counts.items())
+
+
+SMALLEST = 20
+"""Passages of a label below which it is left out, unless it is asked for by name: it may be a slip."""
 LEAST = 10
 """Passages of a group without which it is not probed."""
 
@@ -381,8 +413,8 @@ def _remains(probes: Probes) -> str:
     if not (_differs(before.linear, probes.chance) or _differs(before.rbf, probes.chance)):
         return f"Nothing was shown to be there to erase: {rbf}, {linear}; chance is {chance}."
     return (
-        f"Nothing is shown to be left: {rbf}, {linear}; chance is {chance}. That these probes fail does not show that"
-        " no other would succeed."
+        f"These two probes recover no more than chance: {rbf}, {linear}; chance is {chance}. That they fail does not"
+        " show that no other would succeed."
     )
 
 
@@ -472,6 +504,7 @@ def debias_index(
     labels: object = None,
     neutral: Sequence[str] | str | None = None,
     group_column: str | None = None,
+    groups: Sequence[str] | str | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
@@ -484,7 +517,7 @@ def debias_index(
     seed: int = 0,
     quiet: bool = False,
 ) -> DebiasedIndex:
-    """Writes a dense index without what a linear classifier could tell of its passages' groups, and says what it did.
+    """Erases its passages' groups from a dense index, writes it anew, and says what two probes still recover.
 
     The new index has the same format; :func:`open_index` and :func:`retrieve` search it, and apply the same map to each
     query: x − L R (x − μ), then, where the vectors have length 1, scaling to length 1. That scaling, and float16, leave
@@ -502,6 +535,8 @@ def debias_index(
             the largest weight. Or ``scores``, a group table, or ``labels``; ``neutral``, ``group_column``, ``poles``,
             ``tokens`` and ``threshold`` as in :func:`audit`. Passages of no group are a group of their own; those that
             nothing is known of are not fitted on, and erased like the others.
+        groups: Of ``labels``, groups that are erased however few passages they have. Others of fewer than 20, and not
+            among the ``poles``, may be slips: they are left out, and named in a note.
         queries: Queries to rank before and after; with ``qrels`` also for effectiveness (those of other queries are
             left out).
         depth: How many documents of each query are ranked.
@@ -517,7 +552,7 @@ def debias_index(
     """
     check_ranges(components=components, depth=depth, sample=sample, seed=seed, threshold=threshold)
     given = GroupSource(collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold)
-    source = PassageGroups(given)
+    source = PassageGroups(given, (groups,) if isinstance(groups, str) else tuple(groups or ()))
     source.check(method)
     if queries is None and qrels is not None:
         raise EvenrankError("`qrels` needs `queries`")
@@ -535,12 +570,12 @@ def debias_index(
         judged = None if qrels is None else _of_queries(as_qrels(qrels), asked)
         search = Search(asked, judged, depth, model, encoding, seed, quiet)
     encoder = before.encoder(model, encoding) if method == "hard" or search is not None else None
-    groups = source.numbers(before)
+    numbers = source.numbers(before)
     new = not os.path.lexists(out)
     manifest = write_debiased(
         before,
         out,
-        groups,
+        numbers,
         method=method,
         pairs=source.pairs if method == "hard" else (),
         components=components,
@@ -549,13 +584,13 @@ def debias_index(
     )
     try:
         after = VectorIndex.open(read_manifest(manifest.path))
-        probes = probe_indexes(before, after, groups, sample=sample, seed=seed)
+        probes = probe_indexes(before, after, numbers, sample=sample, seed=seed)
         rankings = None if search is None else measure_rankings(before, after, source, search)
     except BaseException:
         # The same command can then be run again.
         remove_index(manifest, folder=new)
         raise
-    notes = _notes(before, groups, after.erasure)
+    notes = _notes(before, numbers, after.erasure)
     settings = {
         "index": os.fspath(index),
         "out": os.fspath(out),
@@ -581,8 +616,14 @@ def _notes(index: VectorIndex, groups: PassageNumbers, erasure: Erasure | None) 
     unknown, none = counts["unknown"], counts["none"]
     assert isinstance(unknown, int)
     assert isinstance(none, int)
-    named = ", ".join(f"{count:,} of {name}" for name, count in groups.counts.items())
-    notes = [f"Passages: {named}, {none:,} of none or several alike, {unknown:,} unknown."]
+    notes = [f"Passages: {_counted(groups)}, {none:,} of none or several alike, {unknown:,} unknown."]
+    left_out = groups.described.get("left_out")
+    if isinstance(left_out, Mapping):
+        named = ", ".join(f"{name} ({counted(count, 'passage')})" for name, count in left_out.items())
+        notes.append(
+            f"Left out, as fewer than {SMALLEST} passages may be a slip: {named}. `groups` names those that are erased"
+            " all the same."
+        )
     if unknown:
         notes.append(f"{counted(unknown, 'passage')} {are(unknown)} of no known group: erased, but not fitted on.")
     if erasure is not None and erasure.unit and erasure.method == "leace":

@@ -30,15 +30,17 @@ from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
 
-from .rebalance import TuningQueries, absence_note, absent_queries, note_inputs, restricted
+from .rebalance import TuningQueries, absence_warnings, absent_queries, note_inputs, only_ids, only_those, restricted
 from .rebalance_lists import (
     DEPTH,
+    OWNERS,
     Grouping,
     GroupSource,
     MethodOptions,
     OfMissing,
     OrderFigures,
     RunLists,
+    check_top,
     in_words,
     learnt,
 )
@@ -278,8 +280,9 @@ class Frontier(Result):
         points: The run, every method at every strength, the runs beside it, and the references.
         equal: The methods at the same bias, the one that costs least first.
         measures: Of effectiveness and of bias.
-        queries: Number of queries that are reported.
+        queries: Number of queries that are reported; ``absent``: of these, judged ones that the run lacks.
         settings, notes, provenance: How it was made.
+        warnings: What is said first: of judged queries that the run lacks.
     """
 
     name: str
@@ -290,6 +293,8 @@ class Frontier(Result):
     settings: dict[str, object]
     notes: tuple[str, ...]
     provenance: Provenance | None = field(default=None, compare=False)
+    absent: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Point:
         """The point of that name."""
@@ -306,9 +311,11 @@ class Frontier(Result):
             "utility": str(self.measures[0]),
             "bias": str(self.measures[1]),
             "queries": self.queries,
+            "absent": self.absent,
             "settings": self.settings,
             "points": [point.to_dict() for point in self.points],
             "equal_bias": [one.to_dict() for one in self.equal],
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
@@ -460,16 +467,17 @@ def _swept(
             yield options, strength, lists.reordered(method.order(lists.lists, strength))
 
 
-def _methods(
-    names: Sequence[str] | None, table: GroupTable, given: Mapping[str, Mapping[str, object]]
-) -> list[MethodOptions]:
-    """The methods of these names, for None all, with what they are ``given``."""
+def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str, object]) -> list[MethodOptions]:
+    """The methods of these names, for None all, with those of the options ``given`` that they have."""
     asked = list(dict.fromkeys(METHODS if names is None else [names] if isinstance(names, str) else names))
-    for owner in given:
-        if owner not in asked:
-            options = " and ".join(f"`{option}`" for option in given[owner])
-            raise EvenrankError(f"{options}: the method {owner} is not one of {', '.join(asked)}")
-    chosen = [MethodOptions(name, **given.get(name, {})) for name in asked]  # type: ignore[arg-type]  # it checks
+    given = {option: value for option, value in given.items() if value is not None}
+    for option in given:
+        if not set(OWNERS[option]) & set(asked):
+            raise EvenrankError(
+                f"`{option}`: the method {' or '.join(OWNERS[option])} is not one of {', '.join(asked)}"
+            )
+    own = {name: {option: value for option, value in given.items() if name in OWNERS[option]} for name in asked}
+    chosen = [MethodOptions(name, **own[name]) for name in asked]  # type: ignore[arg-type]  # it checks
     for one in chosen:
         one.check()
     return chosen
@@ -496,10 +504,13 @@ def frontier(
     threshold: float | None = None,
     target: object = None,
     missing: OfMissing | None = None,
+    queries: object = None,
+    only_queries: bool = False,
     tune_queries: object = None,
     protected: str | None = None,
     alpha: float | None = None,
     per: str | None = None,
+    top: int | None = None,
     seed: int = 0,
     order: Order = "score",
     provenance: Provenance | None = None,
@@ -524,6 +535,7 @@ def frontier(
         protected: As there, of ``fair``.
         alpha: As there, of ``fair``.
         per: As there, of ``shift``.
+        top: As there, of ``fair`` and ``detconstsort``.
 
     Returns:
         All points with intervals, and the methods compared at equal bias; see :class:`Frontier`.
@@ -532,33 +544,34 @@ def frontier(
         EvenrankError: For input that cannot be used.
     """
     check_ranges(depth=depth, seed=seed)
+    check_top(top, depth)
     levels = None if strengths is None else _strengths(strengths)
     source = GroupSource(
         collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
     )
     source.check()
+    only = only_ids(queries, only_queries=only_queries)
     if qrels is None:
         raise EvenrankError("`frontier` sets effectiveness against bias: it needs `qrels`")
     if provenance is None:
         provenance = Provenance("evenrank.frontier")
-        note_inputs(provenance, run, source, qrels, tune_queries)
+        note_inputs(provenance, run, source, qrels, tune_queries, queries)
         for name, other in (beside or {}).items():
             provenance.add(f"run {name}", other)
     provenance.ahead()
-    given = as_run(run, order=order)
+    given, judged, restriction = only_those(as_run(run, order=order), as_qrels(qrels), only)
     others = {name: as_run(other, name, order=order, what=f"run {name}") for name, other in (beside or {}).items()}
     grouping = source.grouping([one.table["doc_id"] for one in (given, *others.values())], depth)
-    chosen = _methods(methods, grouping.table, MethodOptions.owned(protected=protected, alpha=alpha, per=per))
+    chosen = _methods(methods, grouping.table, {"protected": protected, "alpha": alpha, "per": per, "top": top})
     measures = _measures(utility, bias, grouping.table)
     _check_names(given.name, others, [one.name for one in chosen])
     tuning = TuningQueries.of(tune_queries, seed)
     on, reported, notes = _divided(given, tuning, any(one.learns for one in chosen))
-    judged = as_qrels(qrels)
+    notes += restriction
     absent = absent_queries(given.queries, judged)
+    warnings = absence_warnings(given.name, absent, judged)
     if on is not None:
         absent = absent.filter(~tuning.chosen(absent))
-    if len(absent):
-        notes.append(absence_note(len(absent)))
     figures = OrderFigures(reported, grouping, judged, measures, seed, absent)
     if figures.judged == 0:
         raise EvenrankError(f"the qrels judge none of the {counted(len(reported.queries), 'query')} that are reported")
@@ -585,6 +598,7 @@ def frontier(
         "utility": str(measures[0]),
         "bias": str(measures[1]),
         "depth": depth,
+        **({} if top is None else {"top": top}),
         "target": "the shares of the lexicon or the labels" if grouping.target is None else grouping.target.described,
         "missing": grouping.missing,
         "seed": seed,
@@ -598,6 +612,8 @@ def frontier(
         settings,
         (*notes, *_used(made, grouping.table), *notes_on(figures.lists, grouping, made, others)),
         provenance,
+        len(absent),
+        warnings,
     )
 
 
@@ -724,7 +740,7 @@ _SOURCE = "Every method at every strength: effectiveness against bias, on querie
 def frontier_page(found: Frontier) -> Page:
     """All points and what the methods cost at equal bias."""
     facts = (
-        ("queries", f"{found.queries:,}"),
+        ("queries", f"{found.queries:,}" + (f" ({found.absent:,} not in the run)" if found.absent else "")),
         ("methods", f"{len(method_names(found))}"),
         ("points", f"{len(found.points)}"),
     )
@@ -738,7 +754,7 @@ def frontier_page(found: Frontier) -> Page:
         tuple(tables),
         (),
         found.notes,
-        tuple(summary(found)),
+        (*found.warnings, *summary(found)),
         late=(_all(found),),
         plane=_plane(found),
     )

@@ -17,7 +17,9 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.auditing import AuditResult, Figure, audit
-from evenrank.auditing.inputs import usual_measures
+from evenrank.auditing.inputs import only_judged, usual_measures
+from evenrank.auditing.inputs import only_queries as restricted_to
+from evenrank.auditing.notes import absence_warning
 from evenrank.groups import GroupTable, Lexicon, Tokens
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
 from evenrank.io.errors import EvenrankError, quoted
@@ -47,6 +49,7 @@ from .rebalance_lists import (
     OfMissing,
     OrderFigures,
     applied,
+    check_top,
     grouped_lists,
     in_words,
     learnt,
@@ -401,10 +404,11 @@ def absent_queries(queries: pl.Series, qrels: pl.DataFrame | None) -> pl.Series:
     return judged.filter(~judged.is_in(queries.implode()))
 
 
-def absence_note(absent: int) -> str:
-    """What is said of judged queries that a run lacks."""
-    said = f"{counted(absent, 'judged query')} {are(absent)} not in the run"
-    return f"{said}: effectiveness counts 0 there, as in an audit."
+def absence_warnings(name: str, absent: pl.Series, qrels: pl.DataFrame | None) -> tuple[str, ...]:
+    """What is said first of the judged queries that a run lacks, if there are any."""
+    if qrels is None or not len(absent):
+        return ()
+    return (absence_warning({name: len(absent)}, qrels["query_id"].n_unique()),)
 
 
 def _is_tuning(query: str, seed: int) -> bool:
@@ -447,7 +451,7 @@ def _is_object(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a fairer order; see :func:`evenrank.rebalance`."""
+    """What is asked of a fairer order; see :func:`evenrank.rebalance`. ``only``: the ids of the only queries."""
 
     method: MethodOptions
     source: GroupSource
@@ -457,11 +461,13 @@ class Request:
     depth: int
     queries: TuningQueries
     seed: int
+    only: pl.Series | None = None
 
     def check(self, judged: bool) -> None:
         """Raises EvenrankError for what contradicts itself, before anything long is read."""
         check_ranges(depth=self.depth, seed=self.seed, strength=self.strength)
         self.method.check()
+        check_top(self.method.top, self.depth)
         self.source.check()
         if (self.strength is None) == (not self.bounds):
             raise EvenrankError("expected `strength`, or `meet` and/or `keep`")
@@ -544,8 +550,8 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
             f" ({usual_bias(grouping.table)}, in size) was chosen."
         )
     if plan.strength > 0 and not changes.moved:
-        yield f"{name}: {_nothing_moved(request.method.name, grouping)}"
-    yield from kept.notes(name)
+        yield f"{name}: {_nothing_moved(request.method.name, grouping, kept)}"
+    yield from kept.notes(name, request.method.top)
     reach = f"the first {request.depth} ranks"
     if changes.tied:
         yield (
@@ -567,12 +573,14 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
         yield f"The groups compared are assumed to be {first} and {second}."
 
 
-def _nothing_moved(method: str, grouping: Grouping) -> str:
+def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
     """Why a method changed nothing."""
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
         return "no document is neutral, so that neutral changes nothing: try fair, detconstsort or shift."
     if method in ("neutral", "shift"):
         return "no document moved: the strength is too small to put one before another."
+    if kept.unmet:
+        return "no document moved."
     return "no document moved: the lists already have what is asked of them."
 
 
@@ -601,7 +609,7 @@ class Rebalanced(Result):
         outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
             figures were asked for. ``tuning``: likewise on the tuning queries.
-        settings, notes, provenance: How it was made.
+        settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks.
     """
 
     name: str
@@ -616,6 +624,7 @@ class Rebalanced(Result):
     notes: tuple[str, ...]
     provenance: Provenance | None = field(default=None, compare=False)
     run: Run = field(kw_only=True)
+    lacks: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def judged(self) -> bool:
@@ -635,15 +644,16 @@ class Rebalanced(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Measures of bias that are shown to be further from none than they were, on the queries that are reported."""
+        """Judged queries that the run lacks; measures of bias that are shown to be further from none than they were."""
         if self.audit is None:
-            return ()
+            return self.lacks
         found: dict[str, list[str]] = {}
         for measure, before, after, apart in _rows(self.audit, self.name):
             if apart.shown and (how := _worse(before, after)) is not None:
                 figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
                 found.setdefault(how, []).append(figures)
-        return tuple(f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
+        further = (f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
+        return (*self.lacks, *further)
 
     @property
     def _which(self) -> str:
@@ -769,10 +779,13 @@ def rebalance(
     target: object = None,
     missing: OfMissing | None = None,
     qrels: object = None,
+    queries: object = None,
+    only_queries: bool = False,
     tune_queries: object = None,
     protected: str | None = None,
     alpha: float | None = None,
     per: str | None = None,
+    top: int | None = None,
     seed: int = 0,
     order: Order = "score",
     name: str = "rebalanced",
@@ -791,7 +804,8 @@ def rebalance(
         keep: A bound on effectiveness, ``"nDCG@10 >= 98%"`` (of the run's own): alone, of the strengths
             that keep it the one with the least bias (ARaB@10, without poles NFaiRR@10) is chosen;
             beside ``meet``, the least that meets and keeps all.
-        depth: How many documents of each query are put into a new order; the others keep their ranks.
+        depth: How many documents of each query are put into a new order, the pool that all ranks are filled from; the
+            others keep their ranks.
         collection: The documents' texts, which say with ``lexicon`` which groups they are of; see
             :func:`evenrank.audit`, as for the following ones.
         scores: A group table instead.
@@ -807,11 +821,14 @@ def rebalance(
         missing: What to do about documents without text or label: "error", "skip" (they keep their rank) or "neutral";
             by default an error, of labels ``skip``.
         qrels: Judgements. Without them, effectiveness is unknown, and the result says so first.
+        queries: Queries, as an audit takes them; ``only_queries``: the run and the figures are of these alone.
         tune_queries: The queries that strength and direction are chosen on: ids, or queries, or a file of either; by
             default a half of the run's, by a hash of ``seed`` and id. Figures are of the other queries.
         protected: Of ``fair``, the group that needs a minimum; by default the one that lacks most on these queries.
         alpha: Of ``fair``, the significance, by default 0.1.
         per: Of ``shift``, an offset per "group" (default) or per unit of "magnitude".
+        top: Of ``fair`` and ``detconstsort``, how many first ranks have the promise, chosen from the first ``depth``
+            documents; by default all of these.
         seed: Seed of the division of queries and of intervals.
         order: As in an audit.
         name: The name of the new run.
@@ -826,11 +843,12 @@ def rebalance(
     source = GroupSource(
         collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
     )
-    options = MethodOptions(method, protected, alpha, per)
-    request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None)
+    options = MethodOptions(method, protected, alpha, per, top)
+    only = only_ids(queries, only_queries=only_queries)
+    request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None, only)
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
-        note_inputs(provenance, run, source, qrels, tune_queries)
+        note_inputs(provenance, run, source, qrels, tune_queries, queries)
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
@@ -847,19 +865,41 @@ def request_of(
     tune_queries: object,
     seed: int,
     judged: bool,
+    only: pl.Series | None = None,
 ) -> Request:
     """What is asked for, checked; ``judged``: whether there are qrels. Raises EvenrankError for what contradicts."""
     bounds = parsed(meet, "meet"), parsed(keep, "keep")
-    request = Request(method, source, strength, *bounds, depth, TuningQueries.of(tune_queries, seed), seed)
+    request = Request(method, source, strength, *bounds, depth, TuningQueries.of(tune_queries, seed), seed, only)
     request.check(judged)
     return request
 
 
-def note_inputs(provenance: Provenance, run: object, source: GroupSource, qrels: object, tune_queries: object) -> None:
+def note_inputs(
+    provenance: Provenance, run: object, source: GroupSource, qrels: object, tune_queries: object, queries: object
+) -> None:
     """Records what a fairer order is made from, before it is read."""
     provenance.add("run", run)
     source.note(provenance)
-    provenance.add("qrels", qrels).add("tune_queries", tune_queries)
+    provenance.add("qrels", qrels).add("queries", queries).add("tune_queries", tune_queries)
+
+
+def only_ids(queries: object, *, only_queries: bool) -> pl.Series | None:
+    """The ids of the only queries; None for all. Raises EvenrankError for queries that would restrict nothing."""
+    if only_queries and queries is None:
+        raise EvenrankError("`only_queries` needs `queries`")
+    if queries is not None and not only_queries:
+        raise EvenrankError("`queries` are those of `only_queries`: give both or neither")
+    return None if queries is None else as_queries(queries)["query_id"]
+
+
+def only_those(
+    run: Run, qrels: pl.DataFrame | None, only: pl.Series | None
+) -> tuple[Run, pl.DataFrame | None, list[str]]:
+    """The run and the judgements of the ``only`` queries (None: all), and a note on it."""
+    if only is None:
+        return run, qrels, []
+    note = f"`only_queries`: the run and its figures are restricted to the {len(only):,} queries given."
+    return restricted_to(run, only), None if qrels is None else only_judged(qrels, only), [note]
 
 
 def write_rebalanced(
@@ -900,6 +940,7 @@ def rebalanced(
     request: Request, run: Run, qrels: pl.DataFrame | None, name: str, provenance: Provenance | None
 ) -> Rebalanced:
     """A fairer order of a run in memory."""
+    run, qrels, restriction = only_those(run, qrels, request.only)
     figures = qrels is not None or bool(request.bounds)
     ids = run.table["doc_id"]
     if not figures:
@@ -907,7 +948,7 @@ def rebalanced(
     grouping = request.source.grouping([ids], request.depth)
     queries = run.queries
     chosen = request.queries.chosen(queries) if request.tunes else pl.Series([False] * len(queries))
-    notes = [] if qrels is not None else [UNKNOWN_EFFECTIVENESS]
+    notes = [*([] if qrels is not None else [UNKNOWN_EFFECTIVENESS]), *restriction]
     if request.tunes:
         tuning = int(chosen.sum())
         request.queries.check(tuning, len(queries) - tuning)
@@ -923,8 +964,6 @@ def rebalanced(
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
     changes = lists.changes(order, (~chosen).to_numpy())
     notes += notes_of(request, plan, grouping, changes, kept)
-    if len(absent):
-        notes.append(absence_note(len(absent)))
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)
@@ -946,6 +985,7 @@ def rebalanced(
         tuple(notes),
         provenance,
         run=made,
+        lacks=absence_warnings(run.name, absent, qrels),
     )
 
 
@@ -989,11 +1029,13 @@ def _settings(request: Request, grouping: Grouping) -> dict[str, object]:
     return {
         **grouping.table.settings,
         "depth": request.depth,
+        **({} if request.method.top is None else {"top": request.method.top}),
         "target": "the shares of the lexicon or the labels" if target is None else target.described,
         "missing": grouping.missing,
         "meet": [bound.text for bound in request.meet],
         "keep": [bound.text for bound in request.keep],
         "seed": request.seed,
+        **({} if request.only is None else {"only_queries": len(request.only)}),
     }
 
 

@@ -247,8 +247,8 @@ def grouped_lists(
 def untied(run: Run) -> Run:
     """The run in the order that methods start from, with scores that fall strictly; the run itself if they do.
 
-    Measures that ir_measures computes break ties in another way, so that figures of a run with ties and of its new
-    order would differ where no document moved.
+    Pairwise measures count ties as wins, so that figures of a run with ties and of its new order would differ where no
+    document moved.
     """
     table = run.table
     score = table["score"].to_numpy()
@@ -279,8 +279,8 @@ def _scaled(ranked: RankedLists, rows: Array, query: Array) -> Array:
     return scaled
 
 
-_OWNERS = {"protected": "fair", "alpha": "fair", "per": "shift"}
-"""Which method each option is of."""
+OWNERS = {"protected": ("fair",), "alpha": ("fair",), "per": ("shift",), "top": ("fair", "detconstsort")}
+"""Which methods each option is of."""
 _ASKED = {
     "fair": " (the minimum of protected documents)",
     "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
@@ -292,33 +292,26 @@ _ASKED = {
 class MethodOptions:
     """A method by its name, and what it is given; None for its default.
 
-    ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for.
+    ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for;
+    ``top``: the ranks that ``fair`` and ``detconstsort`` promise something of.
     """
 
     name: str
     protected: str | None = None
     alpha: float | None = None
     per: str | None = None
+    top: int | None = None
 
     def check(self) -> None:
         """Raises EvenrankError for an unknown method, and for an option that it does not have."""
         if self.name not in METHODS:
             raise EvenrankError(f"`method`: expected one of {', '.join(METHODS)}, found {quoted(self.name)}")
-        for option, owner in _OWNERS.items():
-            if getattr(self, option) is not None and self.name != owner:
-                raise EvenrankError(f"`{option}` is of the method {owner}, not of {self.name}")
-        check_ranges(alpha=self.alpha)
+        for option, owners in OWNERS.items():
+            if getattr(self, option) is not None and self.name not in owners:
+                raise EvenrankError(f"`{option}` is of the method {' or '.join(owners)}, not of {self.name}")
+        check_ranges(alpha=self.alpha, top=self.top)
         if self.per not in (None, "group", "magnitude"):
             raise EvenrankError(f"`per`: expected group or magnitude, found {quoted(self.per)}")
-
-    @staticmethod
-    def owned(**options: object) -> dict[str, dict[str, object]]:
-        """Options that are not None, by the method that each is of."""
-        found: dict[str, dict[str, object]] = {}
-        for option, value in options.items():
-            if value is not None:
-                found.setdefault(_OWNERS[option], {})[option] = value
-        return found
 
     @property
     def learns(self) -> bool:
@@ -335,7 +328,7 @@ class MethodOptions:
                 f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
                 f" groups are {', '.join(table.groups)})"
             )
-        given = {name: getattr(self, name) for name in ("protected", "alpha", "per")}
+        given = {name: getattr(self, name) for name in OWNERS}
         return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
 
     @property
@@ -356,14 +349,22 @@ class Kept:
     unmet: int = 0
     prefixes: int = 0
 
-    def notes(self, method: str) -> Iterator[str]:
-        """What is to be said of them."""
+    def notes(self, method: str, top: int | None) -> Iterator[str]:
+        """What is to be said of them; ``top``: the ranks with a promise, if not all."""
         of = counted(self.lists, "list")
+        within = "" if top is None else f" of the first {top:,} ranks"
         if self.unmet:
             yield (
-                f"{method}: {self.prefixes:,} prefixes in {self.unmet:,} of {of} miss what is asked of every prefix"
+                f"{method}: {counted(self.prefixes, 'prefix')} in {self.unmet:,} of {of}"
+                f" {'miss' if self.prefixes > 1 else 'misses'} what is asked of every prefix{within}"
                 f"{_ASKED.get(method, '')}, as the documents do not allow it."
             )
+
+
+def check_top(top: int | None, depth: int) -> None:
+    """Raises EvenrankError for more ranks with a promise than there are documents to choose from."""
+    if top is not None and top > depth:
+        raise EvenrankError(f"`top`: expected {depth} at most, the `depth` to choose from, found {top}")
 
 
 def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
@@ -409,7 +410,7 @@ class OrderFigures:
 
     ``queries`` [Q]: those of the run, in its order, then the ``absent`` ones, judged but not in the run, which count 0
     in effectiveness; all values belong to them, and only their judgements count. ``judged``: how many of the run's have
-    any. Ties are in the order that methods start from, whoever computes a measure.
+    any. Ties are in the order that methods start from, and count as decided.
     ``lists``: the run's lists, without the rows that no measure looks at.
     """
 

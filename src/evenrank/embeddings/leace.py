@@ -1,4 +1,4 @@
-"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: no linear classifier can tell the groups apart.
+"""Least-squares concept erasure (LEACE) [Belrose et al. 2023]: every group gets the same mean.
 
 When it misleads: the guarantee covers the words it was fitted on and linear classifiers: other words keep part of their
 bias, and a classifier with a kernel may recover it from the fitted ones. The words that represent the groups decide

@@ -23,6 +23,7 @@ from evenrank.decisions.rebalance_lists import (
     OfMissing,
     RunLists,
     applied,
+    check_top,
     learnt,
 )
 from evenrank.groups import Lexicon, as_group_table, as_labels
@@ -46,8 +47,8 @@ class EvenrankRebalancer(pt.Estimator):
     ``method``: "neutral", "fair", "detconstsort" or "shift"; ``strength``: from 0, the order as it is, to 1. Groups
     come from ``labels`` or ``scores``, which are read once, or without either from the words of ``lexicon`` in
     ``text_field``. These, ``neutral``, ``group_column``, ``poles``, ``threshold``, ``target``, ``missing``,
-    ``protected``, ``alpha`` and ``per`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep`` choose a
-    strength.
+    ``protected``, ``alpha``, ``per`` and ``top`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep``
+    choose a strength.
 
     Every list is put into order by itself. What is the same for all queries is given, or learnt from the results of
     other queries by ``fit``, of the transformer or of a pipeline that ends with it: the group that ``fair`` protects
@@ -83,6 +84,7 @@ class EvenrankRebalancer(pt.Estimator):
         per: str | None = None,
         offsets: Mapping[str, float] | float | None = None,
         depth: int = DEPTH,
+        top: int | None = None,
     ) -> None:
         super().__init__()
         check_ranges(strength=strength, depth=depth)
@@ -90,10 +92,11 @@ class EvenrankRebalancer(pt.Estimator):
         self.labels, self.scores, self.lexicon, self.neutral = labels, scores, lexicon, neutral
         self.group_column, self.poles, self.threshold = group_column, poles, threshold
         self.target, self.missing = target, missing
-        self.protected, self.alpha, self.per, self.offsets = protected, alpha, per, offsets
+        self.protected, self.alpha, self.per, self.offsets, self.top = protected, alpha, per, offsets, top
         self.learnt: dict[str, object] = {}
-        self._settings = MethodOptions(method, protected, alpha, per)
+        self._settings = MethodOptions(method, protected, alpha, per, top)
         self._settings.check()
+        check_top(top, depth)
         if offsets is not None and method != "shift":
             raise EvenrankError(f"`offsets` is of the method shift, not of {method}")
         counts = labels is None and scores is None

@@ -47,6 +47,7 @@ RANGES: dict[str, Range] = {
     # Fairer orders. FA*IR corrects significances from 0.001 to 0.5.
     "strength": _SHARE,
     "alpha": Range(0.001, 0.5, whole=False),
+    "top": _COUNT,
     # Groups and negatives.
     "threshold": Range(0, LARGEST, whole=False),
     "missing_limit": _SHARE,

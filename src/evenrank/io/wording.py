@@ -10,7 +10,7 @@ def counted(count: int, noun: str) -> str:
 
 def plural(noun: str) -> str:
     """The plural of a noun of this library's messages."""
-    if noun.endswith("ch"):
+    if noun.endswith(("ch", "x")):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeou" else f"{noun}s"
 

@@ -91,6 +91,28 @@ class TieFigures:
     drawn: bool = False
 
 
+def tie_figures(
+    expected: Array, low: Array, high: Array, *, given: Array | None = None, drawn: bool = False
+) -> TieFigures:
+    """What ties do to a mean, from each query's expectation, smallest and largest value [Q] over its orders.
+
+    ``given`` [Q]: the values in the run's order, where a query can have one in some orders only. All figures are then
+    of the queries that have one there, as the run's mean is, and the range holds it.
+    """
+    if given is not None:
+        # Where the value is NaN, the ends become so too.
+        expected, low, high = (
+            np.where(np.isnan(given), np.nan, expected),
+            np.minimum(low, given),
+            np.maximum(high, given),
+        )
+    mean, least, most = map(mean_of, (expected, low, high))
+    if mean is None or least is None or most is None:
+        return TieFigures(expected, mean, None)
+    # A mean of equal values is no other value.
+    return TieFigures(expected, min(max(mean, least), most), (least, most), drawn)
+
+
 class RunMeasure:
     """How a measure is computed from a :class:`JoinedRun`.
 
@@ -185,9 +207,7 @@ class RunMeasure:
 
     def ties(self, run: JoinedRun) -> TieFigures:
         """What ties do to the run's figure."""
-        expected = self.expected(run)
-        low, high = map(mean_of, self.bounds(run))
-        return TieFigures(expected, mean_of(expected), None if low is None or high is None else (low, high))
+        return tie_figures(self.expected(run), *self.bounds(run))
 
     def random_figure(self, run: JoinedRun) -> float | None:
         """The figure's expectation over random orders, if that is not the figure of the expected parts; else None."""
@@ -243,6 +263,10 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
         """Collects per-query values in ir_measures."""
         return FigureOfParts(self)
 
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """What ties do to the run's figure, of the queries that have a value in the run's order."""
+        return tie_figures(self.expected(run), *self.bounds(run), given=self.values(run))
+
     @property
     def poles(self) -> tuple[str, str] | None:
         """The poles that the parameter ``poles`` names; None means those of the group table."""
@@ -274,8 +298,9 @@ class AbsoluteFigure(BiasMeasure):
         signed = super().ties(run)
         if signed.range is None:
             return signed
+        least, most = self.bounds_of_figure(signed.range)
         mean = float(np.mean(np.abs(self.figure_draws(run))))
-        return TieFigures(signed.expected, mean, self.bounds_of_figure(signed.range))
+        return TieFigures(signed.expected, min(max(mean, least), most), (least, most))
 
     def bounds_of_figure(self, ends: tuple[float, float]) -> tuple[float, float]:
         """From 0, if the signed figure can have either sign, to the larger absolute value."""

@@ -13,7 +13,7 @@ from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 
-from .base import CUTOFF, POLES, TIE_DRAWS, Better, BiasMeasure, LinearMeasure, TieFigures, mean_of
+from .base import CUTOFF, POLES, TIE_DRAWS, Better, BiasMeasure, LinearMeasure, TieFigures, tie_figures
 from .joined import JoinedRun
 from .rank_bias import rab_weights
 from .ranked_lists import Column, RankedLists, Values, expand
@@ -226,12 +226,18 @@ class ExposureMeasure(BiasMeasure):
     ) -> tuple[Array, Array, Array]:
         """Mean, smallest and largest value [Q] in 200 random orders; the value itself of a query without ties.
 
+        The ends are those of the run's own order too (not of ``random`` orders of all candidates).
+
         An order without a value counts for nothing. ``orders``: those to draw from, if they are at hand.
         """
         orders = orders or self.orders(run, random=random)
         mean = self.values(run)
         low, high = mean.copy(), mean.copy()
         found = orders.over_draws(lambda weights: self.of_lists(run, weights, orders.queries), run.seed)
+        if not random:
+            # The run's own order is one of them too, and may be the only one with a value.
+            own = mean[orders.queries]
+            found = np.where(np.isnan(found[0]), own, found[0]), np.fmin(found[1], own), np.fmax(found[2], own)
         mean[orders.queries], low[orders.queries], high[orders.queries] = found
         return mean, low, high
 
@@ -240,14 +246,9 @@ class ExposureMeasure(BiasMeasure):
         lists = run.scored_lists.all_tied() if random else run.scored_lists
         return TieOrders(lists, group_columns(run), self.depth(run), chosen)
 
-    def drawn_ties(self, run: JoinedRun, expected: Array | None = None) -> TieFigures:
-        """What ties do to the figure, from one set of draws. ``expected`` [Q]: the expectation, if it is known."""
-        mean, *bounds = self.over_draws(run)
-        mean = mean if expected is None else expected
-        low, high = map(mean_of, bounds)
-        if low is None or high is None:
-            return TieFigures(mean, mean_of(mean), None)
-        return TieFigures(mean, mean_of(mean), (low, high), drawn=run.scored_lists.tied)
+    def drawn_ties(self, run: JoinedRun) -> TieFigures:
+        """What ties do to the figure, from one set of draws and the run's own order."""
+        return tie_figures(*self.over_draws(run), given=self.values(run), drawn=run.scored_lists.tied)
 
 
 GROUP = ParamInfo(dtype=str, required=True, desc="group whose share is measured")

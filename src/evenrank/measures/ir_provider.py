@@ -102,7 +102,10 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
 
 
 class _Evaluator(Evaluator):  # type: ignore[misc]
-    """Our values are over the run's queries, and a query without one is undefined; others are as in ir_measures."""
+    """Our values are over the run's queries, and a query without one is undefined; others are as in ir_measures.
+
+    Tied documents are in the same order for all: by descending id.
+    """
 
     def __init__(self, bound: GroupTableProvider, measures: list[Measure], qrels: pl.DataFrame) -> None:
         super().__init__(measures, qrels["query_id"].unique().to_list())
@@ -116,7 +119,8 @@ class _Evaluator(Evaluator):  # type: ignore[misc]
     def _iter_calc(self, run: object) -> Iterator[Metric]:
         known = as_run(run)
         if self.others is not None:
-            rows = known.table.select("query_id", "doc_id", "score").iter_rows()
+            # Its programs break ties in different ways: the order of a table's measures is one.
+            rows = known.table.select("query_id", "doc_id", -pl.col("rank").cast(pl.Float64)).iter_rows()
             yield from self.others.iter_calc([ScoredDoc(*row) for row in rows])
         found = self.bound.joined(known, self.qrels, self.ours)
         for measure in self.ours:

@@ -151,6 +151,9 @@ class _AbsARaB(_ARaB):
     When it misleads: noise alone makes it more than 0, the more the fewer gendered documents a list holds, so it is
     never 0 in practice. Compare it with the reference ``random`` of the same candidates, not with 0.
 
+    Over ties, the mean of 200 drawn orders. The upper end of the range is exact, and so is the lower one unless the
+    ties of a query can turn the sign of its ARaB: there it is the nearest to 0 of these orders.
+
     Worked example: one query with ARaB 1/2, one with −1/2: the mean ARaB is 0, AbsARaB is 1/2.
 
     >>> import numpy as np
@@ -179,10 +182,18 @@ class _AbsARaB(_ARaB):
         """None: which documents queries share decides whether each of them can reach its own end."""
 
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
-        """Bounds [Q] of |ARaB| over the orders of tied documents: 0 below, if ARaB can have either sign."""
+        """The smallest and the largest |ARaB| [Q] over the orders of tied documents.
+
+        Exact, but for the smallest one where ARaB can have either sign: the nearest to 0 of 200 random orders.
+        """
         low, high = super().bounds(run)
-        nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-        return nearest, np.maximum(np.abs(low), np.abs(high))
+        least, most = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        either = (low < 0) & (high > 0)
+        if either.any():
+            # Which order comes nearest to 0 is a problem of partition: 0 itself may be out of reach.
+            nearest = np.min(np.abs(self.draws(run)), axis=0)
+            least = np.where(either, np.minimum(least, nearest), least)
+        return least, most
 
 
 class _AbsoluteMeanARaB(AbsoluteFigure, _ARaB):

@@ -28,13 +28,13 @@ class DelegatedMeasure(UtilityMeasure):
 
     def values(self, run: JoinedRun) -> Array:
         """The value [J] of each query. Raises EvenrankError if ir_measures cannot compute it."""
-        return decided(run, self._mean_value(run, [run.lists.scores[:]]))
+        return decided(run, self._mean_value(run, [_strict(run.lists)]))
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
         """The mean [J] over 200 random orders of ties (of all candidates); all NaN if that would take too long."""
         lists = run.lists.all_tied() if random else run.lists
         if not lists.tied:
-            value = self._mean_value(run, [run.lists.scores[:]])
+            value = self._mean_value(run, [_strict(run.lists)])
         elif len(lists.scores) > _MANY_ROWS:
             value = np.full(len(run.judged), np.nan)
         else:
@@ -46,7 +46,7 @@ class DelegatedMeasure(UtilityMeasure):
     def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
         """The smallest and largest value [J]; NaN with ties, since it is not known here which order is best."""
         tied = run.lists.tied
-        value = np.full(len(run.judged), np.nan) if tied else self._mean_value(run, [run.lists.scores[:]])
+        value = np.full(len(run.judged), np.nan) if tied else self._mean_value(run, [_strict(run.lists)])
         return decided(run, value), decided(run, value)
 
     def _mean_value(self, run: JoinedRun, orders: Iterable[Array]) -> Array:
@@ -69,6 +69,14 @@ class DelegatedMeasure(UtilityMeasure):
             total += [found.get(query, 0.0) for query in run.judged]
             count += 1
         return total / count
+
+
+def _strict(lists: RankedLists) -> Array:
+    """Scores [N] that say the order of each list alone: ir_measures' programs break ties in different ways.
+
+    They also compare scores in float32, so that scores which differ less would be tied to them.
+    """
+    return -lists.places().astype(np.float64)
 
 
 def _positions(lists: RankedLists, keys: Array) -> Array:

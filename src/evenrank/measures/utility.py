@@ -1,5 +1,8 @@
 """Effectiveness, equal to what ir_measures computes, from the judged documents alone.
 
+Tied documents are in the run's order for all measures; ir_measures takes RR with a cutoff from MS MARCO's program,
+which puts them the other way round.
+
 Documents without a positive grade add nothing to these measures, so only the *hits* (documents of the run with a
 positive grade) are looked at. The expectations over orders of tied documents are closed forms
 [McSherry & Najork, ECIR 2008]; that of ERR is our own.
@@ -7,7 +10,6 @@ positive grade) are looked at. The expectations over orders of tied documents ar
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -83,7 +85,7 @@ class HitMeasure(UtilityMeasure):
         return hits if self.graded else hits.at_least(self.measure.params.get("rel", 1))
 
     def values(self, run: JoinedRun) -> Array:
-        """The value [J] of each query, in ir_measures' order of tied documents."""
+        """The value [J] of each query, in the run's order of tied documents."""
         return decided(run, self.value(self._chosen(run.hits)))
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
@@ -169,15 +171,6 @@ class _ReciprocalRank(HitMeasure):
 
     NAME = "RR"
     meaning = "The reciprocal of the rank of the first relevant passage."
-
-    def values(self, run: JoinedRun) -> Array:
-        """The value [J] of each query, in ir_measures' order of tied documents."""
-        if self.cutoff is None:
-            return super().values(run)
-        # ir_measures takes RR with a cutoff from MS MARCO's program, which puts tied documents in ascending order of
-        # id, where all else has descending order; the figure must be theirs.
-        hits = replace(run.hits, rank=2 * run.hits.before + run.hits.size + 1 - run.hits.rank)
-        return decided(run, self.value(self._chosen(hits)))
 
     def value(self, hits: Hits) -> Array:
         """The value [J] with the hits at their ranks."""

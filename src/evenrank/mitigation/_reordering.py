@@ -98,18 +98,19 @@ def _chained(start, end, group, first, following):
 def fair_order(offsets, protected, minimum, starts, table, order):
     """FA*IR: fills ``order`` [N] by merging the documents with ``protected`` [N] and the others.
 
-    List q has the m-table ``minimum[starts[table[q]] :]``. Whoever is first in the run comes next, unless the prefix
-    needs a protected document.
+    List q has the m-table ``minimum[starts[table[q]] : starts[table[q] + 1]]``, of its first ranks. Whoever is first in
+    the run comes next, unless the prefix needs a protected document.
     """
     for q in range(len(offsets) - 1):
         start, end = offsets[q], offsets[q + 1]
+        first, promised = starts[table[q]], starts[table[q] + 1] - starts[table[q]]
         kept, other, have = start, start, 0
         for place in range(start, end):
             while kept < end and not protected[kept]:
                 kept += 1
             while other < end and protected[other]:
                 other += 1
-            needed = minimum[starts[table[q]] + place - start] > have
+            needed = place - start < promised and minimum[first + place - start] > have
             if kept < end and (other >= end or needed or kept < other):
                 order[place] = kept
                 kept += 1
@@ -124,9 +125,10 @@ def fair_unmet(offsets, protected, minimum, starts, table, order, unmet):
     """Fills ``unmet`` [Q] with the prefixes of ``order`` that have fewer protected documents than the m-table asks."""
     for q in range(len(offsets) - 1):
         have, missed = 0, 0
-        for place in range(offsets[q], offsets[q + 1]):
-            have += protected[order[place]]
-            missed += have < minimum[starts[table[q]] + place - offsets[q]]
+        first, promised = starts[table[q]], starts[table[q] + 1] - starts[table[q]]
+        for place in range(promised):
+            have += protected[order[offsets[q] + place]]
+            missed += have < minimum[first + place]
         unmet[q] = missed
 
 
@@ -144,11 +146,12 @@ def _deadline(share, count, length):
 
 
 @compiled(nogil=True)
-def sorted_order(offsets, group, shares, order):
+def sorted_order(offsets, group, shares, top, order):
     """DetConstSort: fills ``order`` [N]; ``group`` [N] from 0 to G − 1, ``shares`` [Q, G] of the minimum.
 
-    A prefix of k documents needs ⌊shares · k⌋ of each group. Document c of a group is due at the first prefix that
-    needs c. Documents are taken as they fall due, and moved up past worse ones that do not get too late by it.
+    A prefix of k documents, up to ``top``, needs ⌊shares · k⌋ of each group. Document c of a group is due at the first
+    prefix that needs c. Documents are taken as they fall due, and moved up past worse ones that do not get too late by
+    it.
     """
     longest = 0
     for q in range(len(offsets) - 1):
@@ -161,10 +164,11 @@ def sorted_order(offsets, group, shares, order):
     count = np.empty(groups, np.int64)
     for q in range(len(offsets) - 1):
         start, length = offsets[q], offsets[q + 1] - offsets[q]
+        promised = min(length, top)
         _chained(start, start + length, group, first, following)
         count[:] = 1
         for g in range(groups):
-            due[g] = _deadline(shares[q, g], 1, length)
+            due[g] = _deadline(shares[q, g], 1, promised)
         for rank in range(length):
             best = -1
             for g in range(groups):
@@ -175,7 +179,7 @@ def sorted_order(offsets, group, shares, order):
             place, deadline = first[best], due[best]
             first[best] = following[place - start]
             count[best] += 1
-            due[best] = _deadline(shares[q, best], count[best], length)
+            due[best] = _deadline(shares[q, best], count[best], promised)
             at = rank
             # The one before would come to rank at + 1, counted from 1.
             while at > 0 and due_at[at - 1] > at and order[start + at - 1] > place:
@@ -185,14 +189,14 @@ def sorted_order(offsets, group, shares, order):
 
 
 @compiled(nogil=True)
-def shares_unmet(offsets, group, shares, order, unmet):
-    """Fills ``unmet`` [Q] with the prefixes of ``order`` that have fewer documents of a group than ⌊shares · k⌋."""
+def shares_unmet(offsets, group, shares, top, order, unmet):
+    """Fills ``unmet`` [Q] with the prefixes of ``order``, up to ``top``, with fewer of a group than ⌊shares · k⌋."""
     groups = shares.shape[1]
     count = np.empty(groups, np.int64)
     for q in range(len(offsets) - 1):
         count[:] = 0
         missed = 0
-        for place in range(offsets[q], offsets[q + 1]):
+        for place in range(offsets[q], min(offsets[q + 1], offsets[q] + top)):
             count[group[order[place]]] += 1
             length = place - offsets[q] + 1
             for g in range(groups):

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.ranges import check_ranges
+from evenrank.io.ranges import LARGEST, check_ranges
 from evenrank.io.types import Array
 
 from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
@@ -243,17 +243,18 @@ class Fair:
     m(2), … is that of the authors' package fairsearchcore, whose bisection ends at a table that fails with a
     probability next to α, and leaves the last prefix out of it.
 
-    FA*IR for the group numbered ``protected``, tested at significance ``alpha``.
+    FA*IR for the group numbered ``protected``, tested at significance ``alpha`` in the first ``top`` ranks.
 
-    Raises EvenrankError for a number below 0, and α out of range.
+    Raises EvenrankError for a number below 0, and α or ``top`` out of range.
 
     The algorithm is a merge [section 4]: protected and other documents keep the run's order among themselves; at each
     rank comes whichever stands first in the run, unless the prefix would have fewer than m(k) protected documents: then
     the next protected one, as long as there are any. No other list that meets the table has more relevance in any of
     its prefixes, hence none a higher Σ score/log2(1 + rank).
 
-    Here, p is strength × the query's target share of the protected group. α is 0.1. A list of n documents gets the
-    table of n.
+    Here, p is strength × the query's target share of the protected group. α is 0.1. The table is that of the first
+    ``top`` ranks, which are chosen from the whole list (FA*IR chooses k of n); by default all ranks are promised, and a
+    list of n documents gets the table of n. Below them, the run's order goes on.
 
     When it misleads: the table tolerates what chance can do: with p = 0.5 and α = 0.1, the first 5 of 100 documents may
     lack the protected group. For shares without that allowance take DetConstSort. Only one group is protected; a target
@@ -282,12 +283,13 @@ class Fair:
     name: ClassVar[str] = "fair"
     source: ClassVar[str] = "Zehlike et al. 2017"
 
-    def __init__(self, protected: int, alpha: float = 0.1) -> None:
-        check_ranges(alpha=alpha)
+    def __init__(self, protected: int, alpha: float = 0.1, top: int | None = None) -> None:
+        check_ranges(alpha=alpha, top=top)
         if protected < 0:
             raise EvenrankError(f"`protected`: expected the number of a group, found {protected}")
         self.protected = protected
         self.alpha = alpha
+        self.top = top
 
     def order(self, lists: GroupedLists, strength: float) -> Array:
         """The places [N] of the documents in their new order, list by list; p = strength × target share."""
@@ -308,7 +310,8 @@ class Fair:
         if self.protected >= len(lists.groups):
             raise EvenrankError(f"`protected`: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
         shares = np.clip(strength * lists.targets[:, self.protected], 0, 1)
-        asked, table = np.unique(np.column_stack([lists.lengths, shares]), axis=0, return_inverse=True)
+        promised = lists.lengths if self.top is None else np.minimum(lists.lengths, self.top)
+        asked, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
         starts = np.concatenate([[0], np.cumsum(asked[:, 0])]).astype(np.int64)
         return _tables(starts, np.ascontiguousarray(asked[:, 1]), self.alpha)[0], starts, table.reshape(-1)
 
@@ -326,7 +329,8 @@ class DetConstSort:
     DetConstSort: every prefix of k documents has at least ⌊strength · p_a · k⌋ of each group a, p_a its target share
     [GEY19, algorithm 3, where strength is 1]. Document c of a group is due at the first prefix that needs c. Documents
     are taken as they fall due, the best first, and each moves up past worse documents, as long as none of them gets
-    beyond its own due rank. What no prefix of the list needs follows in the run's order, and moves up likewise. Where
+    beyond its own due rank. What no prefix needs follows in the run's order, and moves up likewise. With ``top``, only
+    prefixes of the first ``top`` ranks need something, and their documents are chosen from the whole list. Where
     every group has enough documents, no prefix misses its minimum, for any number of groups; :meth:`unmet` counts those
     that miss it because a group ran out.
 
@@ -359,17 +363,25 @@ class DetConstSort:
     name: ClassVar[str] = "detconstsort"
     source: ClassVar[str] = "Geyik et al. 2019, algorithm 3"
 
+    def __init__(self, top: int | None = None) -> None:
+        check_ranges(top=top)
+        self.top = top
+
     def order(self, lists: GroupedLists, strength: float) -> Array:
         """The places [N] of the documents in their new order, list by list."""
         order = np.arange(len(lists.group))
-        sorted_order(lists.offsets, _groups(lists), _least(lists, strength), order)
+        sorted_order(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order)
         return order
 
     def unmet(self, lists: GroupedLists, order: Array, strength: float) -> Array:
         """In each list [Q], the prefixes of a new order with fewer documents of a group than required (int64)."""
         unmet = np.zeros(len(lists.lengths), np.int64)
-        shares_unmet(lists.offsets, _groups(lists), _least(lists, strength), order, unmet)
+        shares_unmet(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order, unmet)
         return unmet
+
+    @property
+    def _promised(self) -> int:
+        return LARGEST if self.top is None else self.top
 
 
 def _groups(lists: GroupedLists) -> Array:

@@ -1,12 +1,12 @@
-"""An index without what a linear classifier could tell of its passages' groups: fitted, written, in one format."""
+"""An index whose vectors its passages' groups are erased from: fitted, written, in one format."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -66,6 +66,15 @@ class PassageNumbers:
                 f" {quoted(ids['doc_id'][0])}, is there"
             )
         return cls(names, found.fill_null(UNKNOWN).cast(pl.Int64).to_numpy(), described)
+
+    def without(self, names: Collection[str]) -> PassageNumbers:
+        """The same without some of the groups: nothing is known of their passages."""
+        kept = tuple(name for name in self.names if name not in names)
+        # The last two are those of no group and the unknown: −1 and −2.
+        new = [kept.index(name) if name in kept else UNKNOWN for name in self.names]
+        numbers = np.array([*new, UNKNOWN, NO_GROUP])[self.numbers]
+        left_out = {name: self.counts[name] for name in names}
+        return replace(self, names=kept, numbers=numbers, described={**self.described, "left_out": left_out})
 
     @cached_property
     def counts(self) -> dict[str, int]:

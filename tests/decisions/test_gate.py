@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -11,9 +12,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
+from evenrank.measures.inference import guaranteed_lower, queries_to_hold
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------
@@ -26,8 +29,15 @@ def test_a_relative_margin_is_tested_without_a_ratio() -> None:
     kept = new - 0.98 * OLD
     assert found.value == pytest.approx(-0.02 + kept.mean() / OLD.mean())
     assert found.value == pytest.approx(new.mean() / OLD.mean() - 1)
-    half = 1.671093 * kept.std(ddof=1) / QUERIES**0.5 / OLD.mean()
-    assert found.limits == pytest.approx((found.value - half, found.value + half), abs=0.1 * half)
+    # Towards the margin with one query more that loses all, away from it by t (the values are hardly skewed).
+    held = np.append(kept, -0.98)
+    low = held.mean() - stats.t.ppf(0.97, QUERIES) * held.std(ddof=1) / (QUERIES + 1) ** 0.5
+    half = stats.t.ppf(0.975, QUERIES - 1) * kept.std(ddof=1) / QUERIES**0.5
+    assert found.limits[0] == pytest.approx(-0.02 + low / OLD.mean())
+    assert found.limits[1] == pytest.approx(found.value + half / OLD.mean(), abs=0.1 * half)
+    # 1 / (.02 · mean) and the number that equal runs need.
+    assert found.one_in == pytest.approx(1 / 0.02 / OLD.mean())
+    assert found.if_equal == queries_to_hold(0.02 * OLD.mean(), 0.02 * OLD.std(ddof=1), 0.98)
     assert (found.against, found.n, found.left_out, found.outcome) == ("old", QUERIES, 0, "not shown")
     assert found.limits[0] < -0.02 < found.limits[1]
     assert found.queries_to_decide > QUERIES
@@ -74,14 +84,44 @@ def test_upper_bounds_and_undirected_measures() -> None:
 
 def test_runs_without_a_difference_decide_by_value_alone() -> None:
     same = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
-    assert one(same, rule(against="old", at_least=0)).outcome == "holds"
+    # No number of queries shows that none is lost at all, and 60 that no more than 5% are.
+    assert one(same, rule(against="old", at_least=0)).outcome == "not shown"
+    assert one(same, rule(against="old", at_least="-5%")).outcome == "not shown"
     assert one(same, rule(against="old", at_least=-0.1)).outcome == "holds"
     assert one(same, rule(against="old", at_least=0.001)).outcome == "broken"
     signed = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
-    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "holds"
+    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "not shown"
+    assert one(signed, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
     assert one(signed, rule("ARaB@10", against="old", at_most=-0.01)).outcome == "broken"
-    flat = audit({"RR@10": np.full(9, 0.5)})
-    assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.5, 0.51)] == ["holds", "broken"]
+    flat = audit({"RR@10": np.full(30, 0.5)})
+    assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.4, 0.5, 0.51)] == ["holds", "not shown", "broken"]
+
+
+def test_20_queries_of_two_equal_files_show_no_margin() -> None:
+    same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
+    found = one(same, rule(against="old", at_least="-3%"))
+    assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
+    said = f"a loss in 1 of {1 / 0.03 / OLD[:20].mean():.0f} queries could make up the margin"
+    assert said in gate(same, rule(against="old", at_least="-3%")).table()
+    assert found.if_equal > 100
+    # One ruined query in 20 queries would be more than the margin; a few more of them break it.
+    ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
+    assert one(audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]}), rule(against="old", at_least="-3%")).outcome == (
+        "broken"
+    )
+
+
+def test_a_guaranteed_margin() -> None:
+    wide = {"nDCG@10": np.tile(OLD, 5)}
+    data = audit(wide, wide)
+    budget = {**rule(against="old", at_least="-5%"), "guaranteed": True}
+    found = one(data, budget)
+    order = sorted(range(300), key=lambda q: hashlib.sha256(str(q).encode()).digest())
+    limit = guaranteed_lower(0.05 * wide["nDCG@10"][order], -0.95, 1.0)
+    assert (found.outcome, found.limits[0]) == ("holds", pytest.approx(-0.05 + limit / OLD.mean()))
+    assert one(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget).outcome == "not shown"
+    with pytest.raises(EvenrankError, match=r"rule 1: no guaranteed bound of .ARaB@10."):
+        gate(audit({"ARaB@10": LEAN}), {**rule("ARaB@10", at_most=0.5), "guaranteed": True})
 
 
 def test_one_query_or_none_shows_nothing() -> None:
@@ -115,13 +155,16 @@ def test_parts_are_independent_samples() -> None:
 
 
 def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
-    barely = OLD + NOISE - NOISE.mean() - 1.9 * NOISE.std(ddof=1) / QUERIES**0.5
-    data = audit({"nDCG@10": barely, "RR@10": OLD, "NFaiRR@10": OLD}, {"nDCG@10": OLD, "RR@10": OLD, "NFaiRR@10": OLD})
+    barely = OLD + NOISE - NOISE.mean() - 2.2 * NOISE.std(ddof=1) / QUERIES**0.5
+    same = OLD + NOISE - NOISE.mean()
+    data = audit(
+        {"nDCG@10": barely, "RR@10": same, "NFaiRR@10": same}, dict.fromkeys(("nDCG@10", "RR@10", "NFaiRR@10"), OLD)
+    )
     rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
     alone, corrected = (gate(data, {"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
     assert alone.p_broken == corrected.p_broken
     assert 0.05 / 3 < corrected.p_broken < 0.05
-    assert corrected.corrected_p == pytest.approx(3 * corrected.p_broken)
+    assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
     assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
     assert "broken but for the correction" in gate(data, {"rule": rules}).table()
     assert corrected.catches < alone.catches

@@ -97,7 +97,7 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     values = json.loads(found.to_json())["figures"]["nDCG@10"]
     assert compared is not None
     assert values["difference"]["mean"] == compared.difference
-    assert values["difference"]["t_p"] == compared.t_p
+    assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.why)
     assert found.changes.queries == len(OTHERS)
     assert f"figures are of the other {len(OTHERS)}" in found.table()
 
@@ -124,21 +124,27 @@ def test_bounds_on_other_queries() -> None:
     noise = rng.normal(0, 0.1, 400)
     base = np.ones(400)
     for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "broken")):
-        found = outcome(bound, 0.1, noise + centre, base, 0)
+        found = outcome(bound, 0.1, noise + centre, base, 2.0)
         assert found.verdict == verdict, centre
         assert found.others == pytest.approx(abs((noise + centre).mean()))
-    relative = Bound.parse("nDCG@10 >= 98%", "keep")
-    assert outcome(relative, 1.0, 0.99 * base, base, 0).verdict == "holds"
+        assert found.limits is not None
+        assert (found.limits[1] <= 0.5) == (verdict == "holds")
+        assert (found.limits[0] > 0.5) == (verdict == "broken")
+    relative = Bound.parse("nDCG@10 >= 95%", "keep")
+    assert outcome(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
     # Paired: each query's value is 99% of its own, whatever the spread over queries.
     spread = rng.random(400)
-    assert outcome(relative, 1.0, 0.99 * spread, spread, 0).verdict == "holds"
-    assert outcome(relative, 1.0, 0.97 * spread, spread, 0).verdict == "broken"
-    # One-sided, as a gate: the upper 95% limit of a mean of 0.4915 with error 0.005 is below 0.5, the 97.5% one is not.
-    apart = np.tile([-0.1, 0.1], 200) + 0.4915
-    assert 0.4915 + 1.645 * 0.005 < 0.5 < 0.4915 + 1.96 * 0.005
-    assert outcome(bound, 0.1, apart, base, 0).verdict == "holds"
-    assert outcome(bound, 0.1, apart + 0.017, base, 0).verdict == "broken"
-    assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 0).verdict == "not shown"
+    kept = outcome(relative, 1.0, 0.99 * spread, spread, 1.0)
+    assert (kept.verdict, kept.others) == ("holds", pytest.approx(0.99 * spread.mean()))
+    assert kept.limits is not None
+    assert kept.limits[0] > 0.95 * spread.mean()
+    assert outcome(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "broken"
+    # A gate's: 15 of 400 queries that lose all would be within the margin, 40 queries show nothing.
+    assert outcome(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
+    half = Bound.parse("ARaB@10 <= 50%", "meet")
+    assert outcome(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
+    assert outcome(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "broken"
+    assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
 
 
 def test_without_qrels_effectiveness_is_unknown_first() -> None:

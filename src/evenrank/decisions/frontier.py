@@ -132,8 +132,8 @@ class Ranking:
     reference: bool = False
 
 
-def _estimated(values: Array) -> tuple[float | None, Interval | None]:
-    found = st.estimate(values)
+def _estimated(values: Array, *, signed: bool = False) -> tuple[float | None, Interval | None]:
+    found = st.compare(values) if signed else st.estimate(values)
     return found.mean, found.ci95
 
 
@@ -146,7 +146,7 @@ class Plane:
         mean = mean_of(self.run.bias) or 0.0
         how = resolve(bias)
         self._sign = -1.0 if how.better == "higher" or (how.signed and mean < 0) else 1.0
-        self._to_zero = how.better != "higher"
+        self._to_zero, self._signed = how.better != "higher", how.signed
 
     def gap(self, ranking: Ranking) -> float:
         """How biased a ranking is: 0 or less is not at all, or, of a measure where more is better, minus its figure."""
@@ -165,7 +165,7 @@ class Plane:
                 one.method,
                 one.strength,
                 _estimated(one.utility),
-                _estimated(one.bias),
+                _estimated(one.bias, signed=self._signed),
                 reference=one.reference,
             )
             if one is not run:

@@ -76,6 +76,8 @@ def tested(
     mean, of_other = _mean(own, factors), None if other is None else _mean(other, factors)
     if min(map(len, own)) < 2:
         return Tested(None, n, left_out, mean, of_other)
+    if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
+        raise EvenrankError(f"no guaranteed bound of {rule.subject}: what a query can have is not bounded")
     if rule.absolute:
         return Tested(bound_of_size(own, other, rule.bound, greatest, factors), n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
@@ -91,7 +93,8 @@ def tested(
         if_equal, needed = queries_to_hold(margin, spread, loss, alpha), greatest / margin
     limit = None
     if guaranteed is not None:
-        limit = _guaranteed(rule, within, guaranteed[~gone[0]], (-loss, most), alpha)
+        order = np.argsort(guaranteed[~gone[0]], kind="stable")
+        limit = guaranteed_lower(within[0][order], -loss, most, alpha)
     return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
 
 
@@ -113,14 +116,6 @@ def _within(
         least = rule.facts.least if np.isfinite(rule.facts.least) else 0.0
         return within, rule.bound - least, greatest - rule.bound
     return within, greatest + sign * rule.bound, greatest - sign * rule.bound
-
-
-def _guaranteed(rule: Rule, within: list[Array], order: Array, ends: tuple[float, float], alpha: float) -> float:
-    """The betting bound of a rule. Raises EvenrankError for values whose bounds are not known."""
-    if not np.isfinite(rule.facts.most) or len(within) > 1:
-        raise EvenrankError(f"no guaranteed bound of {rule.measure}: what a query can have is not bounded")
-    values = within[0][np.argsort(order, kind="stable")]
-    return guaranteed_lower(values, *ends, alpha)
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:

@@ -730,7 +730,8 @@ def bound_of_size(
         beside = None if other is None else [np.append(other[0], float(other[0].mean()))]
         least = sizes([further], beside, factors)
     apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
-    k = min(int((np.abs(part) > _ZERO).sum()) for part in apart)
+    # Of a bound that is not 0, an equal value tells something too.
+    k = min(int((np.abs(part) > _ZERO).sum()) if not bound else len(part) for part in apart)
     return SizeBound(found, least, plain, bound, greatest - bound, k, other is None)
 
 

@@ -1,6 +1,8 @@
-"""The tests behind the gate: hand-worked cases, slow versions, how often they are wrong."""
+"""The tests behind bounds: hand-worked cases, slow versions, how often they are wrong."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.decisions import gate_rules
-from evenrank.decisions.gate_rules import (
-    Estimate,
-    SizeTest,
+from evenrank.measures.inference import (
+    Mean,
+    Sizes,
     above,
-    estimate,
+    bound_of_size,
     factor_to_decide,
     larger,
+    least_shown,
     lower,
+    mean_of_samples,
+    power,
     sizes,
     smaller,
     upper,
@@ -28,8 +32,8 @@ SAMPLES = st.lists(FINITE, min_size=3, max_size=12).map(np.array)
 
 def test_a_worked_mean() -> None:
     # 1, 2, 3: mean 2, spread 1, error 1/√3, no skewness: the limits are 2 ± 2.92/√3.
-    found = estimate([np.array([1.0, 2.0, 3.0])])
-    assert found == Estimate(2.0, pytest.approx(3**-0.5), pytest.approx(2.0), pytest.approx(0.0))
+    found = mean_of_samples([np.array([1.0, 2.0, 3.0])])
+    assert found == Mean(2.0, pytest.approx(3**-0.5), pytest.approx(2.0), pytest.approx(0.0))
     assert lower(found, 0.05) == pytest.approx(2 - 2.919986 / 3**0.5)
     assert upper(found, 0.05) == pytest.approx(2 + 2.919986 / 3**0.5)
     # (1.645 + 0.842)² · error² / distance².
@@ -38,12 +42,12 @@ def test_a_worked_mean() -> None:
 
 
 def test_a_worked_skewness() -> None:
-    # 0, 0, 3: mean 1, spread √3, third moment 2, error 1; κ = 2/9. For T = 1, g = 1 + κ/3 + κ²/27 + κ/6 is above T,
-    # and for −κ it is 1 − κ/3 + κ²/27 − κ/6, below it. The larger p counts.
-    found = estimate([np.array([0.0, 0.0, 3.0])])
-    assert (found.error, found.skew) == (pytest.approx(1.0), pytest.approx(2 / 9))
+    # 0, 0, 3: mean 1, error 1, third moment 2, plain variance 2: κ = (1 + 6/3) · 2/2^1.5 / √3 = √1.5. For T = 1,
+    # g = 1 + κ/3 + κ²/27 + κ/6 is above T, and for −κ it is 1 − κ/3 + κ²/27 − κ/6, below it. The larger p counts.
+    found = mean_of_samples([np.array([0.0, 0.0, 3.0])])
+    assert (found.error, found.skew) == (pytest.approx(1.0), pytest.approx(1.5**0.5))
     assert above(found, 0.0) == pytest.approx(stats.t.sf(1.0, 2))
-    assert above(-found, -2.0) == pytest.approx(stats.t.sf(1 - 2 / 27 + 4 / 81 / 27 - 1 / 27, 2))
+    assert above(-found, -2.0) == pytest.approx(stats.t.sf(1 + 1.5 / 27 - 1.5**0.5 / 2, 2))
 
 
 @settings(max_examples=60, deadline=None)
@@ -51,7 +55,7 @@ def test_a_worked_skewness() -> None:
 def test_a_difference_of_means_is_welchs_test(first: np.ndarray, second: np.ndarray, bound: float) -> None:
     if first.std() < 1e-6 or second.std() < 1e-6:
         return
-    found = estimate([first, second], [1.0, -1.0])
+    found = mean_of_samples([first, second], [1.0, -1.0])
     welch = stats.ttest_ind(first - bound, second, equal_var=False, alternative="greater")
     assert (found.mean - bound) / found.error == pytest.approx(welch.statistic)
     assert found.freedom == pytest.approx(welch.df)
@@ -62,7 +66,7 @@ def test_a_difference_of_means_is_welchs_test(first: np.ndarray, second: np.ndar
 @settings(max_examples=60, deadline=None)
 @given(SAMPLES, st.sampled_from([0.05, 0.01]))
 def test_limits_are_where_the_test_turns(sample: np.ndarray, alpha: float) -> None:
-    found = estimate([sample])
+    found = mean_of_samples([sample])
     if found.error == 0:
         assert lower(found, alpha) == upper(found, alpha) == found.mean
         return
@@ -74,7 +78,7 @@ def test_limits_are_where_the_test_turns(sample: np.ndarray, alpha: float) -> No
 def slow_larger(own: np.ndarray, other: np.ndarray, bound: float) -> float:
     """The p of the claim |μ| − |ν| > bound for the estimate's own sign, without the chance of the other one."""
     sign = -1 if own.mean() < 0 else 1
-    return max(above(estimate([sign * own - t * other]), bound) for t in (1, -1))
+    return max(above(mean_of_samples([sign * own - t * other]), bound) for t in (1, -1))
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,8 +96,8 @@ def test_sizes_are_the_intersection_of_their_signs(pairs: list[tuple[float, floa
 def test_a_size_alone_is_the_two_sided_test_at_zero_and_two_one_sided_tests_within() -> None:
     values = np.array([0.1, -0.2, 0.4, 0.3, 0.2, -0.3, 0.5, 0.2])
     found = sizes([values], None, [1.0])
-    plain = Estimate(found.own.mean, found.own.error, found.own.freedom, 0.0)
-    symmetric = gate_rules.Sizes(plain, found.other, plain, plain)
+    plain = Mean(found.own.mean, found.own.error, found.own.freedom, 0.0)
+    symmetric = Sizes(plain, found.other, plain, plain)
     assert larger(symmetric, 0.0) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     within = max(stats.ttest_1samp(values, b, alternative=a).pvalue for b, a in ((0.4, "less"), (-0.4, "greater")))
     assert smaller(symmetric, 0.4) == pytest.approx(within)
@@ -101,11 +105,14 @@ def test_a_size_alone_is_the_two_sided_test_at_zero_and_two_one_sided_tests_with
 
 def test_the_limits_of_a_difference_of_sizes_are_where_its_tests_turn() -> None:
     rng = np.random.default_rng(3)
-    found = sizes([rng.normal(-0.3, 1, 60)], [rng.normal(0.1, 1, 60)], [1.0])
-    low, high = gate_rules.limits(found, 0.05)
-    assert low < found.value < high
-    assert larger(found, low) == pytest.approx(0.05, abs=1e-6)
-    assert smaller(found, high) == pytest.approx(0.05, abs=1e-6)
+    test = bound_of_size([rng.normal(-0.3, 1, 60)], [rng.normal(0.1, 1, 60)], 0.5, 3.0)
+    low, high = test.limits(0.05)
+    assert low < test.value < high
+    assert larger(test.found, low) == pytest.approx(0.025, abs=1e-6)
+    assert smaller(test.held, high) == pytest.approx(0.03, abs=1e-6)
+    # The query that leans as far as any does to the side of the mean, and the other run not at all.
+    assert test.held.own.mean == pytest.approx((60 * test.found.own.mean - 3.0) / 61)
+    assert test.held.other.mean == pytest.approx(60 * test.found.other.mean / 61)
 
 
 def wrong(claims: list[float]) -> float:
@@ -117,7 +124,7 @@ MOST = 0.05 + 3 * (0.05 * 0.95 / 600) ** 0.5
 
 def test_skewed_values_are_not_claimed_too_often() -> None:
     rng = np.random.default_rng(0)
-    estimates = [estimate([rng.exponential(1.0, 30)]) for _ in range(600)]
+    estimates = [mean_of_samples([rng.exponential(1.0, 30)]) for _ in range(600)]
     assert wrong([above(one, 1.0) for one in estimates]) <= MOST
     assert wrong([above(-one, -1.0) for one in estimates]) <= MOST
     # The t-test alone does: this is what the transformation is for.
@@ -138,19 +145,20 @@ def test_sizes_on_the_bound_are_not_claimed_too_often(own: float, other: float, 
 
 
 def test_power_is_that_of_the_non_central_t() -> None:
-    found = Estimate(0.0, 0.01, 999.0, 0.0)
-    distance = gate_rules.least_shown(found, 0.05)
+    found = Mean(0.0, 0.01, 999.0, 0.0)
+    distance = least_shown(found, 0.05)
     assert distance == pytest.approx((1.6464 + 0.8418) * 0.01, rel=1e-3)
-    assert gate_rules.power(found, distance, 0.05) == pytest.approx(0.8)
-    assert gate_rules.power(found, 0.0, 0.05) == pytest.approx(0.05)
+    assert power(found, distance, 0.05) == pytest.approx(0.8)
+    assert power(found, 0.0, 0.05) == pytest.approx(0.05)
 
 
 # 0.01 to 0.05 are of the size of the error, where an estimate of the other sign counts in part.
 @pytest.mark.parametrize("bound", [0.0, 0.01, 0.02, 0.05, 0.3])
 def test_what_an_absolute_value_catches_is_broken_in_8_of_10_samples(bound: float) -> None:
     rng = np.random.default_rng(2)
-    own = Estimate(0.0, 0.5 / 117**0.5, 116.0, 0.0)
-    caught = SizeTest(gate_rules.Sizes(own, own, own, own), bound, True).caught(0.05)
-    drawn = [SizeTest(sizes([rng.normal(-caught, 0.5, 117)], None, [1.0]), bound, True) for _ in range(600)]
-    assert np.mean([one.p_broken() <= 0.05 for one in drawn]) == pytest.approx(0.8, abs=3 * (0.16 / 600) ** 0.5)
+    own = Mean(0.0, 0.5 / 117**0.5, 116.0, 0.0)
+    drawn = [bound_of_size([rng.normal(0, 0.5, 117)], None, bound, 3.0) for _ in range(600)]
+    caught = replace(drawn[0], found=Sizes(own, own, own, own)).caught(0.05)
+    moved = [bound_of_size([rng.normal(-caught, 0.5, 117)], None, bound, 3.0) for _ in range(600)]
+    assert np.mean([one.p_broken() <= 0.05 for one in moved]) == pytest.approx(0.8, abs=3 * (0.16 / 600) ** 0.5)
     assert drawn[0].power(drawn[0].caught(0.05), 0.05) == pytest.approx(0.8)

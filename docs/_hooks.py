@@ -67,14 +67,15 @@ MITIGATIONS = (
         "IBBR, pairwise differences",
         "mitigation/ibbr.py",
         ("pairwise_difference", ""),
-        '`[fairness]` with `name = "ibbr-pd"` in a recipe; `IBBRLoss(model, term="ibbr-pd")` in sentence-transformers.',
+        '`[fairness]` with `name = "ibbr-pd"` in a recipe; `WithFairness(loss, IBBR("ibbr-pd"))` in'
+        " sentence-transformers.",
     ),
     Subject(
         "ibbr-ts",
         "IBBR, T-statistics",
         "mitigation/ibbr.py",
         ("t_statistics", ""),
-        '`[fairness]` with `name = "ibbr-ts"` in a recipe; `IBBRLoss(model)` in sentence-transformers.',
+        '`[fairness]` with `name = "ibbr-ts"` in a recipe; `WithFairness(loss, IBBR())` in sentence-transformers.',
     ),
     Subject(
         "bias-aware-negatives",

@@ -1,28 +1,81 @@
-"""The running command line, for provenance; imports nothing heavy, because ``--help`` imports this."""
+"""The running command line, for provenance and signals; imports nothing heavy, because ``--help`` imports this."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import FrameType
+
+SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
+"""What a command says that ends with these statuses."""
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def end_at_signals() -> None:
+    """Makes signals end the process in one line at once, until the command line has handlers of its own.
+
+    Signals that are ignored (nohup) or already handled are left alone.
+    """
+    for number in (signal.SIGINT, *SIGNALS):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, end)
+
+
+def end(number: int, _: FrameType | None) -> None:
+    """Ends the process: nothing has been written yet."""
+    with suppress(OSError):  # standard error is closed
+        os.write(2, f"evenrank: {SIGNALLED[128 + number]}\n".encode())
+    os._exit(128 + number)
+
 
 typed: ContextVar[str | None] = ContextVar("typed", default=None)
 """The command as typed, quoted for a shell; None in a Python program."""
 writes: ContextVar[bool] = ContextVar("writes", default=False)
 """Whether the running command writes provenance, so that digests can be computed while inputs are read."""
+outputs: ContextVar[dict[str, object] | None] = ContextVar("outputs", default=None)
+"""The files that the running command is to write, each with what was there before."""
 
 
 @contextmanager
-def running(arguments: Sequence[str]) -> Iterator[None]:
-    """In the block, results are recorded as made by the command ``evenrank`` with these arguments."""
+def running(arguments: Sequence[str]) -> Iterator[dict[str, object]]:
+    """In the block, results are recorded as made by the command ``evenrank`` with these arguments.
+
+    Yields its :data:`outputs`.
+    """
     import shlex
 
-    tokens = typed.set(shlex.join(["evenrank", *_without_secrets(arguments)])), writes.set(False)
+    noted: dict[str, object] = {}
+    command = shlex.join(["evenrank", *_without_secrets(arguments)])
+    tokens = typed.set(command), writes.set(False), outputs.set(noted)
     try:
-        yield
+        yield noted
     finally:
         typed.reset(tokens[0])
         writes.reset(tokens[1])
+        outputs.reset(tokens[2])
+
+
+def note_output(path: str) -> None:
+    """Notes a file that the running command is to write, if one is running."""
+    noted = outputs.get()
+    if noted is not None:
+        noted.setdefault(path, _identity(path))
+
+
+def written(noted: dict[str, object]) -> list[str]:
+    """Which of these are there, and are not what was there before: files are replaced whole."""
+    return [path for path, before in noted.items() if os.path.isfile(path) and _identity(path) != before]
+
+
+def _identity(path: str) -> object:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:

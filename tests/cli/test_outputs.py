@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -264,6 +266,62 @@ def test_a_signal_leaves_nothing_half_written(
     assert (ended.status, ended.out, ended.err) == (status, "", f"evenrank: {word}\n")
     assert sorted(os.listdir(folder)) == before
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == handlers
+
+
+STARTING = """
+import os, sys
+module, number = sys.argv[1:]
+sys.argv = ["evenrank", "retrieve", "c.tsv", "q.tsv", "--out", "new.run"]
+def stop(event, arguments):
+    if event == "import" and arguments[0] == module:
+        os.kill(os.getpid(), int(number))
+sys.addaudithook(stop)
+from evenrank.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "line"),
+    [
+        ("typer", signal.SIGINT, "interrupted"),
+        ("typer", signal.SIGTERM, "terminated"),
+        ("evenrank.cli.index", signal.SIGINT, "interrupted"),
+        ("evenrank.cli.index", signal.SIGHUP, "hung up"),
+        ("polars", signal.SIGINT, "interrupted"),
+        ("polars", signal.SIGTERM, "terminated"),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_a_signal_while_a_command_begins(folder: Path, module: str, number: signal.Signals, line: str) -> None:
+    """Before it has any of its own handlers, while it is built, and while it loads what it needs."""
+    before = sorted(os.listdir(folder))
+    ended = subprocess.run(
+        [sys.executable, "-c", STARTING, module, str(int(number))],
+        capture_output=True,
+        text=True,
+        # Whatever the tests were started under (nohup, ``&``).
+        preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in (signal.SIGHUP, signal.SIGINT)] and None,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "", f"evenrank: {line}\n")
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.usefixtures("default_signals")
+def test_a_signal_between_outputs_says_which_are_written(
+    folder: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.auditing.audit_result import AuditResult
+
+    (folder / "old.html").write_text("as it was")
+    (folder / "old.json").write_text("as it was")
+    monkeypatch.setattr(AuditResult, "report", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    outputs = ["--json", "old.json", "--report", "old.html", "--per-query", "a\x1b.csv"]
+    ended = evenrank(*AUDIT.split(), *outputs)
+    assert (ended.status, ended.out) == (143, "")
+    assert ended.err.splitlines()[-1] == "evenrank: terminated (already written: old.json, a�.csv)"
+    assert json.loads((folder / "old.json").read_text())
+    assert (folder / "old.html").read_text() == "as it was"
 
 
 def test_a_signal_that_is_ignored_stays_ignored(folder: Path, evenrank: Command) -> None:

@@ -296,6 +296,29 @@ def test_the_programs_own_handler_of_sigterm_stays(monkeypatch: pytest.MonkeyPat
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
+def test_sigterm_while_ray_starts_is_for_the_programs_own_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+    def ended(**_: object) -> None:
+        # As Ray's own.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def own(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    monkeypatch.setattr(ray, "init", ended)
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        with pytest.raises(SystemExit) as end:
+            _connect()
+        assert end.value.code == 143
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
 def test_a_cluster_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     class Lost:
         """A data set whose work cannot be done any more."""

@@ -320,7 +320,7 @@ data = t.lists()
 rows = [0, 1, 2, 3] if rank == 0 else [4, 5]
 inner, wrapped = model, DistributedDataParallel(model, find_unused_parameters=False)
 wrapped.preprocess = inner.preprocess
-loss.model = wrapped
+loss.loss.model = wrapped
 data = data.select(rows)
 parts = loss([list(data["query"]), list(data["docs"])], [torch.tensor(row) for row in data["labels"]])
 parts["fair"].backward()

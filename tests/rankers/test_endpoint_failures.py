@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import gzip
 import json
 import logging
+import re
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, sco
 from evenrank import Endpoint
 from evenrank.io import EvenrankError
 from evenrank.rankers import endpoint_http, endpoints
-from evenrank.rankers.endpoint_http import Address, Client
+from evenrank.rankers.endpoint_http import Address, Client, Mask
 from loopback import Body, Server, answer_to, serving
 
 BUSY = (429, {}, {"message": "slow down"})
@@ -49,6 +51,10 @@ def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_pa
     server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, answer)
     with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
         ranked(endpoint(server), tmp_path / "run")
+    with pytest.raises(EvenrankError, match=r"an answer of more than 3 MiB \(`largest_answer`\)$"):
+        ranked(endpoint(server, largest_answer=3), tmp_path / "run")
+    with pytest.raises(EvenrankError, match="expected an object with 'results'"):
+        ranked(endpoint(server, largest_answer=66), tmp_path / "run")
 
 
 def test_packed_answers(server: Server, tmp_path: Path) -> None:
@@ -268,7 +274,7 @@ def test_no_password_of_netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "netrc").write_text("machine example.com login me password mine\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for key, header in ((None, None), ("k", "Bearer k")):
-        client = Client(Address.of("http://example.com", "rerank"), key, 1)
+        client = Client(Address.of("http://example.com", "rerank"), key, 1, 1)
         sent = client._session()[0].prepare_request(requests.Request("POST", client.address.url))
         assert sent.headers.get("Authorization") == header
         client.close()
@@ -289,8 +295,11 @@ def seen(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], tm
     said: list[str] = []
     yield said
     out, err = capfd.readouterr()
-    assert "urllib3" in caplog.text or not caplog.text
-    for text in (*said, out, err, caplog.text, *map(repr, caplog.records), *(str(one.args) for one in caplog.records)):
+    # What is caught while a fixture ends is another log.
+    records = caplog.get_records("call")
+    assert any(one.name.startswith("urllib3") for one in records)
+    logged = [text for one in records for text in (logging.Formatter().format(one), repr(one), str(one.args))]
+    for text in (*said, out, err, *logged):
         assert not [secret for secret in SECRETS if secret in text], text
     for path, content in every_file(tmp_path):
         assert not [secret for secret in SECRETS if secret.encode() in content or secret in path.name], path
@@ -336,6 +345,17 @@ def test_a_server_that_repeats_the_key(
         assert error.value.__context__ is None
 
 
+def test_a_header_that_cannot_be_read_is_not_logged(keyed: Endpoint, server: Server, seen: list[str]) -> None:
+    def odd(file: IO[bytes]) -> None:
+        file.write(f"HTTP/1.1 403 {KEY}\r\nX: y\r\n{KEY}\r\n\r\n".encode())
+        file.flush()
+
+    server.behave = lambda *_: odd
+    with pytest.raises(EvenrankError, match="status 403") as error:
+        ranked(keyed)
+    seen += everything(error.value)
+
+
 def test_a_server_that_repeats_a_part_of_the_key(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -347,16 +367,48 @@ def test_a_server_that_repeats_a_part_of_the_key(
         with pytest.raises(EvenrankError) as error:
             ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
         said = str(error.value).partition("status 401: ")[2]
-        assert set(said.replace("bad key ", "").replace(" for Bearer", "")) <= set("'… .()"), said
+        # The letter before it may be one of the key, too.
+        assert re.fullmatch(r"'bad key? ?…+(\.\.\. \(…+)?\) for Bearer …+'", said), said
 
 
-@given(text=st.text("abx", max_size=60), secret=st.text("ab", min_size=7, max_size=12))
+def forms_of(key: str) -> list[str]:
+    """A key as a server may give it back."""
+    raw = key.encode()
+    packed = [base64.b64encode(before + raw).decode() for before in (b"", b"B", b"it")]
+    return [
+        key.upper(), key.lower(), key.swapcase(), key[::-1], " ".join(key), ". ".join(key), "\u200b".join(key),
+        *packed, packed[0][::-1], " ".join(packed[0]), raw.hex(), raw.hex().upper(), raw.hex(" "), raw.hex(":"),
+        raw[::-1].hex(), "".join(f"%{byte:02x}" for byte in raw), key[4:16], " ".join(key[::-1].lower()),
+        # Not known, but longer than any word.
+        base64.b32encode(raw).decode(), base64.b85encode(raw).decode(), codecs.encode(key, "rot13"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(forms_of("any"))))
+def test_a_server_that_gives_the_key_in_another_form(
+    number: int, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-VERYsecret-0123456789-abcdefghij"
+    monkeypatch.setenv("THE_KEY", key)
+    form = forms_of(key)[number]
+    told = f"Wrong API key, {form}. Look up your overloaded account, or a model named small-2."
+    for content in ({"error": {"message": told}}, told.encode()):
+        server.behave = lambda *_, content=content: (401, {}, content)
+        with pytest.raises(EvenrankError) as error:
+            ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
+        said = str(error.value).partition("status 401: 'Wrong API key, ")[2]
+        shown, _, rest = said.partition(" Look")
+        assert rest == " up your overloaded account, or a model named small-2.'"
+        # Base64 mixes what comes before the key with its first letters.
+        assert sum(one.isalnum() for one in shown) < 4, shown
+
+
+@given(text=st.text("abx ", max_size=60), secret=st.text("ab", min_size=7, max_size=12))
 def test_what_is_left_of_a_key(text: str, secret: str) -> None:
-    client = Client(Address.of("http://h", "rerank"), secret, 1)
-    left = client._scrubbed(text)
-    sizes = range(6, len(secret) + 1)
-    assert not [size for size in sizes if secret[:size] in left or secret[-size:] in left]
-    if not [size for size in sizes if secret[:size] in text or secret[-size:] in text]:
+    left = Mask([secret])(text)
+    windows = {one[start : start + 6] for one in (secret, secret[::-1]) for start in range(len(secret) - 5)}
+    assert not [window for window in windows if window in left.replace(" ", "")]
+    if not [window for window in windows if window in text.replace(" ", "")]:
         assert left == text
 
 

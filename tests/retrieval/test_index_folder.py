@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from evenrank import EvenrankError, InputError, build_index, open_index, retriev
 from evenrank._version import __version__
 from evenrank.io import scan_collection
 from evenrank.io.files import is_index
+from evenrank.retrieval import index_folder
+from evenrank.retrieval.bm25 import Index
 from evenrank.retrieval.index_folder import IndexWriter, collection_digest, read_manifest
 
 COLLECTION = {"d1": "The cat sat", "d2": "Cats and dogs"}
@@ -59,6 +62,105 @@ def test_a_collection_of_several_files_and_one_in_memory(tmp_path: Path) -> None
     assert (digest["files"], digest["bytes"]) == (2, 14)
     assert isinstance(digest["sha256"], str)
     assert collection_digest(COLLECTION)["sha256"] is None
+
+
+# --- files that change ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose files were read whole; what was written just now counts as written long ago."""
+    found: list[Path] = []
+    digests = index_folder._digests
+
+    def noted(folder: Path, names: list[str]) -> dict[str, str]:
+        found.append(folder)
+        return digests(folder, names)
+
+    monkeypatch.setattr(index_folder, "_digests", noted)
+    monkeypatch.setattr(index_folder, "_TICK", -(10**18))
+    return found
+
+
+def rewritten(path: Path, content: bytes) -> None:
+    """At another time than before, by the system's clock."""
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:
+        path.write_bytes(content)
+
+
+def test_files_are_read_whole_once(index: Path, digested: list[Path], tmp_path: Path) -> None:
+    for check, reads in ((False, 1), (False, 1), (True, 2), (False, 2)):
+        retrieve(index, QUERIES, quiet=True, check=check)
+        assert digested == [index] * reads
+    # A copy is read again, though it keeps the times.
+    copy = Path(shutil.copytree(index, tmp_path / "copy"))
+    retrieve(copy, QUERIES, quiet=True)
+    assert digested[2:] == [copy]
+    with pytest.raises(EvenrankError, match=r"^`check`: only for an index by its folder$"):
+        retrieve(COLLECTION, QUERIES, quiet=True, check=True)
+
+
+def test_damage_that_keeps_the_size_is_found(tmp_path: Path, digested: list[Path]) -> None:
+    index = tmp_path / "index"
+    names = build_index(COLLECTION, index, rm3=True, quiet=True).files
+    for name in names:
+        retrieve(index, QUERIES, quiet=True)
+        whole = (index / name).read_bytes()
+        rewritten(index / name, whole[:-1] + bytes([whole[-1] ^ 1]))
+        for _ in range(2):
+            with pytest.raises(
+                InputError, match=rf"index: the index is damaged: {name} differs from what was written$"
+            ):
+                retrieve(index, QUERIES, quiet=True)
+        rewritten(index / name, whole)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[" * 100_000, b"[]", b"\xff"], ids=["empty", "open", "deep", "list", "bytes"]
+)
+def test_a_damaged_note_is_made_again(index: Path, digested: list[Path], content: bytes) -> None:
+    retrieve(index, QUERIES, quiet=True)
+    whole = (index / "checked.json").read_bytes()
+    (index / "checked.json").write_bytes(content)
+    retrieve(index, QUERIES, quiet=True)
+    assert (index / "checked.json").read_bytes() == whole
+    assert digested == [index] * 2
+
+
+def test_a_note_that_is_a_link_is_left_alone(index: Path, digested: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (index / "checked.json").symlink_to(tmp_path / "other")
+    retrieve(index, QUERIES, quiet=True)
+    assert (tmp_path / "other").read_text() == "mine"
+    assert (index / "checked.json").is_symlink()
+
+
+def test_what_was_written_just_now_is_read_again(index: Path) -> None:
+    index_folder.verify(read_manifest(index))
+    assert not (index / "checked.json").exists()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that reads beyond their end would end the process."""
+    opened, search = open_index(index), Index.search
+
+    def cut() -> None:
+        for name in opened.manifest.files:
+            os.truncate(index / name, 0)
+
+    def cutting(*arguments: Any, **settings: Any) -> Any:
+        found = search(*arguments, **settings)
+        cut()
+        return found
+
+    if when == "before":
+        cut()
+    else:
+        monkeypatch.setattr(Index, "search", cutting)
+    with pytest.raises(InputError, match=r"index: the index is damaged: by-turn.bin has 0 bytes, expected 8$"):
+        opened.search(QUERIES, quiet=True)
 
 
 # --- a folder that is no index, or a damaged one --------------------------------------------------------------------

@@ -17,6 +17,8 @@ from evenrank import Encoding, build_index, open_index, retrieve
 from evenrank.io import EvenrankError
 from evenrank.rankers.text_encoders import TextEncoder
 from evenrank.retrieval import vector_index
+from evenrank.retrieval.index_folder import read_manifest
+from evenrank.retrieval.vector_index import VectorIndex
 
 # transformers warns of what it does itself.
 SMALL = Encoding(batch_size=4)
@@ -93,7 +95,7 @@ def test_damaged_postings_are_refused(home: Path, tmp_path: Path) -> None:
         changed = np.full(len(whole) // number.itemsize, number)
         (place / name).write_bytes(changed.tobytes())
         with pytest.raises(EvenrankError, match="the index is damaged: its postings cannot be used"):
-            retrieve(place, QUERIES, quiet=True)
+            retrieve(VectorIndex.open(read_manifest(place)), QUERIES, quiet=True)
         (place / name).write_bytes(whole)
 
 

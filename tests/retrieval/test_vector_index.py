@@ -21,6 +21,8 @@ from evenrank import Encoding, build_index, open_index, retrieve
 from evenrank.io import EvenrankError, InputError, Run
 from evenrank.rankers.text_encoders import TextEncoder
 from evenrank.retrieval import encoded_windows
+from evenrank.retrieval.index_folder import read_manifest
+from evenrank.retrieval.vector_index import VectorIndex
 from forked import in_forks
 
 SMALL = Encoding(batch_size=4)
@@ -346,25 +348,28 @@ def test_a_model_that_only_the_index_names_is_not_downloaded(copy: Path, monkeyp
 
 
 def test_damaged_files_are_refused(copy: Path) -> None:
-    """Sizes are checked when it is opened, turns when they are used, digests if that is asked for."""
+    """Sizes and digests are checked when it is opened, turns when they are used."""
     by_turn = copy / "by-turn.bin"
     sound = by_turn.read_bytes()
     by_turn.write_bytes(np.full(DOCUMENTS, 10_000, np.int32).tobytes())
-    assert refused(retrieve, copy, QUERIES, quiet=True) == (
+    assert refused(retrieve, VectorIndex.open(read_manifest(copy)), QUERIES, quiet=True) == (
         f"{copy}: the index is damaged: its vectors or their order cannot be used"
     )
-    assert "by-turn.bin differs from what was written" in refused(open_index, copy, check=True)
+    assert "by-turn.bin differs from what was written" in refused(retrieve, copy, QUERIES)
     by_turn.write_bytes(sound)
     vectors = copy / "vectors.bin"
     whole = vectors.read_bytes()
     vectors.write_bytes(np.full(DOCUMENTS * 32, np.nan, np.float16).tobytes())
-    assert "its vectors or their order" in refused(retrieve, copy, QUERIES, quiet=True)
+    opened = VectorIndex.open(read_manifest(copy))
+    assert "its vectors or their order" in refused(retrieve, opened, QUERIES, quiet=True)
     vectors.write_bytes(whole[:-2])
     assert "vectors.bin has" in refused(retrieve, copy, QUERIES, quiet=True)
+    # Read, it would end the process.
+    assert "vectors.bin has" in refused(opened.search, QUERIES, quiet=True)
     values = json.loads((copy / "index.json").read_text())
     values["files"]["vectors.bin"]["bytes"] -= 2
     (copy / "index.json").write_text(json.dumps(values))
-    assert "vectors.bin does not fit the other files" in refused(open_index, copy)
+    assert "vectors.bin does not fit the other files" in refused(VectorIndex.open, read_manifest(copy))
 
 
 @pytest.mark.parametrize(

@@ -76,21 +76,22 @@ def _commands(names: tuple[str, ...]) -> Any:
 
 _UNEXPECTED = 70
 """The status of a gate that ended without an outcome, for another reason than its input."""
-_SIGNALLED = {129: "hung up", 130: "interrupted", 143: "terminated"}
 
 
 def main() -> None:
     """Runs the command line. An error in the input is one line on standard error and exit status 2.
 
-    A termination signal also prints one line, exits with the status that shells use, and leaves no partial files.
+    A signal also prints one line, which names the outputs that are written already, exits with the status that shells
+    use, and leaves no partial files.
     """
     # File names can contain bytes that are not text, and the terminal may not support every character.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     status: str | int | None = 2
+    outputs: dict[str, object] = {}
     try:
-        with _streams.guarded(), _command.running(sys.argv[1:]), _signals():
+        with _signals(), _streams.guarded(), _command.running(sys.argv[1:]) as outputs:
             status = _run()
     except _streams.OutputLostError as lost:
         # The reader closed the pipe, perhaps because it has seen enough.
@@ -99,9 +100,21 @@ def main() -> None:
         _complain(f"evenrank: standard output: {lost.reason}")
     except SystemExit as end:
         status = end.code
-    if isinstance(status, int) and status in _SIGNALLED:
-        _complain(f"evenrank: {_SIGNALLED[status]}")
+    except KeyboardInterrupt:
+        status = 130
+    if isinstance(status, int) and status in _command.SIGNALLED:
+        _complain(f"evenrank: {_command.SIGNALLED[status]}{_already(outputs)}")
     sys.exit(status)
+
+
+def _already(outputs: dict[str, object]) -> str:
+    """Which outputs were written before a signal."""
+    names = _command.written(outputs)
+    if not names:
+        return ""
+    from evenrank.io.errors import plain, readable
+
+    return f" (already written: {', '.join(plain(readable(name)) for name in names)})"
 
 
 def _run() -> int:
@@ -161,19 +174,24 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP raise an exception, as an interrupt does, so that temporary files are removed."""
+    """Makes SIGTERM and SIGHUP raise an exception, as an interrupt does, so that temporary files are removed.
+
+    Takes over from :func:`evenrank._command.end_at_signals`.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
         # A second signal ends the program at once.
         signal.signal(number, signal.SIG_DFL)
         raise SystemExit(128 + number)
 
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     in_main_thread = threading.current_thread() is threading.main_thread()
     # Signals that are ignored (nohup) or already handled are left alone.
-    handled = [number for number in signals if in_main_thread and signal.getsignal(number) == signal.SIG_DFL]
+    default = (signal.SIG_DFL, _command.end)
+    handled = [number for number in _command.SIGNALS if in_main_thread and signal.getsignal(number) in default]
     for number in handled:
         signal.signal(number, stop)
+    if in_main_thread and signal.getsignal(signal.SIGINT) == _command.end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:

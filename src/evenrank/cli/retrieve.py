@@ -53,9 +53,19 @@ def command(
     device: _options.Device = None,
     precision: Precision = None,
     query_prompt: QueryPrompt = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Compare an index's files with their digests each time, not once after they have changed."
+        ),
+    ] = False,
     quiet: _options.Quiet = False,
 ) -> None:
-    """Rank a collection for each query, with BM25 or with its index, and write a TREC run."""
+    """Rank a collection for each query, with BM25 or with its index, and write a TREC run.
+
+    The first search of an index reads all of its files and compares them with their digests; later ones do so if a
+    file's size or time has changed (INDEX/checked.json), or with --check.
+    """
     from evenrank import RM3, Encoding, read_queries, retrieve, write_run
     from evenrank.io import Provenance
     from evenrank.io.files import INDEX, is_index
@@ -83,6 +93,7 @@ def command(
         quiet=quiet,
         model=model,
         encoding=encoding,
+        check=check,
     )
     with _output.target(out) as path:
         write_run(run, path)

@@ -149,10 +149,14 @@ def _connect() -> ModuleType:
 
 @contextmanager
 def _own_handler() -> Iterator[None]:
-    """Puts this program's handler of SIGTERM back, in whose place Ray puts its own."""
+    """Puts this program's handler of SIGTERM back, in whose place Ray puts its own; what comes meanwhile is for it."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit as end:
+        if end.code == signal.SIGTERM and callable(handler):
+            handler(signal.SIGTERM, None)
+        raise
     finally:
         if callable(handler) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)

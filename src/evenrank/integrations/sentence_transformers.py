@@ -12,8 +12,9 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -58,11 +59,13 @@ __all__ = [
     "Attributes",
     "BiasEvaluator",
     "CrossEncoderIBBRLoss",
+    "CrossEncoderWithFairness",
     "IBBRLoss",
     "KeepWeight",
     "OneLexicon",
     "RankLoss",
     "Weight",
+    "WithFairness",
     "with_group_labels",
 ]
 
@@ -75,8 +78,9 @@ def with_group_labels(
     *,
     labels: object = None,
     id_columns: Sequence[str] = (),
+    label: str | None = None,
 ) -> Any:
-    """A dataset (query, positive, negative_1 … negative_n) with the column ``label`` that :class:`IBBRLoss` reads.
+    """A dataset (query, positive, negative_1 … negative_n) with the column ``label`` that :class:`WithFairness` reads.
 
     ``label`` [K] has for each passage, the positive first, +1 for the first pole, −1 for the second, 0 for neither
     [IBBR §2.2]; [A, K] if ``lexicon`` (default: gender-en) names A attributes. ``dataset``: a Dataset, an
@@ -88,13 +92,16 @@ def with_group_labels(
     "negative_1_id"]``); they are not in the result, whose columns are all read as texts. A passage without a label has
     side 0, as one of neither group; a warning says how many of a Dataset's passages these are.
 
-    Raises EvenrankError for fewer than three text columns, a label that is there already, labels without the columns of
-    ids, labels beside a lexicon, and labels that know none of the passages.
+    ``label``: the column that the loss itself needs, a number or a list of numbers as long in each row, such as a
+    teacher's scores. It is put after the sides, so that it is for one attribute only.
+
+    Raises EvenrankError for fewer than three text columns, another column that would be taken for the label, labels
+    without the columns of ids, labels beside a lexicon, and labels that know none of the passages.
     """
     if isinstance(dataset, dict):
         return type(dataset)(
             {
-                name: with_group_labels(part, lexicon, labels=labels, id_columns=id_columns)
+                name: with_group_labels(part, lexicon, labels=labels, id_columns=id_columns, label=label)
                 for name, part in dataset.items()
             }
         )
@@ -102,10 +109,12 @@ def with_group_labels(
     given = lexicon if labels is None else as_labels(labels)
     attributes = attributes_of("gender-en" if given is None else given)
     names = list(dataset.column_names or ())
-    taken = [name for name in names if name in _LABEL_COLUMNS]
+    if label is not None and (label not in names or isinstance(lexicon, Mapping)):
+        raise EvenrankError(f"`label`: expected a column of the dataset, and one attribute, found {quoted(label)}")
+    taken = [name for name in names if name in _LABEL_COLUMNS and name != label]
     if taken:
         raise EvenrankError(f"the dataset has a column {taken[0]}, which would be taken for the group labels")
-    columns = [name for name in names if name not in id_columns]
+    columns = [name for name in names if name not in id_columns and name != label]
     if len(columns) < 3:
         raise EvenrankError(f"expected the columns query, positive and negatives, found {', '.join(columns) or 'none'}")
     by_label = [one for one in attributes.values() if isinstance(one, GroupTable)]
@@ -116,16 +125,23 @@ def with_group_labels(
         for one in by_label:
             _warn_of_unknown(pl.Series("doc_id", every, dtype=pl.String).unique(maintain_order=True), one)
 
-    def label(batch: Mapping[str, list[str]]) -> dict[str, object]:
+    def labelled(batch: Mapping[str, Any]) -> dict[str, object]:
         texts = [text for name in columns[1:] for text in batch[name]]
         ids = [str(one) for name in id_columns for one in batch[name]] if by_label else [""] * len(texts)
         passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
         found = [sides_by(one, passages, partly=True) for one in attributes.values()]
         sides = [one.reshape(len(columns) - 1, -1).T for one in found]
         table = np.stack(sides, axis=1) if isinstance(lexicon, Mapping) else sides[0]
-        return {"label": table.tolist()}
+        if label is None:
+            return {"label": table.tolist()}
+        own = np.asarray(batch[label], np.float64).reshape(len(table), -1)
+        return {"label": np.concatenate([table, own], axis=1).tolist()}
 
-    return dataset.map(label, batched=True, remove_columns=list(id_columns) or None)
+    if label == "label":
+        # The new one has another type.
+        dataset, label = dataset.rename_column("label", "own_label"), "own_label"
+    used = [*id_columns, *([] if label is None else [label])]
+    return dataset.map(labelled, batched=True, remove_columns=used or None)
 
 
 def _check_ids(names: list[str], columns: list[str], id_columns: Sequence[str]) -> None:
@@ -160,47 +176,85 @@ _CITATION = """
 """  # noqa: E501
 
 
-class _BalancedLoss(nn.Module):
-    """A ranking loss and the IBBR term of each attribute, as a dict of weighted parts."""
+class _Fair(nn.Module):
+    """A loss and a term of each attribute, as a dict of weighted parts."""
 
-    def __init__(self, model: nn.Module, term: ibbr.IBBR, rank_loss: RankLoss, attributes: Sequence[str]) -> None:
+    def __init__(self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, attributes: Sequence[str]) -> None:
         super().__init__()
-        if rank_loss not in get_args(RankLoss):
-            raise ValueError(f"rank_loss: expected {', '.join(get_args(RankLoss))}, found {rank_loss!r}")
-        self.model: Any = model
-        self.ibbr = term
-        self.rank_loss = rank_loss
+        if not isinstance(getattr(loss, "model", None), nn.Module):
+            raise ValueError(f"loss: expected a loss of sentence-transformers, found {quoted(type(loss).__name__)}")
+        self.loss = loss
+        self.term = term
         self.weight = ibbr.as_weight(term.weight)
         self.parts = [f"fair_{name}" if name else "fair" for name in attributes]
         if len(set(self.parts)) < len(self.parts):
             raise ValueError("attributes: two have the same name")
-        self.batch = EffectiveBatch(self.ibbr, self.weight, len(self.parts))
+        self.batch = EffectiveBatch(term, self.weight, len(self.parts))
 
-    def weighted(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """``rank`` and ``fair`` of score matrices [B, K]; ``sides`` [A, B, K].
+    @property
+    def model(self) -> Any:
+        """The loss's, in whose place the trainer puts another that runs in several processes."""
+        return self.loss.model
 
-        The term is that of the batch of all processes: :class:`evenrank.mitigation.ibbr.EffectiveBatch`.
+    @contextmanager
+    def _outputs(self, name: str) -> Iterator[list[Tensor]]:
+        """What the model returns as ``name`` in the block, one tensor for each call."""
+        found: list[Tensor] = []
+        hook = self.model.register_forward_hook(lambda *called: found.append(called[2][name]))
+        try:
+            yield found
+        finally:
+            hook.remove()
+
+    def _usable(self, found: list[Tensor], rows: int) -> Tensor | None:
+        """The outputs as one tensor, if these are all and have a gradient: losses with mini-batches may drop it."""
+        graph = torch.is_grad_enabled()
+        if sum(len(one) for one in found) != rows or (graph and not all(one.requires_grad for one in found)):
+            return None
+        return torch.cat(found)
+
+    @contextmanager
+    def _again(self) -> Iterator[None]:
+        """For another pass through the model: what is random in the training is as without it."""
+        device = next(self.model.parameters()).device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            yield
+
+    def weighted(
+        self, base: Tensor | Mapping[str, Tensor], scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor
+    ) -> dict[str, Tensor]:
+        """The parts of ``base`` (``rank``, if it is one tensor) and ``fair`` of score matrices [B, K].
+
+        ``sides`` [A, B, K]. The term is that of the batch of all processes:
+        :class:`evenrank.mitigation.ibbr.EffectiveBatch`.
         """
-        scores = scores.float()
-        summary = self.batch.summarize(scores, relevance, sides, mask)
+        found = base if isinstance(base, Mapping) else {"rank": base}
+        if both := found.keys() & set(self.parts):
+            raise ValueError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
+        summary = self.batch.summarize(scores.float(), relevance, sides, mask)
         self.batch.begin([summary])
         shares, figures = self.batch.shares(summary), self.batch.figures
-        rank = LOSSES[self.rank_loss](scores, relevance, mask)
-        parts = {"rank": figures.rank_weight * rank}
+        parts = {name: figures.rank_weight * value for name, value in found.items()}
         for a, (name, weight, term) in enumerate(zip(self.parts, figures.weights, figures.terms, strict=True)):
             share = shares[:, a].sum()
             parts[name] = weight * (term or 0.0) + share - share.detach()
         # Evaluation has no gradient, and must not move the weight.
         if torch.is_grad_enabled() and self.model.training:
-            self.batch.update([rank])
+            self.batch.update([torch.stack([value.detach() for value in found.values()]).sum()])
         return parts
 
     def get_config_dict(self) -> dict[str, object]:
         """The settings, for the model card."""
         kind = type(self.weight)
         weight = self.weight.weight if kind is ibbr.FixedWeight else kind.__name__
-        term = {"term": self.ibbr.term, "form": self.ibbr.form, "score": self.ibbr.score}
-        return {"weight": weight, **term, "rank_loss": self.rank_loss}
+        loss = getattr(self.loss, "rank_loss", type(self.loss).__name__)
+        if isinstance(self.term, ibbr.FunctionTerm):
+            return {"loss": loss, "weight": weight, "term": getattr(self.term.function, "__name__", "a function")}
+        return {
+            "loss": loss,
+            "weight": weight,
+            **{name: getattr(self.term, name) for name in ("term", "form", "score")},
+        }
 
     @property
     def citation(self) -> str:
@@ -208,26 +262,160 @@ class _BalancedLoss(nn.Module):
         return _CITATION
 
 
-class IBBRLoss(_BalancedLoss):
+class WithFairness(_Fair):
+    """Adds a fairness term to a loss of a bi-encoder, any of sentence-transformers': ``loss + weight · term``.
+
+    ``term``: :class:`evenrank.mitigation.ibbr.IBBR` or a :class:`~evenrank.mitigation.ibbr.FunctionTerm`, with its
+    weight. Returns the parts of the loss (``rank``, if it is a single number) and ``fair`` (``fair_NAME`` for each of
+    ``attributes``), already weighted; the trainer sums and logs them. With the weight 0 a training is that of the loss,
+    bit for bit.
+
+    The term is of the scores of each query's own passages, ``scale`` times the model's similarity (default: 1 for the
+    inner product, 20 for the cosine); what else the loss compares, such as passages of other queries, it does not see.
+
+    Data, of which :func:`with_group_labels` makes the column ``label``, with K = n + 1 passages:
+
+    | columns | ``label`` | the loss is given |
+    | --- | --- | --- |
+    | query, positive, negative_1 … negative_n | sides [K], the positive's first, or [A, K] | the columns |
+    | the same, for a loss with a label of its own | sides and that label, [K + L] | the columns, and [L] or a number |
+
+    The embeddings are those that the loss computes. One that keeps none with a gradient (``Cached…``) or cuts them
+    (``MatryoshkaLoss``) has the model encode the batch again, in one piece.
+
+    The term is that of a step's batch over all processes. Gradient accumulation does not enlarge it: it is the mean of
+    the terms of the smaller batches. A weight that changes (``"auto"``, ``"dual"``) does so after each training step;
+    :class:`KeepWeight` saves it in checkpoints, which do not contain the state of losses otherwise. With ``"auto"`` the
+    parts omit what has no gradient (a + b).
+
+    Raises ValueError for a setting out of range and for a batch of another shape.
+
+    >>> import numpy as np, torch
+    >>> from sentence_transformers import SentenceTransformer
+    >>> from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    >>> from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> from evenrank.integrations.sentence_transformers import WithFairness
+    >>> from evenrank.mitigation.ibbr import IBBR
+    >>> words = Tokenizer(models.WordLevel({"?": 0, "he": 1, "she": 2, "works": 3}, unk_token="?"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> vectors = np.array([[0, 0, 1], [1, 0.2, 0], [1, 0.1, 0.1], [1, 0, 0]], np.float32)
+    >>> model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_weights=vectors)], device="cpu")
+    >>> loss = WithFairness(MultipleNegativesRankingLoss(model), IBBR("ibbr-pd", weight=0.5))
+    >>> columns = ["works", "works"], ["he works", "she works"], ["she", "he"]
+    >>> sides = torch.tensor([[1, -1], [-1, 1]])  # of the positive and the negative
+    >>> parts = loss([model.preprocess(list(texts)) for texts in columns], sides)
+    >>> {name: round(float(value), 4) for name, value in parts.items()}
+    {'rank': 1.2853, 'fair': 0.0018}
+    """
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        term: ibbr.IBBR | ibbr.FunctionTerm,
+        *,
+        scale: float | None = None,
+        attributes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(loss, term, tuple(attributes) or ("",))
+        self.several = bool(attributes)
+        self.similarity = _Similarity(self.model, scale)
+
+    @property
+    def scale(self) -> float:
+        """What the similarity is multiplied by."""
+        return self.similarity.scale
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> dict[str, Tensor]:
+        """The parts of the loss, from the columns' features and the sides [B, K] or [B, A, K]."""
+        columns = list(sentence_features)
+        name = type(self).__name__
+        if len(columns) < 3:
+            raise ValueError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
+        passages = len(columns) - 1
+        shape = (len(self.parts), passages) if self.several else (passages,)
+        if labels is None:
+            raise ValueError(f"{name} needs the column label with the passages' groups: see with_group_labels")
+        own = None
+        if not self.several and labels.dim() == 2 and labels.shape[1] > passages:
+            labels, own = labels[:, :passages], labels[:, passages:]
+            own = own[:, 0] if own.shape[1] == 1 else own
+        if tuple(labels.shape[1:]) != shape:
+            raise ValueError(f"label: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
+        _check_sides(labels)
+        copies = [dict(column) for column in columns]
+        with self._outputs("sentence_embedding") as found:
+            base = self.loss(columns, own)
+        embedded = self._usable(found, len(columns) * len(labels))
+        if embedded is None:
+            with self._again():
+                embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
+        scores = self.similarity(embedded.reshape(len(columns), len(labels), -1).unbind(0))
+        sides = labels.transpose(0, 1) if self.several else labels[None]
+        mask = torch.ones_like(scores, dtype=torch.bool)
+        return self.weighted(base, scores, _first_relevant(scores), sides.to(scores.device), mask)
+
+    def get_config_dict(self) -> dict[str, object]:
+        """The settings, for the model card."""
+        return {**super().get_config_dict(), "scale": self.scale}
+
+
+class _Similarity:
+    """``scale`` times the similarity [B, K] of queries and passages, as the model has it: inner product or cosine."""
+
+    def __init__(self, model: Any, scale: float | None) -> None:
+        similarity = model.similarity_fn_name
+        if similarity not in ("dot", "cosine"):
+            raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
+        self.cosine = similarity == "cosine"
+        self.scale = (20.0 if self.cosine else 1.0) if scale is None else scale
+        if not self.scale > 0:
+            raise ValueError(f"scale: expected more than 0, found {scale}")
+
+    def __call__(self, embedded: Sequence[Tensor]) -> Tensor:
+        query, *documents = (one.float() for one in embedded)
+        stacked = torch.stack(documents, dim=1)
+        if self.cosine:
+            query, stacked = functional.normalize(query, dim=-1), functional.normalize(stacked, dim=-1)
+        return self.scale * (query[:, None] * stacked).sum(2)
+
+
+def _first_relevant(scores: Tensor) -> Tensor:
+    relevance = torch.zeros_like(scores)
+    relevance[:, 0] = 1
+    return relevance
+
+
+class _RankLossBase(nn.Module):
+    """A ranking loss of :mod:`evenrank.rankers.losses`."""
+
+    def __init__(self, model: nn.Module, rank_loss: RankLoss) -> None:
+        super().__init__()
+        if rank_loss not in get_args(RankLoss):
+            raise ValueError(f"rank_loss: expected {', '.join(get_args(RankLoss))}, found {rank_loss!r}")
+        self.model: Any = model
+        self.rank_loss = rank_loss
+
+
+class _OfTuples(_RankLossBase):
+    def __init__(self, model: nn.Module, rank_loss: RankLoss, scale: float | None) -> None:
+        super().__init__(model, rank_loss)
+        self.similarity = _Similarity(model, scale)
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> Tensor:
+        scores = self.similarity([self.model(column)["sentence_embedding"] for column in sentence_features])
+        return LOSSES[self.rank_loss](scores, _first_relevant(scores), torch.ones_like(scores, dtype=torch.bool))
+
+
+class IBBRLoss(WithFairness):
     """In-batch balancing regularization of a bi-encoder: a ranking loss plus ``weight`` times ``term``.
 
     Li et al. 2022 [IBBR], eq. 3 (nPRF), eq. 4 (PD) and two without a number (TS, the total);
     :mod:`evenrank.mitigation.ibbr` defines the terms, :mod:`evenrank.rankers.losses` the ranking losses.
+    :class:`WithFairness` adds the terms to any other loss, and says what the columns, parts and settings are.
 
-    Columns: query, positive, negative_1 … negative_n, in this order, and ``label`` [K] with K = n + 1: the side of each
-    passage, +1, −1 or 0, the positive first (:func:`with_group_labels` adds it); [A, K] if ``attributes`` names A.
-
-    Returns the parts ``rank`` and ``fair`` (``fair_NAME`` for each of ``attributes``), already weighted; the trainer
-    sums and logs them. ``weight``: a number, ``"auto"``, ``"dual"``, or one of the classes of
-    :mod:`evenrank.mitigation.ibbr` with other settings. A weight that changes does so after each training step;
-    :class:`KeepWeight` saves it in checkpoints, which do not contain the state of losses otherwise. With ``"auto"`` the
-    parts omit what has no gradient (a + b).
-
-    A score is ``scale`` times the model's similarity of query and passage. Default: 1 for the inner product, 20 for the
-    cosine. ``score``: R in nPRF.
-
-    The term is that of a step's batch over all processes. Gradient accumulation does not enlarge it: it is the mean of
-    the terms of the smaller batches.
+    ``weight``: a number, ``"auto"``, ``"dual"``, or one of the classes of :mod:`evenrank.mitigation.ibbr` with other
+    settings. ``score``: R in nPRF. ``scale``: of the ranking loss and the term.
 
     Raises ValueError for a setting out of range and for a batch of another shape.
     """
@@ -244,69 +432,31 @@ class IBBRLoss(_BalancedLoss):
         scale: float | None = None,
         attributes: Sequence[str] = (),
     ) -> None:
-        similarity = model.similarity_fn_name
-        if similarity not in ("dot", "cosine"):
-            raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
-        cosine = similarity == "cosine"
-        super().__init__(model, ibbr.IBBR(term, form, score, weight), rank_loss, tuple(attributes) or ("",))
-        self.cosine = cosine
-        self.several = bool(attributes)
-        self.scale = (20.0 if cosine else 1.0) if scale is None else scale
-        if not self.scale > 0:
-            raise ValueError(f"scale: expected more than 0, found {scale}")
-
-    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> dict[str, Tensor]:
-        """The parts of the loss, from the columns' features and the sides [B, K] or [B, A, K]."""
-        columns = list(sentence_features)
-        if len(columns) < 3:
-            raise ValueError(f"IBBRLoss needs the columns query, positive and negatives, found {len(columns)} columns")
-        shape = (len(self.parts), len(columns) - 1) if self.several else (len(columns) - 1,)
-        if labels is None:
-            raise ValueError("IBBRLoss needs the column label with the passages' groups: see with_group_labels")
-        if tuple(labels.shape[1:]) != shape:
-            raise ValueError(f"label: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
-        _check_sides(labels)
-        query, *documents = (self.model(column)["sentence_embedding"].float() for column in columns)
-        stacked = torch.stack(documents, dim=1)
-        if self.cosine:
-            query, stacked = functional.normalize(query, dim=-1), functional.normalize(stacked, dim=-1)
-        scores = self.scale * (query[:, None] * stacked).sum(2)
-        sides = labels.transpose(0, 1) if self.several else labels[None]
-        relevance = torch.zeros_like(scores)
-        relevance[:, 0] = 1
-        return self.weighted(scores, relevance, sides.to(scores.device), torch.ones_like(scores, dtype=torch.bool))
-
-    def get_config_dict(self) -> dict[str, object]:
-        """The settings, for the model card."""
-        return {**super().get_config_dict(), "scale": self.scale}
+        loss = _OfTuples(model, rank_loss, scale)
+        super().__init__(loss, ibbr.IBBR(term, form, score, weight), scale=scale, attributes=attributes)
 
 
-class CrossEncoderIBBRLoss(_BalancedLoss):
-    """In-batch balancing regularization of a cross-encoder with one score a pair; otherwise as :class:`IBBRLoss`.
+class CrossEncoderWithFairness(_Fair):
+    """Adds a fairness term to a loss of a cross-encoder with one score a pair; otherwise as :class:`WithFairness`.
 
-    Columns: query, docs (a list), in this order, and ``labels`` (a list; relevant from 1 on). Lists may be ragged. The
-    passages' sides come from ``lexicon`` (a lexicon, or one for each of several named attributes: the parts are then
-    ``fair_NAME``), or from a third column: a list of +1, −1 and 0 for each query, a list of such lists for several
-    attributes.
+    | columns | sides of the passages | the loss is given |
+    | --- | --- | --- |
+    | query, docs (a list) and ``labels`` (a list) | by the words of ``lexicon`` | query, docs, ``labels`` |
+    | the same, with lists of +1, −1 and 0 after docs | that column; lists of lists for several attributes | the same |
+
+    ``loss``: one of lists, such as LambdaLoss. A passage is relevant from a label of 1 on. Lists may be ragged.
+    ``lexicon``: a lexicon, or one for each of several named attributes, whose parts are then ``fair_NAME``.
 
     Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
     """
 
     def __init__(
-        self,
-        model: CrossEncoder,
-        weight: Weight = 0.1,
-        term: ibbr.Term = "ibbr-ts",
-        *,
-        form: ibbr.Form = "squared",
-        score: ibbr.Score = "softmax",
-        rank_loss: RankLoss = "nll",
-        lexicon: Attributes = "gender-en",
+        self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, *, lexicon: Attributes = "gender-en"
     ) -> None:
-        if model.num_labels != 1:
-            raise ValueError(f"expected a model with one score a pair, found {model.num_labels}")
         scorings = scorings_of(lexicon)
-        super().__init__(model, ibbr.IBBR(term, form, score, weight), rank_loss, tuple(scorings))
+        super().__init__(loss, term, tuple(scorings))
+        if self.model.num_labels != 1:
+            raise ValueError(f"expected a model with one score a pair, found {self.model.num_labels}")
         self.scorings = scorings
         self.several = isinstance(lexicon, Mapping)
 
@@ -322,25 +472,22 @@ class CrossEncoderIBBRLoss(_BalancedLoss):
             return self._forward(inputs, labels, prompt, task)
         except TypeError as error:
             # The trainer would take the loss for one without prompt and task, and call it again without them.
-            raise RuntimeError(f"CrossEncoderIBBRLoss: {error}") from error
+            raise RuntimeError(f"{type(self).__name__}: {error}") from error
 
     def _forward(
         self, inputs: Columns, labels: Sequence[Tensor] | None, prompt: str | None, task: str | None
     ) -> dict[str, Tensor]:
         documents, relevance = _check_lists(inputs, labels)
-        lengths = torch.tensor([len(row) for row in documents])
-        mask = torch.arange(int(lengths.max())) < lengths[:, None]
         sides = self._sides(documents, inputs[2] if len(inputs) == 3 else None)
-        pairs = [(query, text) for query, row in zip(inputs[0], documents, strict=True) for text in row]
-        features = batch_to_device(self.model.preprocess(pairs, prompt=prompt, task=task), self.model.device)
-        found = self.model(features)["scores"].view(-1).float()
-        place = mask.to(found.device)
-
-        def matrix(values: Tensor) -> Tensor:
-            # Pairs come query by query, like the True of the mask.
-            return torch.zeros(mask.shape, device=found.device).masked_scatter(place, values.to(found))
-
-        return self.weighted(matrix(found), matrix(torch.cat(relevance)), torch.stack(list(map(matrix, sides))), place)
+        with self._outputs("scores") as found:
+            base = self.loss(list(inputs[:2]), labels, prompt=prompt, task=task)
+        scores = self._usable(found, sum(map(len, documents)))
+        if scores is None:
+            with self._again():
+                scores = _pair_scores(self.model, inputs[0], documents, prompt, task)
+        matrix = _Lists(documents, scores.device)
+        table = torch.stack(list(map(matrix, sides)))
+        return self.weighted(base, matrix(scores), matrix(torch.cat(relevance)), table, matrix.mask)
 
     def _sides(self, documents: list[list[str]], given: Sequence[Any] | None) -> Tensor:
         """Sides [A, pairs]."""
@@ -353,6 +500,60 @@ class CrossEncoderIBBRLoss(_BalancedLoss):
         sides = torch.from_numpy(np.concatenate(rows, axis=1))
         _check_sides(sides)
         return sides
+
+
+class _Lists:
+    """Values of pairs, which come query by query, as a matrix [B, K]; ``mask`` [B, K]: where there is one."""
+
+    def __init__(self, documents: Sequence[Sequence[str]], device: torch.device) -> None:
+        lengths = torch.tensor([len(row) for row in documents])
+        self.mask = (torch.arange(int(lengths.max())) < lengths[:, None]).to(device)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        values = values.to(self.mask.device, torch.float).view(-1)
+        return torch.zeros(self.mask.shape, device=self.mask.device).masked_scatter(self.mask, values)
+
+
+def _pair_scores(
+    model: Any, queries: Sequence[str], documents: Sequence[Sequence[str]], prompt: str | None, task: str | None
+) -> Tensor:
+    """The scores [pairs] of each query's passages."""
+    pairs = [(query, text) for query, row in zip(queries, documents, strict=True) for text in row]
+    features = batch_to_device(model.preprocess(pairs, prompt=prompt, task=task), model.device)
+    scores: Tensor = model(features)["scores"]
+    return scores.view(-1)
+
+
+class _OfLists(_RankLossBase):
+    def forward(
+        self, inputs: Columns, labels: Sequence[Tensor], prompt: str | None = None, task: str | None = None
+    ) -> Tensor:
+        scores = _pair_scores(self.model, inputs[0], inputs[1], prompt, task)
+        matrix = _Lists(inputs[1], scores.device)
+        return LOSSES[self.rank_loss](matrix(scores), matrix(torch.cat(list(labels))), matrix.mask)
+
+
+class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
+    """In-batch balancing regularization of a cross-encoder with one score a pair: a ranking loss plus the term.
+
+    Columns, sides and parts are those of :class:`CrossEncoderWithFairness`, which adds the terms to any other loss;
+    settings those of :class:`IBBRLoss`.
+
+    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    """
+
+    def __init__(
+        self,
+        model: CrossEncoder,
+        weight: Weight = 0.1,
+        term: ibbr.Term = "ibbr-ts",
+        *,
+        form: ibbr.Form = "squared",
+        score: ibbr.Score = "softmax",
+        rank_loss: RankLoss = "nll",
+        lexicon: Attributes = "gender-en",
+    ) -> None:
+        super().__init__(_OfLists(model, rank_loss), ibbr.IBBR(term, form, score, weight), lexicon=lexicon)
 
 
 def _check_sides(sides: Tensor) -> None:
@@ -385,7 +586,7 @@ class KeepWeight(TrainerCallback):
     with that weight. Raises EvenrankError if such a folder has none.
     """
 
-    def __init__(self, loss: _BalancedLoss) -> None:
+    def __init__(self, loss: WithFairness | CrossEncoderWithFairness) -> None:
         self.loss = loss
 
     @staticmethod

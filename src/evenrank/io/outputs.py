@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from evenrank import _command
+
 from .errors import STEERING, EvenrankError, InputError, readable, reason_of
 from .files import file_system, is_utf8
 
@@ -281,6 +283,7 @@ def check_outputs(outputs: Iterable[object], inputs: Iterable[object] = ()) -> N
     check_apart(files, inputs)
     for path in files:
         check_writable(path)
+        _command.note_output(os.fspath(path))
 
 
 def check_apart(outputs: Iterable[object], inputs: Iterable[object] = ()) -> None:

@@ -56,6 +56,7 @@ RANGES: dict[str, Range] = {
     # Endpoints.
     "concurrency": Range(1, 1000),
     "timeout": Range(0.001, 86_400, whole=False),
+    "largest_answer": Range(1, 1 << 20),
     # Word vectors.
     "components": _COUNT,
     "most": _COUNT,

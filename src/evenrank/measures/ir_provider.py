@@ -1,9 +1,14 @@
-"""Our measures inside ir_measures: ``provider(table).calc_aggregate([NFaiRR @ 10, nDCG @ 10], qrels, run)``."""
+"""Our measures inside ir_measures: ``provider(table).calc_aggregate([NFaiRR @ 10, nDCG @ 10], qrels, run)``.
+
+Where the program chooses the provider, as PyTerrier does, ``provider(table).metric(NFaiRR @ 10)`` is a measure that
+brings its own.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sized
+from typing import TYPE_CHECKING
 
 import ir_measures
 import numpy as np
@@ -19,7 +24,11 @@ from evenrank.io.runs import Run, as_run
 from .base import BiasMeasure, PartValue
 from .evaluate import Evaluation
 from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing
+from .registry import parse_measure
 from .targets import Target, as_target
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 
@@ -83,6 +92,32 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
     def supports(self, measure: Measure) -> bool:
         """Whether it is one of ours, or ir_measures has it."""
         return isinstance(measure, BiasMeasure) or bool(ir_measures.DefaultPipeline.supports(measure))
+
+    def metric(self, measure: Measure | str, name: str | None = None) -> Measure:
+        """A measure of ours that ir_measures computes by itself: ``pt.Experiment(…, eval_metrics=[bound.metric(…)])``.
+
+        Its values are those of this provider, for the judged queries alone, which PyTerrier averages over: where one
+        of them has no value, its mean is NaN. ``name``: what it is called (default: as the measure); two metrics of
+        several tables need two names. Raises EvenrankError for a measure that is not ours, and for one that is no mean
+        over queries (|DeltaAPRF|, |ARaB|).
+        """
+        inner = parse_measure(measure)
+        if not isinstance(inner, BiasMeasure):
+            raise EvenrankError(f"`measure`: {inner} is one of ir_measures: it needs no group table")
+        if inner.whole_run or inner.part_count > 1:
+            raise EvenrankError(f"`measure`: {inner} is a figure of the run, no mean over queries: use calc_aggregate")
+
+        def values(made: Measure, qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[Metric]:
+            judged = set(qrels["query_id"])
+            # Of judged queries that no topic has, PyTerrier asks with an empty run.
+            for found in self.iter_calc([inner], qrels, run) if len(run) else ():
+                if found.query_id in judged:
+                    yield Metric(found.query_id, made, found.value)
+
+        # What ir_measures looks for in measures that are defined at run time.
+        own = {"runtime_impl": values, "RUN_INPUTS": ["query_id", "doc_id", "score"], "QREL_INPUTS": list(_QRELS)}
+        own["__repr__"] = lambda _: name or repr(inner)
+        return type(type(inner).__name__, (type(inner),), own)(**inner.params)
 
     def joined(self, run: Run, qrels: pl.DataFrame, measures: list[BiasMeasure]) -> Evaluation:
         """The run with the table, the qrels, and the background if a measure needs one."""

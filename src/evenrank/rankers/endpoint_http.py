@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import requests
@@ -32,30 +32,71 @@ from evenrank.io.wording import counted
 HIDDEN = "…"
 """Stands for what is not shown."""
 SHORTEST = 6
-"""Characters of a value in an address that may be a key, and of the beginnings and ends of keys that are not shown."""
+"""Characters of a secret that are not shown, wherever in it they stand."""
+_LONG = re.compile(r"\S{16,}")
+"""What may be a secret in a form that is not known; ordinary words are shorter."""
 
 
-def scrubbed(text: str, secrets: Sequence[str]) -> str:
-    """A text without ``secrets``, longest first, and without their beginnings and ends of SHORTEST characters on."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-        if len(secret) > SHORTEST:
-            text = _without_beginnings(text, secret)
-            text = _without_beginnings(text[::-1], secret[::-1])[::-1]
-    return text
+class Mask:
+    """Hides ``secrets`` in what a server says.
+
+    Hidden is what has SHORTEST characters in a row of a secret, of its base64 or of its hexadecimal form, forwards or
+    backwards, in any case and with anything but letters and digits in between: a server can put a key into such a form
+    unasked, or to get it into a log. A plain word stays, so that the server's reason can be read.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self.secrets = sorted(secrets, key=lambda secret: (-len(secret), secret))
+        self._windows = [(kept, self._windows_of(kept)) for kept in (_is_no_space, str.isalnum)]
+
+    def __call__(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, HIDDEN)
+        for kept, windows in self._windows:
+            text = _without(text, kept, windows)
+        return text
+
+    def strictly(self, text: str) -> str:
+        """The same without anything long that has no space in it, if there are secrets."""
+        return _LONG.sub(HIDDEN, self(text)) if self.secrets else text
+
+    def _windows_of(self, kept: Callable[[str], bool]) -> frozenset[str]:
+        forms = ("".join(_folded(one) for one in form if kept(one)) for one in self.secrets for form in _forms(one))
+        return frozenset(
+            one[start : start + SHORTEST]
+            for form in forms
+            for one in (form, form[::-1])
+            for start in range(len(form) - SHORTEST + 1)
+        )
 
 
-def _without_beginnings(text: str, secret: str) -> str:
-    """A text without what begins as a secret does, as far as it goes on like that."""
-    first, *others = text.split(secret[:SHORTEST])
-    rest = secret[SHORTEST:]
-    return HIDDEN.join([first, *(part[_common(part, rest) :] for part in others)])
+def _is_no_space(character: str) -> bool:
+    return not character.isspace()
 
 
-def _common(one: str, other: str) -> int:
-    """How far two texts are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+def _folded(character: str) -> str:
+    """A character in lower case; always a single one."""
+    return character.lower()[0]
+
+
+def _forms(secret: str) -> Iterator[str]:
+    raw = secret.encode()
+    yield from (secret, raw.hex())
+    # By how many bytes come before it: three bytes are four characters.
+    yield from (base64.b64encode(bytes(before) + raw).decode() for before in range(3))
+
+
+def _without(text: str, kept: Callable[[str], bool], windows: frozenset[str]) -> str:
+    """A text with HIDDEN for each part whose ``kept`` characters are made of ``windows``."""
+    places = [place for place, one in enumerate(text) if kept(one)]
+    plain = "".join(_folded(text[place]) for place in places)
+    shown, done = "", 0
+    for start in range(len(plain) - SHORTEST + 1):
+        if plain[start : start + SHORTEST] in windows:
+            first, end = places[start], places[start + SHORTEST - 1] + 1
+            shown += text[done:first] + HIDDEN if first > done or not done else ""
+            done = end
+    return shown + text[done:]
 
 
 class _WithoutQuery(logging.Filter):
@@ -72,6 +113,11 @@ class _WithoutQuery(logging.Filter):
 _without_query = _WithoutQuery()
 
 
+def _without_headers(record: logging.LogRecord) -> bool:
+    """Drops the warning in which urllib3 repeats headers that it cannot read: a server could put the key there."""
+    return not str(record.msg).startswith("Failed to parse headers")
+
+
 def hide_queries() -> None:
     """Cuts the queries of addresses from what is logged from now on."""
     for name in ("urllib3.connectionpool", "urllib3.util.retry"):
@@ -81,7 +127,7 @@ def hide_queries() -> None:
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """Where to ask. ``shown``: what may be written of it; ``secrets``: what may not, longest first."""
+    """Where to ask. ``shown``: what may be written of it; ``secrets``: what may not."""
 
     url: str
     shown: str
@@ -120,7 +166,7 @@ class Address:
         )
         shown = urllib.parse.urlunsplit((parts.scheme, place, path, "", "")) + (f"?{names}" if parts.query else "")
         used = urllib.parse.urlunsplit((parts.scheme, place, path, parts.query, ""))
-        return cls(used, shown, header, tuple(sorted(secrets, key=lambda secret: (-len(secret), secret))))
+        return cls(used, shown, header, tuple(sorted(secrets)))
 
     @property
     def host(self) -> str:
@@ -243,12 +289,10 @@ TRIES = 7
 """How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""
 LONGEST_WAIT = 300.0
 """Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
-_LARGEST = 1 << 26
-"""Bytes of an answer, unpacked."""
 SHOWN = 200
 """Characters of a server's own message."""
 _PAGE = 1 << 14
-"""Characters in which it is looked for, if it is no JSON."""
+"""Characters of what a server said that are looked at."""
 _LOST = (requests.ConnectionError, urllib3.exceptions.ProtocolError, urllib3.exceptions.DecodeError, ConnectionError)
 """Errors of a connection that may be better next time."""
 
@@ -284,21 +328,24 @@ def _pause(stopped: threading.Event, seconds: float) -> None:
 
 
 class Client:
-    """Asks one address, from any thread. ``key``: sent as a bearer token. ``timeout``: seconds for a whole answer."""
+    """Asks one address, from any thread. ``key``: sent as a bearer token. ``timeout``: seconds for a whole answer.
 
-    def __init__(self, address: Address, key: str | None, timeout: float) -> None:
-        self.address, self.timeout = address, timeout
+    ``largest_answer``: MiB of an answer, unpacked.
+    """
+
+    def __init__(self, address: Address, key: str | None, timeout: float, largest_answer: int) -> None:
+        self.address, self.timeout, self.largest_answer = address, timeout, largest_answer
         self._header = address.login if key is None else f"Bearer {key}"
-        self._secrets = address.secrets
-        if key is not None:
-            forms = {key, json.dumps(key)[1:-1], html.escape(key), urllib.parse.quote(key, safe="")}
-            self._secrets = tuple(sorted({*forms, *address.secrets}, key=lambda secret: (-len(secret), secret)))
+        written = () if key is None else (json.dumps(key)[1:-1], html.escape(key), urllib.parse.quote(key, safe=""))
+        self._mask = Mask({*(() if key is None else (key, *written)), *address.secrets})
         self._own, self._lock = threading.local(), threading.Lock()
         self._sessions: list[tuple[requests.Session, Deadline]] = []
         self._stopped = threading.Event()
         self.requests = self.retries = 0
         if "?" in address.url:
             hide_queries()
+        if self._mask.secrets:
+            logging.getLogger("urllib3.connection").addFilter(_without_headers)
 
     def ask(self, question: bytes, about: str) -> object:
         """The JSON value that the server answers to a JSON text. ``about``: what messages call the question.
@@ -321,8 +368,8 @@ class Client:
         return EvenrankError(f"{self.address.shown}: {about}: {problem}")
 
     def quoted(self, text: str, limit: int = 60) -> str:
-        """What a server said, quoted and cut, without the secrets that it may have repeated."""
-        return quoted(self._scrubbed(text), limit)
+        """What a server said, quoted and cut, without the secrets that it may have repeated: see :class:`Mask`."""
+        return quoted(self._mask.strictly(text[:_PAGE]), limit)
 
     def stop(self) -> None:
         """Questions that are being asked are not asked again."""
@@ -380,8 +427,8 @@ class Client:
                 # A few bytes can unpack to gigabytes: urllib3 unpacks as much as is asked for.
                 while part := response.raw.read1(1 << 16, decode_content=True):
                     content += part
-                    if len(content) > _LARGEST:
-                        return _Reply(0, f"an answer of more than {_LARGEST >> 20} MiB")
+                    if len(content) > self.largest_answer << 20:
+                        return _Reply(0, f"an answer of more than {self.largest_answer} MiB (`largest_answer`)")
                 status, headers = response.status_code, response.headers
                 again = status == 429 or status >= 500
                 wait = _seconds(headers.get("Retry-After", ""))
@@ -390,7 +437,7 @@ class Client:
         except (requests.Timeout, urllib3.exceptions.TimeoutError):
             return None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            return _Reply(0, self._scrubbed(_cause(error)), again=isinstance(error, _LOST) and not _distrusted(error))
+            return _Reply(0, self._mask(_cause(error)), again=isinstance(error, _LOST) and not _distrusted(error))
 
     def _session(self) -> tuple[requests.Session, Deadline]:
         """This thread's connection and what limits it."""
@@ -417,14 +464,11 @@ class Client:
         if not reply.status:
             return reply.text
         if 300 <= reply.status < 400:
-            target = self._scrubbed(_target(reply.moved))[:SHOWN]
+            target = self._mask(_target(reply.moved)[:_PAGE])[:SHOWN]
             return f"status {reply.status}: redirected{target}, which is not followed"
         said = " ".join((message_in(_parsed(reply.text)[0]) or _without_tags(reply.text)).split())
         hint = "; try a smaller `batch_size`" if reply.status == 413 else ""
         return f"status {reply.status}" + (f": {self.quoted(said, SHOWN)}" if said else "") + hint
-
-    def _scrubbed(self, text: str) -> str:
-        return scrubbed(text, self._secrets)
 
 
 def _parsed(text: str) -> tuple[object, bool]:

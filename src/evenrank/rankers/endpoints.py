@@ -155,8 +155,9 @@ class Endpoint:
     Embeddings Inference), or "openai": vectors of texts, whose cosine is the score. ``model``: the server's name of it.
 
     ``key``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
-    ``concurrency``: requests in flight. ``timeout``: seconds for an answer. ``query_prompt``, ``document_prompt``: put
-    before each text. A request holds ``batch_size`` passages or texts of the call that scores them.
+    ``concurrency``: requests in flight. ``timeout``: seconds for an answer; ``largest_answer``: the MiB that it may
+    unpack to. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or
+    texts of the call that scores them.
 
     ``answers``: an SQLite file that keeps the answers, so that nothing is asked twice; without one,
     :func:`evenrank.rerank` keeps them in ``OUT.answers.sqlite`` beside its ``out``. It holds digests and scores or
@@ -174,6 +175,7 @@ class Endpoint:
     key: str | None = None
     concurrency: int = 4
     timeout: float = 60
+    largest_answer: int = 64
     answers: str | os.PathLike[str] | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
@@ -181,7 +183,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.api not in APIS:
             raise EvenrankError(f"`api`: expected cohere, tei or openai, found {quoted(self.api)}")
-        check_ranges(concurrency=self.concurrency, timeout=self.timeout)
+        check_ranges(concurrency=self.concurrency, timeout=self.timeout, largest_answer=self.largest_answer)
         if self.model is not None and not (isinstance(self.model, str) and self.model.strip()):
             raise EvenrankError(f"`model`: expected the server's name of a model, found {quoted(self.model)}")
         self.address  # noqa: B018 - an error now rather than later
@@ -378,7 +380,7 @@ class Session:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint, self.kept = endpoint, 0
         self._lock = threading.Lock()
-        self.client = Client(endpoint.address, endpoint.secret(), float(endpoint.timeout))
+        self.client = Client(endpoint.address, endpoint.secret(), float(endpoint.timeout), endpoint.largest_answer)
         self.answers = Answers(endpoint.answers)
         self._threads = ThreadPoolExecutor(endpoint.concurrency, "endpoint")
         self._failure: BaseException | None = None

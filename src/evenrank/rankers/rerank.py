@@ -19,7 +19,18 @@ import polars as pl
 
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine
-from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_queries, as_run, check_outputs, write_run
+from evenrank.io import (
+    EvenrankError,
+    Provenance,
+    Run,
+    as_collection,
+    as_queries,
+    as_run,
+    check_apart,
+    check_outputs,
+    check_writable,
+    write_run,
+)
 from evenrank.io.convert import is_path
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -296,7 +307,11 @@ def rerank(
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
         answers = model.answers
-    check_outputs([*_outputs(out, listwise), answers], [run, *files_beside(run), collection, queries, model])
+    outputs = _outputs(out, listwise)
+    check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model])
+    check_outputs(outputs)
+    if answers is not None:
+        check_writable(answers)
     provenance = _provenance(run, collection, queries, model).ahead(card_path(out) is not None)
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
     provenance.add_card("run", run.card)

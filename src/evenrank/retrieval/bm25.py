@@ -205,6 +205,7 @@ def retrieve(
     quiet: bool = False,
     model: object = None,
     encoding: Encoding | None = None,
+    check: bool = False,
 ) -> Run:
     """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.
 
@@ -215,7 +216,7 @@ def retrieve(
     query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
     ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
     an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
-    encoded.
+    encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
 
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
@@ -227,7 +228,9 @@ def retrieve(
 
     check_ranges(k=k, k1=k1, b=b)
     if is_index(collection):
-        collection = open_index(cast("str | os.PathLike[str]", collection))
+        collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
+    elif check:
+        raise EvenrankError("`check`: only for an index by its folder")
     if isinstance(collection, FirstStage):
         check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
         settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}

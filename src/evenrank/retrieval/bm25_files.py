@@ -24,7 +24,7 @@ from evenrank.io.ranges import check_ranges
 
 from .analysis import Analyzer, words_digest
 from .bm25 import Counts, Frugal, Index, Postings, counted_batches, starts_of, turns
-from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, refuse_model
+from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
 from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, write_array
 from .rm3 import RM3, Forward, Ints
 
@@ -223,14 +223,16 @@ class MappedBM25:
     ) -> Run:
         """The first ``k`` documents of each query, as :meth:`Index.search` of the same collection gives them.
 
-        Raises EvenrankError for ``rm3`` if the index was built without, InputError if it is damaged.
+        Raises EvenrankError for ``rm3`` if the index was built without, InputError if it is damaged or was cut since.
         """
         refuse_model(model, encoding)
         if rm3 is not None and not self.manifest.settings.get("rm3"):
             raise EvenrankError(
                 f"`rm3`: the index {self.manifest.path} does not keep each passage's words; build it again with `rm3`"
             )
+        check_files(self.manifest)
         run = self._index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+        check_files(self.manifest)
         made, now = self.manifest.versions.get("PyStemmer"), version("PyStemmer")
         notes = run.notes
         if made != now:

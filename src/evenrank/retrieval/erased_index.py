@@ -35,7 +35,7 @@ from .erasure import (
     projection,
 )
 from .exact_search import Halves
-from .index_folder import IndexWriter, Manifest, read_manifest, verify
+from .index_folder import CHECKED, IndexWriter, Manifest, read_manifest, verify
 from .vector_index import VectorIndex
 
 _COPIED = ("ids-offsets.bin", "ids-text.bin", "turn.bin", "by-turn.bin")
@@ -172,7 +172,7 @@ def write_debiased(
 
 def remove_index(manifest: Manifest, *, folder: bool) -> None:
     """Removes the files of a finished index, and with ``folder`` what they were in, if nothing else is there."""
-    for name in (INDEX, *manifest.files):
+    for name in (INDEX, CHECKED, *manifest.files):
         (manifest.path / name).unlink(missing_ok=True)
     if folder:
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """The folder of an index: what describes it, how it is built, what is refused.
 
 ``index.json`` is written last: a folder without it is no finished index. Data are ``*.bin``; while an index is built,
-there are also ``*.part`` and ``*.json`` files, which are removed at the end.
+there are also ``*.part`` and ``*.json`` files, which are removed at the end. ``checked.json`` is a search's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import time_ns
+from typing import Any
 
 from evenrank._version import __version__
 from evenrank.engines.ray import Cluster
@@ -36,6 +38,10 @@ except ImportError:  # not on Windows
 FORMAT = f"{INDEX_FORMAT} 1"
 KINDS = ("bm25", "dense", "sparse")
 _LARGEST_MANIFEST = 1 << 26
+CHECKED = "checked.json"
+"""Of the files whose digests were found right: see :func:`verify`."""
+_TICK = 1_000_000_000
+"""Nanoseconds after which a change gives a file another time, on any file system."""
 DONE = "done-*.json"
 """Marks of work that need not be done again."""
 _DATA = re.compile(r"[a-z][a-z0-9-]*\.bin")
@@ -101,16 +107,54 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     if form != FORMAT:
         raise InputError(path, f"the index has the format {quoted(form)}, expected {quoted(FORMAT)}: build it again")
     manifest = _checked(folder, values)
-    for name, entry in manifest.files.items():
-        _check_file(folder, name, entry)
+    check_files(manifest)
     return manifest
 
 
-def verify(manifest: Manifest) -> None:
-    """Raises InputError if a data file differs from what was written: reads all of them."""
+def check_files(manifest: Manifest) -> None:
+    """Raises InputError unless each data file is there, with its size: for before and after each search.
+
+    Reading beyond the end of a mapped file that was cut ends the process; up to there, its last page is filled with 0.
+    """
+    for name, entry in manifest.files.items():
+        _check_file(manifest.path, name, entry)
+
+
+def verify(manifest: Manifest, *, again: bool = True) -> None:
+    """Raises InputError if a data file differs from what was written: reads all of them.
+
+    Once it was so, the files' times are kept in ``checked.json`` in the folder, if that can be written. Without
+    ``again``, files of these times are not read.
+    """
+    if not again and _read_checked(manifest.path) == _state(manifest):
+        return
+    began, before = time_ns(), _state(manifest)
     for name, digest in _digests(manifest.path, list(manifest.files)).items():
         if digest != manifest.files[name]["sha256"]:
             raise InputError(manifest.path, f"the index is damaged: {name} differs from what was written")
+    path = manifest.path / CHECKED
+    # What was written just now can be written again in the same tick of the clock. A link could lead anywhere.
+    settled = all(entry["changed"] < began - _TICK for entry in before.values())
+    if settled and not path.is_symlink():
+        with suppress(InputError):
+            write_text(path, json_text(before, lines=False))
+
+
+def _state(manifest: Manifest) -> dict[str, dict[str, Any]]:
+    """Of each data file the size, the digest that it must have, and the nanosecond of its last change."""
+    files = {name: _check_file(manifest.path, name, entry) for name, entry in manifest.files.items()}
+    # That of the content alone can be set, and copies keep it; the other is that of the file's making on Windows.
+    times = {name: max(file.st_ctime_ns, file.st_mtime_ns) for name, file in files.items()}
+    return {name: {**entry, "changed": times[name]} for name, entry in manifest.files.items()}
+
+
+def _read_checked(folder: Path) -> object:
+    """What ``checked.json`` says; None without one that can be read."""
+    try:
+        with open(folder / CHECKED, "rb") as stream:
+            return json.loads(stream.read(_LARGEST_MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _checked(folder: Path, values: dict[str, object]) -> Manifest:
@@ -142,7 +186,7 @@ def _checked(folder: Path, values: dict[str, object]) -> Manifest:
     return Manifest(kind, documents, tables["collection"], tables["settings"], model, versions, files, folder, version)
 
 
-def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> None:
+def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> os.stat_result:
     try:
         found = os.lstat(folder / name)
     except OSError as error:
@@ -152,6 +196,7 @@ def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> None:
         raise InputError(folder, f"the index is damaged: {name} is not a plain file")
     if found.st_size != entry["bytes"]:
         raise InputError(folder, f"the index is damaged: {name} has {found.st_size} bytes, expected {entry['bytes']}")
+    return found
 
 
 def collection_digest(collection: object) -> dict[str, object]:

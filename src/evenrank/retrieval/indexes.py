@@ -84,14 +84,15 @@ def build_index(
 
 
 def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstStage:
-    """An index that :func:`build_index` built, to be searched: its files are mapped, not read.
+    """An index that :func:`build_index` built, to be searched: its files are mapped.
 
-    ``check``: compare the digest of every file with the manifest first. Raises InputError, in one line, for a folder
-    that is no index, and for one that is unfinished, damaged or in another format.
+    The first time, the digest of every file is compared with the manifest, which reads them all; that they were right
+    is kept in the folder (``checked.json``, where that can be written) with the files' sizes and times, and they are
+    read again only if these have changed. ``check``: in any case. Raises InputError, in one line, for a folder that is
+    no index, and for one that is unfinished, damaged or in another format.
     """
     manifest = read_manifest(path)
-    if check:
-        verify(manifest)
+    verify(manifest, again=check)
     if manifest.kind == "bm25":
         from .bm25_files import MappedBM25
 

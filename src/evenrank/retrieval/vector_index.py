@@ -27,7 +27,16 @@ from .bm25 import turns
 from .encoded_windows import BATCHES, LARGEST_HALF, DenseRows, EncodingJob, SparseRows, write_windows
 from .erasure import Erasure, read_erasure
 from .exact_search import Floats, Halves, Ints, search_exact
-from .index_folder import Encoding, IndexWriter, Manifest, are_facts, begin_digest, changed_collection, truncation_notes
+from .index_folder import (
+    Encoding,
+    IndexWriter,
+    Manifest,
+    are_facts,
+    begin_digest,
+    changed_collection,
+    check_files,
+    truncation_notes,
+)
 from .mapped import DocIds, Mapped, write_array
 from .rm3 import RM3
 from .sparse_postings import Impacts, write_postings
@@ -106,7 +115,8 @@ class VectorIndex:
         (``batch_size``, ``device``; ``precision``, ``query_prompt``: in place of the index's). Ties are broken by
         descending document id, also at rank ``k``. The run's notes and card name the model and the prompts.
 
-        Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed.
+        Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed, and for an index
+        that is damaged or was cut since.
         """
         check_ranges(k=k)
         for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
@@ -122,7 +132,9 @@ class VectorIndex:
             rows = encoder.queries(table["text"].to_list())
             advance(table.height)
         _check_queries(rows, encoder.name)
+        check_files(self.manifest)
         found = self._searcher.search(rows, k, quiet)
+        check_files(self.manifest)
         prompt = encoder.query_prompt
         empty = int((table["text"].str.strip_chars() == "").sum())
         if empty:

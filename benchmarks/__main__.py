@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME …]``: all benchmarks, or those named, as a table each."""
+"""``python -m benchmarks [NAME …]``: all benchmarks, or those named, as a table each.
+
+``python -m benchmarks calibration`` counts how often each verdict is said where it is false.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,9 @@ RUNS = 5
 
 def main(arguments: list[str]) -> None:
     """Runs benchmarks by name, or one side of one, ``MODULE.FUNCTION ARGUMENT …``, for the process that measures it."""
+    if arguments[:1] == ["calibration"]:
+        importlib.import_module("benchmarks.calibration.run").main(arguments[1:])
+        return
     if arguments and "." in arguments[0]:
         module, function = arguments[0].split(".")
         getattr(importlib.import_module(f"benchmarks.{module}"), function)(*arguments[1:])

@@ -23,13 +23,18 @@ from .figures import Measured, Over, measure_run
 from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit
 
 
-def with_statistics(measured: list[Measured], measures: list[Measure], baseline: str | None) -> list[RunAudit]:
-    """Every run with its figures, their intervals and leans, and its comparisons with the baseline."""
+def with_statistics(
+    measured: list[Measured], measures: list[Measure], baseline: str | None, guaranteed: pl.Series | None = None
+) -> list[RunAudit]:
+    """Every run with its figures, their intervals and leans, and its comparisons with the baseline.
+
+    ``guaranteed``: the ids of the queries [Q], where "no loss" has to hold for any values.
+    """
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
     for measure in measures:
         key, how = str(measure), resolve(measure)
-        compared = _compare(measured, measure, base)
+        compared = _compare(measured, measure, base, guaranteed)
         leans = _leans(measured, measure)
         for r, run in enumerate(measured):
             parts = run.parts[key]
@@ -116,7 +121,9 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
     return unequally_deep(run.lengths, other.lengths, cutoff)
 
 
-def _compare(measured: list[Measured], measure: Measure, base: int | None) -> list[Comparison | None]:
+def _compare(
+    measured: list[Measured], measure: Measure, base: int | None, guaranteed: pl.Series | None
+) -> list[Comparison | None]:
     """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
     compared: list[Comparison | None] = [None] * len(measured)
     if base is None:
@@ -124,7 +131,12 @@ def _compare(measured: list[Measured], measure: Measure, base: int | None) -> li
     for r, run in enumerate(measured):
         if r != base:
             deep = depth_decides(run, measured[base], measure)
-            compared[r] = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
+            found = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
+            if guaranteed is not None and found.no_loss is not None:
+                of_both = run.values[str(measure)], measured[base].values[str(measure)]
+                limit = st.guaranteed_no_loss(*of_both, guaranteed.to_list(), greatest_value(measure))
+                found = replace(found, guaranteed=limit)
+            compared[r] = found
     given = [(r, c) for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
     for (r, comparison), test in zip(given, st.corrected([c.test for _, c in given]), strict=True):
         compared[r] = replace(comparison, test=test)

@@ -67,6 +67,7 @@ def audit(
     missing: Missing = "error",
     missing_limit: float = MISSING_LIMIT,
     only_queries: bool = False,
+    guaranteed: bool = False,
     seed: int = 0,
     lexicon: PathLike | Lexicon | None = None,
     poles: str | None = None,
@@ -119,6 +120,8 @@ def audit(
         missing_limit: The largest share (0 to 1) of documents without text that "skip" and "neutral" tolerate, in a
             run as a whole or within the ranks that a measure looks at, whichever share is larger.
         only_queries: Restrict the audit to ``queries``.
+        guaranteed: "No loss" has to hold by a bound that is valid for any values, at any number of queries, and may be
+            looked at after every batch of them.
         seed: Seed of the orders that are drawn where no closed form is known.
         lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
         poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
@@ -144,7 +147,9 @@ def audit(
         sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, sources, lexicon)
     provenance.ahead()
-    options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
+    options = Options(
+        baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order, guaranteed
+    )
     inputs = load_inputs(
         named,
         background=background,
@@ -166,7 +171,7 @@ def audit(
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
-    results = with_statistics(measured.rankings, inputs.measures, baseline)
+    results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
     known = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
     results = with_excesses(results, evaluated.runs, measured.given, known, measured.queries)
     orders = load_orders(inputs.runs, order)
@@ -326,6 +331,7 @@ def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated:
         **_of_missing(options, documents),
         **evaluated_settings(evaluated.runs[0], inputs.measures),
         "only_queries": options.only_queries,
+        "guaranteed": options.guaranteed,
         "background": inputs.background.name,
         "background_depth": options.background_depth,
         "seed": options.seed,

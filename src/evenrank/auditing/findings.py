@@ -329,7 +329,8 @@ class Comparison:
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
         t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
         no_loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
-            where there is nothing to lose.
+            where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
+            and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
@@ -348,6 +349,7 @@ class Comparison:
     t_p: float | None = None
     wilcoxon_p: float | None = None
     no_loss: MeanBound | None = None
+    guaranteed: float | None = None
     tied: Tested | None = None
     n: int = 0
     mean: float | None = None
@@ -385,13 +387,16 @@ class Comparison:
     @property
     def non_inferior(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
+        if self.guaranteed is not None:
+            return self.guaranteed > 0
         return None if self.no_loss is None else self.no_loss.p_holds() <= SIGNIFICANT
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as JSON values."""
         names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p"]
         names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
-        return {**{name: getattr(self, name) for name in names}, **_told(self.test)}
+        no_loss = {} if self.no_loss is None else {"no_loss": self.non_inferior}
+        return {**{name: getattr(self, name) for name in names}, **_told(self.test), **no_loss}
 
 
 @dataclass(frozen=True, slots=True)

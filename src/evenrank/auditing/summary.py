@@ -465,7 +465,8 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
                 f" given the passages: {listed}."
             )
         elif verdict == "no loss":
-            sentences.append(f"{run.name}: no loss shown, within 5% of {base.name} or better: {listed}.")
+            sure = ", whatever the values" * bool(result.settings.get("guaranteed"))
+            sentences.append(f"{run.name}: no loss shown, within 5% of {base.name} or better{sure}: {listed}.")
         elif verdict == "a loss":
             sentences.append(f"{run.name}: a loss compared with {base.name} cannot be ruled out: {listed}.")
         else:

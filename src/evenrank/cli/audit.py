@@ -28,6 +28,12 @@ Qrels = Annotated[
 ]
 Queries = Annotated[str | None, typer.Option("--queries", help="Query texts, for the report.")]
 OnlyQueries = Annotated[bool, typer.Option("--only-queries", help="Audit only the queries in --queries.")]
+Guaranteed = Annotated[
+    bool,
+    typer.Option(
+        "--guaranteed", help='Say "no loss" by a bound that holds for any values, after any number of queries.'
+    ),
+]
 Baseline = Annotated[str | None, typer.Option("--baseline", help="The run to compare the others with.")]
 Background = Annotated[
     str | None,
@@ -68,7 +74,7 @@ MoreRankings = Annotated[
         " repeatable.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the intervals and permutation tests.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the orders that are drawn.")]
 Order = Annotated[
     Literal["score", "file"],
     typer.Option(
@@ -128,6 +134,7 @@ def command(
     qrels: Qrels = None,
     queries: Queries = None,
     only_queries: OnlyQueries = False,
+    guaranteed: Guaranteed = False,
     baseline: Baseline = None,
     background: Background = None,
     background_depth: BackgroundDepth = 200,
@@ -189,6 +196,7 @@ def command(
         missing=missing,
         missing_limit=missing_limit,
         only_queries=only_queries,
+        guaranteed=guaranteed,
         seed=seed,
         lexicon=lexicon,
         poles=poles,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from evenrank.measures.inference import (
     bound_of_mean,
     bound_of_size,
     guaranteed_lower,
+    hashed_order,
     queries_to_hold,
 )
 
@@ -249,10 +249,7 @@ class Audited:
         """A number [Q] for each query that does not depend on its values: its place in the order of hashed ids."""
         queries = self.data.get("queries")
         assert isinstance(queries, list | tuple)
-        hashed = [hashlib.sha256(str(query).encode()).digest() for query in queries]
-        order = np.empty(len(hashed), np.int64)
-        order[sorted(range(len(hashed)), key=hashed.__getitem__)] = np.arange(len(hashed))
-        return order
+        return np.argsort(hashed_order(queries), kind="stable")
 
     def _excess(self, figure: Mapping[str, object], run: str, rule: Rule) -> Mapping[str, object]:
         found = figure.get(rule.quantity.replace(" ", "_"))

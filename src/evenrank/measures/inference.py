@@ -1,4 +1,4 @@
-"""The one place where an interval, a p-value or a verdict is made: see :doc:`/verdicts` for how often each is false.
+"""The one place where an interval, a p-value or a verdict is made: docs/verdicts.md says how often each is false.
 
 A figure is an :class:`Estimate`. A question about it, such as whether a mean differs from 0, is answered by a
 :class:`Comparison`, whose verdict is *shown*, *no difference shown* or *cannot be told*. A bound that a figure has to
@@ -13,6 +13,7 @@ they say is false, through the commands that say it (``python -m benchmarks cali
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -828,6 +829,25 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
     if abs(distance) <= EQUAL:
         return None
     return float(((ndtri(1 - alpha) + ndtri(POWER)) * error / distance) ** 2)
+
+
+def hashed_order(ids: Sequence[object]) -> Array:
+    """The queries [n] in an order that does not depend on their values: that of the hashes of their ids."""
+    hashed = [hashlib.sha256(str(one).encode()).digest() for one in ids]
+    return np.array(sorted(range(len(hashed)), key=hashed.__getitem__), np.int64)
+
+
+def guaranteed_no_loss(values: Array, baseline: Array, ids: Sequence[object], greatest: float = 1.0) -> float | None:
+    """The lower limit of how far the mean of values [Q] is within 5% of the baseline's, that holds for any values.
+
+    ``ids`` [Q] of the queries; None without a query that both have. See :func:`guaranteed_lower`.
+    """
+    order = hashed_order(ids)
+    within = (values - (1 - MARGIN) * baseline)[order]
+    within = within[~np.isnan(within)]
+    if not len(within):
+        return None
+    return guaranteed_lower(within, -(1 - MARGIN) * greatest, greatest)
 
 
 def guaranteed_lower(values: Array, least: float, most: float, alpha: float = SIGNIFICANT) -> float:

@@ -1,0 +1,97 @@
+"""Runs every cell and writes the table: ``python -m benchmarks calibration [--quick] [--write] [PATTERN]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from . import cells
+from .cell import COMMAND, Cell, Count, count
+
+PAGE = Path(__file__).parents[2] / "docs" / "verdicts.md"
+KEPT = PAGE.with_suffix(".json")
+_START, _END = "<!-- table: python -m benchmarks calibration --write -->", "<!-- end of table -->"
+_JOBS = 2
+Found = dict[str, Count]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Counts, prints what does not hold, and with ``--write`` makes the docs' table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks calibration", description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="", help="only cells whose name has this in it; nothing is kept")
+    parser.add_argument("--quick", action="store_true", help="as many draws as make test has")
+    parser.add_argument(
+        "--write", action="store_true", help="keep what is found, and make the table of docs/verdicts.md"
+    )
+    chosen = parser.parse_args(arguments)
+    every = [cell for cell in cells() if chosen.pattern in cell.name]
+    with multiprocessing.Pool(_JOBS) as pool:
+        found = {}
+        counts = pool.imap(_counted, [(cell.name, chosen.quick) for cell in every])
+        for cell, one in zip(every, counts, strict=True):
+            found[cell.name] = one
+            print(line(cell, one), flush=True)
+    failed = [cell.name for cell in every if not found[cell.name].holds(cell)]
+    print(f"{len(every)} cells, {len(failed)} do not hold{': ' * bool(failed)}{'; '.join(failed)}")
+    if chosen.write and not chosen.pattern:
+        KEPT.write_text(
+            json.dumps({name: [one.said, one.draws, one.apart] for name, one in found.items()}, indent=0) + "\n"
+        )
+        write(every, found)
+
+
+def _counted(asked: tuple[str, bool]) -> Count:
+    name, quick = asked
+    cell = next(one for one in cells() if one.name == name)
+    return count(cell, min(cell.quick, cell.draws) if quick else None, 10 if quick else COMMAND)
+
+
+def line(cell: Cell, found: Count) -> str:
+    """A cell in one line."""
+    said = f"{cell.name}: {found.share:.3f} of {found.draws:,}"
+    apart = f", the command says otherwise of {found.apart}" if found.apart else ""
+    return f"{said}{apart}{'' if found.holds(cell) else ' DOES NOT HOLD'}"
+
+
+def write(every: Iterable[Cell], found: Found) -> None:
+    """The table in the page, between its marks."""
+    text = PAGE.read_text()
+    before, rest = text.split(_START)
+    _, after = rest.split(_END)
+    PAGE.write_text(f"{before}{_START}\n\n{tables(list(every), found)}\n\n{_END}{after}")
+
+
+def tables(every: Sequence[Cell], found: Found) -> str:
+    """A table for each verdict: data by number of queries (or passages), the share of draws of which it is said."""
+    parts = []
+    titles = {
+        "false": "said where it is false",
+        "power": "said where it is true",
+        "coverage": "intervals without the truth",
+    }
+    for kind, title in titles.items():
+        for rule in dict.fromkeys(cell.rule for cell in every if cell.kind == kind):
+            own = [cell for cell in every if cell.rule == rule and cell.kind == kind]
+            sizes = sorted({cell.n for cell in own})
+            shares = {(cell.family, cell.n): _share(cell, found[cell.name]) for cell in own}
+            rows = [
+                f"| {family} | " + " | ".join(shares.get((family, n), "") for n in sizes) + " |"
+                for family in dict.fromkeys(cell.family for cell in own)
+            ]
+            draws = sorted({found[cell.name].draws for cell in own})
+            of = f"{draws[0]:,}" if len(draws) == 1 else f"{draws[0]:,} to {draws[-1]:,}"
+            head = f"| {rule} | " + " | ".join(map(str, sizes)) + " |\n| --- |" + " --: |" * len(sizes)
+            parts.append(
+                f"**{rule[:1].upper()}{rule[1:]}**: {title} ({of} draws a cell).\n\n{head}\n" + "\n".join(rows)
+            )
+    return "\n\n".join(parts)
+
+
+def _share(cell: Cell, found: Count) -> str:
+    text = f"{found.share:.3f}".lstrip("0") if found.share < 1 else "1"
+    if cell.kind == "power" and cell.floor is not None:
+        text += f" (≥ {cell.floor:.2f})".replace("0.", ".")
+    return text if found.holds(cell) else f"**{text}**"

@@ -16,8 +16,8 @@ from scipy.stats import binomtest
 
 import evenrank
 from evenrank import EvenrankError, GroupTable, InputError, LexiconCheck, check_lexicon
+from evenrank.auditing.agreement import Proportion
 from evenrank.groups import Lexicon, Tokens
-from evenrank.groups.agreement import Proportion
 from evenrank.groups.occurrences import EXAMINED, WordUse
 from slow_groups import lexicon_of, slow_tokens
 

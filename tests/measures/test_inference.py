@@ -217,7 +217,7 @@ def test_clusters_are_one_value_each() -> None:
     values, clusters = np.array([1.0, 3.0, 2.0, 6.0]), np.array([7, 7, 1, 2])
     assert cluster_totals(values, clusters).tolist() == [1.5, 4.5, 3.0]
     found = compare(np.repeat(rng.normal(0.5, 1, 40), 5), clusters=np.repeat(np.arange(40), 5))
-    assert (found.n, found.unit) == (200, "clusters")
+    assert (found.n, found.unit) == (40, "clusters")
     assert compare(np.ones(200) + rng.normal(0, 1, 200), clusters=np.repeat(np.arange(10), 20)).verdict == (
         "cannot be told"
     )

@@ -90,7 +90,23 @@ def test_the_card_audits_by_the_labels(gendered, sides, tmp_path):
     card = (done / "model" / "README.md").read_text(encoding="utf-8")
     assert "by their labels; those without one are left out of the measures of bias" in card
     assert "labels (gender): " in card
-    measures = json.loads((done / "audit.json").read_text(encoding="utf-8"))["runs"]["first stage"]["measures"]
+    assert "`--only-queries --unknown skip`" in card
+    kept = json.loads((done / "audit.json").read_text(encoding="utf-8"))["runs"]
+    recipe = load_recipe(done / "recipe.toml")
+    own = evenrank.audit(
+        {"first stage": recipe.validation.run, "fair": str(done / "validation.run")},
+        labels=labels,
+        neutral=["N"],
+        poles="M,F",
+        qrels=recipe.validation.qrels,
+        queries=read_run(done / "validation.run").queries.to_frame().with_columns(text=pl.lit("")),
+        only_queries=True,
+        baseline="first stage",
+        unknown="skip",
+    )
+    for figures, run in zip(kept.values(), own.runs, strict=True):
+        assert {m: f["mean"] for m, f in figures["measures"].items()} == {m: f.mean for m, f in run.figures.items()}
+    measures = kept["first stage"]["measures"]
     assert {"NFaiRR@10", "ARaB@10", "Share(group='M')@10", "DeltaAPRF", "nDCG@10"} <= set(measures)
     result = json.loads((done / "result.json").read_text(encoding="utf-8"))
     assert measures["DeltaAPRF"]["mean"] == pytest.approx(result["delta_aprf_first_stage"]["gender"])

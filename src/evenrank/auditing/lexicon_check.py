@@ -19,7 +19,6 @@ from evenrank.groups import (
     note_lexicon,
     score_with_words,
 )
-from evenrank.groups.agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison, Proportion
 from evenrank.groups.occurrences import EXAMINED, Occurrences, WordUse
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.errors import readable
@@ -29,6 +28,8 @@ from evenrank.io.wording import are, counted, percent
 from evenrank.reports.format import interval, number
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
+
+from .agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison, Proportion
 
 FEW = 5
 DOUBTFUL = 0.1

@@ -306,7 +306,8 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     many values are 0 is chance too: then the ends are those of all n values, but not beyond 0 where the test excludes
     it.
 
-    ``clusters`` [n]: what values share, such as a passage; the total of each cluster is one value, over the mean size.
+    ``clusters`` [n]: what values share, such as a passage; the total of each cluster is one value, over the mean size,
+    and the ``n`` of what is found is their number.
 
     Worked example: −.1, .2, .3 and .4, four times each, and 84 zeros: x̄ = .2, s = .1932, t = .2 · 4/.1932 = 4.14, and
     the skewness −.687 · (1 + 6/16)/4 = −.236 makes t_H = 4.14 − 1.35 + .15 − .04 = 2.89: p = .011 with 15 degrees.
@@ -324,7 +325,7 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     mean = float(values.mean())
     if clusters is not None:
         values = cluster_totals(values, clusters[known])
-        unit = "clusters" if unit == "queries" else unit
+        count, unit = len(values), "clusters" if unit == "queries" else unit
     present = values[np.abs(values) > _ZERO]
     n, k = len(values), len(present)
     if k < 2:

@@ -142,9 +142,10 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if warning(result) else ""
     figures = "\n".join(f"- {line}" for line in lines)
-    by_labels = (
-        ", by their labels; those without one are left out of the measures of bias" if "labels" in result else ""
-    )
+    by_labels = skip = ""
+    if "labels" in result:
+        by_labels = ", by their labels; those without one are left out of the measures of bias"
+        skip = " --unknown skip"
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
@@ -166,7 +167,7 @@ tags: [evenrank, ranking, {recipe.ranker.kind}]
 ## Audit of the validation run
 
 Over all passages of the run, including those that were not re-ranked{by_labels}. `evenrank audit` computes the same
-figures from the first stage and `validation.run`, with the validation queries and `--only-queries`.
+figures from the first stage and `validation.run`, with the queries of `validation.run` and `--only-queries{skip}`.
 
 ```
 {table}

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
-
-from .table import GroupTable
+from evenrank.measures.inference import proportion
 
 NEUTRAL, SEVERAL, TIED, NONE = "neutral", "several", "tied", "no word"
-_Z = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,8 @@ class Proportion:
 
     @property
     def ci95(self) -> tuple[float, float] | None:
-        """Wilson's interval, without continuity correction.
-
-        >>> [round(end, 4) for end in Proportion(8, 10).ci95]
-        [0.4902, 0.9433]
-        """
-        if not self.n:
-            return None
-        share, squared = self.part / self.n, _Z * _Z / self.n
-        middle = (share + squared / 2) / (1 + squared)
-        half = _Z / (1 + squared) * float(np.sqrt(share * (1 - share) / self.n + squared / (4 * self.n)))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        """Wilson's interval; None where n is 0."""
+        return proportion(self.part, self.n)
 
     def to_dict(self) -> dict[str, object]:
         """The share as JSON values."""

@@ -40,8 +40,8 @@ class Family:
         likes: What the ranker likes. "short": each word less raises the score by .1, each character by .03; "rare": new
             words are as often rarer as more frequent, which changes scores by an exponential amount; "first": seven in
             ten edits lie behind the first sentence and change nothing.
-        noise: Of a pair's change, with the deviation ``deviation``; ``of_query``, ``of_passage``: of what the pairs of a
-            query and of a passage share.
+        noise: Of a pair's change, with the deviation ``deviation``; ``of_query``, ``of_passage``: of what the pairs of
+            a query and of a passage share.
         each: Pairs of a passage: so many queries have it. ``per_query``: passages of a query.
         unequal: Passages differ in length, and the same edit changes a short one more; those of the first pole are
             shorter.
@@ -219,7 +219,7 @@ def probed(sample: Sample, *, kind: str) -> bool:
         queries=queries,
         run=run,
     )
-    return found[kind].means.verdict.shown
+    return found[kind].finding.shown
 
 
 def _text(word: str, passage: int, version: int, words: float, letters: float) -> str:
@@ -285,6 +285,10 @@ _LENGTH = {
     "length goes with direction, likes short": Family(tied=1.0, likes="short"),
     "length mostly goes with direction, likes short": Family(tied=0.9, likes="short"),
 }
+_UNEVEN = {
+    **_shares("damage twice away from the pole", uneven=2.0),
+    **_shares("no damage", damage=0.0),
+}
 _EDITS = {
     "normal": Family(),
     "t3": Family(noise="t3"),
@@ -310,8 +314,8 @@ CELLS: tuple[Cell, ...] = (
     *_cells(_SWAP, _SHAPES, (30, 117, 215)),
     *_cells(_SWAP, _TAILS, (30, 117, 215)),
     *_cells(_SWAP, _LENGTH, (30, 117)),
-    *_cells(_BARE, {**_shares("damage twice away from the pole", uneven=2.0), **_shares("no damage", damage=0.0)},
-            (30, 117, 215)),
+    *_cells(_SWAP, _UNEVEN, (30, 117, 215)),
+    *_cells(_BARE, _UNEVEN, (30, 117, 215), made=unplaced),
     *_cells(_OTHER, _EDITS, (20, 50, 215), made=edited),
     *_cells(_ALONE, {name: one for name, one in _EDITS.items() if name != "half of the placebos"}, (20, 50, 215),
             made=alone),

@@ -473,8 +473,11 @@ def clustered(
 
     parts = alone if part is None else part
     by_second, pairs = side(second, parts), first * (int(second.max()) + 1) + second
-    both = by_second if len(np.unique(pairs)) == len(by_second.sizes) else side(pairs, parts)
-    return Clustered(coefficients, side(first, alone), by_second, both)
+    number = len(np.unique(pairs))
+    both = by_second if number == len(by_second.sizes) else side(pairs, parts)
+    # Where every query has passages of its own, one each, the sides are the same.
+    by_first = by_second if number == len(np.unique(first)) == len(by_second.sizes) else side(first, alone)
+    return Clustered(coefficients, by_first, by_second, both)
 
 
 def _solved(squares: Array, products: Array) -> Array:

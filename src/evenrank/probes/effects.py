@@ -15,8 +15,10 @@ from evenrank.measures.inference import (
     LEAST,
     Clustered,
     Comparison,
+    Estimate,
     Mean,
     clustered,
+    ends,
     few,
     from_error,
     two_sided,
@@ -101,6 +103,27 @@ def effect(values: Floats, query: Ints, passage: Ints, tests: int = 1) -> Compar
     return _tested(Changes(query, passage, values).compared(), tests)
 
 
+def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None) -> Estimate:
+    """The mean of ``values`` [N] of pairs, NaN left out, and its interval; with ``signs`` [N] (1, −1, or NaN to leave a
+    pair out) that of sign × value, in which the two directions weigh alike however many pairs each has.
+
+    >>> pairs = np.arange(4)
+    >>> size(np.array([1.0, 1.0, 1.0, -3.0]), pairs, pairs, np.array([1.0, 1.0, 1.0, -1.0])).mean
+    2.0
+    """
+    known = ~np.isnan(values) if signs is None else ~np.isnan(values) & ~np.isnan(signs)
+    values, query, passage = values[known], _numbered(query[known]), _numbered(passage[known])
+    n = len(values)
+    if not n:
+        return Estimate(None, None, 0, UNIT)
+    sign = np.ones(n) if signs is None else signs[known]
+    columns = (sign[:, None] == np.unique(sign)[::-1]).astype(np.float64)
+    fit = clustered(values, query, passage, columns, part=(sign < 0).astype(np.int64))
+    found = fit.mean(np.unique(sign)[::-1] / columns.shape[1])
+    enough = min(int(query.max()), int(passage.max())) > 0 and found.error
+    return Estimate(found.mean, ends(found) if enough else None, n, UNIT)
+
+
 def beyond(changes: Changes, tests: int = 1) -> Comparison:
     """How much more a variant changes scores than its placebo; without a placebo, how much it does.
 
@@ -178,10 +201,11 @@ class _Rows:
         return cls(values, changes.query[pair], changes.passage[pair], version, direction[pair], lengths)
 
     def fit(self) -> Clustered:
-        """One intercept for each version and direction, one slope for each length."""
+        """One intercept for each version and direction; a slope for each length and direction."""
         cell = self._cells()
         intercepts = (cell[:, None] == np.unique(cell)).astype(np.float64)
-        columns = np.concatenate([intercepts, self.lengths], axis=1)
+        slopes = [self.lengths * (self.direction == side)[:, None] for side in np.unique(self.direction)]
+        columns = np.concatenate([intercepts, *slopes], axis=1)
         counted = self.version == int(self.version.max())
         return clustered(self.values, self.query, self.passage, columns, part=self.direction, counted=counted)
 
@@ -190,7 +214,7 @@ class _Rows:
 
     def weights(self, *of_cells: float) -> Floats:
         """Weights of the intercepts, in the order of versions and then directions; 0 for the slopes."""
-        return np.array([*of_cells, *[0.0] * self.lengths.shape[1]])
+        return np.array([*of_cells, *[0.0] * (self.lengths.shape[1] * len(np.unique(self.direction)))])
 
     def explained(self, of: Floats) -> float:
         """The share r² of the variance of values [M] that the lengths explain."""
@@ -234,6 +258,15 @@ class Swap:
     placebo: tuple[float | None, float | None] | None
     ratio: float | None
     passages: tuple[int, int]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values, without the finding."""
+        return {
+            "towards": list(self.towards),
+            "placebo": None if self.placebo is None else list(self.placebo),
+            "ratio": self.ratio,
+            "passages": list(self.passages),
+        }
 
 
 def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:

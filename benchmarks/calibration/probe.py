@@ -45,7 +45,8 @@ class Family:
         each: Pairs of a passage: so many queries have it. ``per_query``: passages of a query.
         unequal: Passages differ in length, and the same edit changes a short one more; those of the first pole are
             shorter.
-        covered: The share of passages that the placebo changes; ``tied``: how much length goes with direction.
+        covered: The share of passages that the placebo changes; ``tied``: how much length goes with direction;
+            ``spared``: only the placebo damages.
         prefers: The preference.
     """
 
@@ -63,6 +64,7 @@ class Family:
     unequal: bool = False
     covered: float = 1.0
     tied: float = 0.5
+    spared: bool = False
     prefers: float = 0.0
 
 
@@ -79,9 +81,8 @@ def _noise(rng: np.random.Generator, kind: Noise, size: int) -> Floats:
     if kind == "normal":
         return rng.standard_normal(size)
     if kind == "t3":
-        return rng.standard_t(3, size) / np.sqrt(3)
-    drawn: Floats = (np.exp(rng.standard_normal(size)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
-    return drawn
+        return np.asarray(rng.standard_t(3, size)) / np.sqrt(3)
+    return np.asarray(np.exp(rng.standard_normal(size)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
 
 
 def _paired(family: Family, passages: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -109,7 +110,7 @@ def swapped(family: Family, passages: int, rng: np.random.Generator) -> Sample:
     changes, lengths = [], []
     for version in (0, 1):
         words, letters = _lengths(family, own, version, rng)
-        amount = -(1.0 if version == 0 else family.weaker) * level[passage]
+        amount = -(family.weaker if version == 1 else 0.0 if family.spared else 1.0) * level[passage]
         if family.likes == "short":
             amount = amount - (0.1 * words + 0.03 * letters)[passage]
         if family.likes == "rare":
@@ -289,6 +290,10 @@ _UNEVEN = {
     **_shares("damage twice away from the pole", uneven=2.0),
     **_shares("no damage", damage=0.0),
 }
+_SPARED = {
+    **_shares("placebo alone damages, twice away from the pole", spared=True, uneven=2.0),
+    **_shares("placebo alone damages, changes of .05 sd", spared=True, uneven=2.0, deviation=0.05, of_passage=0.02),
+}
 _EDITS = {
     "normal": Family(),
     "t3": Family(noise="t3"),
@@ -314,6 +319,7 @@ CELLS: tuple[Cell, ...] = (
     *_cells(_SWAP, _SHAPES, (30, 117, 215)),
     *_cells(_SWAP, _TAILS, (30, 117, 215)),
     *_cells(_SWAP, _LENGTH, (30, 117)),
+    *_cells(_SWAP, _SPARED, (30, 117, 215)),
     *_cells(_SWAP, _UNEVEN, (30, 117, 215)),
     *_cells(_BARE, _UNEVEN, (30, 117, 215), made=unplaced),
     *_cells(_OTHER, _EDITS, (20, 50, 215), made=edited),

@@ -310,8 +310,8 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
     if compared.nothing:
         return Swap(_still(n), towards, placebo, None, passages)
     if not min(passages):
-        why = "the swap changes passages in one direction only"
-        return Swap(untold(None, n, why, UNIT), towards, placebo, None, passages)
+        one_sided = "the swap changes passages in one direction only"
+        return Swap(untold(None, n, one_sided, UNIT), towards, placebo, None, passages)
     why = _too_few(compared, direction)
     if compared.placebo is None:
         finding = _outweighing(compared, direction, tests)

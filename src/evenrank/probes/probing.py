@@ -97,11 +97,14 @@ class Comparison:
             return self.lengths[self.versions.variants[name]] - self.lengths[self.versions.original]
 
         changed, signs = self.versions.changed(variant.name), self.signs(variant)
-        beside = (
-            (None, None, None)
-            if placebo is None
-            else (change(placebo.name), longer(variant.name), longer(placebo.name))
-        )
+        own = Changes(self.listed.query, self.listed.passage, change(variant.name))
+        if placebo is not None:
+            own = replace(
+                own,
+                placebo=change(placebo.name),
+                lengths=longer(variant.name),
+                placebo_lengths=longer(placebo.name),
+            )
         return Compared(
             variant.name,
             changed,

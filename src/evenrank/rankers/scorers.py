@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -225,7 +225,7 @@ class RankerScorer(Scorer):
 
 def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
     """How many tokens a model's ``tokenizer`` makes of each text; None if it has none."""
-    tokenizer = getattr(model, "tokenizer", None)
+    tokenizer: Any = getattr(model, "tokenizer", None)
     if hasattr(tokenizer, "encode_batch"):
         return [len(row.ids) for row in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
     if not callable(tokenizer):

@@ -275,7 +275,7 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
 
     A change is damage, which any edit does, plus direction × preference, plus what the change of length does. a₊, a₋
     and the placebo's c₊, c₋ are the intercepts of one least-squares fit on the changes of length in words and in word
-    pieces. With κ = (a₊ + a₋)/(c₊ + c₋), which is 1 where no damage shows (|a₊ + a₋| within 3 of its errors),
+    pieces. With κ = (a₊ + a₋)/(c₊ + c₋), which is 1 where no damage shows (|c₊ + c₋| within 3 of its errors),
 
         preference = ½ [(a₊ − a₋) − κ (c₊ − c₋)].
 
@@ -283,8 +283,8 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
     the degrees of freedom are Welch and Satterthwaite's over the passages of the two directions.
 
     Cannot be told where a direction has fewer than 10 passages, or fewer than 5 with a placebo; where length goes with
-    direction (r² of .75); where the swap damages and the placebo does not, or κ is outside .5 to 2. No difference is
-    shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one that raises
+    direction (r² of .75); where the swap damages (|a₊ + a₋| above 3 of its errors) and the placebo does not, or κ is
+    outside .5 to 2. No difference is shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one that raises
     the score in one direction and lowers it in the other, each at p < .05.
 
     Worked example: a swap changes scores by .2 towards the first pole and by −.6 away from it, the placebo by −.1 and
@@ -358,11 +358,11 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
     own, placebo = fit.mean(swapped), fit.mean(other)
     damages, shows = _clear(own), _clear(placebo)
     a, c = fit.coefficients[:2], fit.coefficients[2:4]
-    ratio = own.mean / placebo.mean if damages and shows else 1.0
+    ratio = own.mean / placebo.mean if shows else 1.0
     contrast = c[0] - c[1]
     value = 0.5 * float(a[0] - a[1] - ratio * contrast)
     weights = rows.weights(0.5, -0.5, -0.5 * ratio, 0.5 * ratio)
-    if damages and shows:
+    if shows:
         weights -= 0.5 * contrast / placebo.mean * (swapped - ratio * other)
     found = fit.mean(weights, value)
     tested = from_error(found, n, UNIT, tests=tests, method=METHOD)
@@ -370,7 +370,7 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
         why = ALIKE
     if why is None and damages and not shows:
         why = "the swap damages and its placebo does not"
-    if why is None and not RATIOS[0] <= ratio <= RATIOS[1]:
+    if why is None and damages and not RATIOS[0] <= ratio <= RATIOS[1]:
         why = f"the swap damages {ratio:.2g} times as much as its placebo"
     if why is not None:
         tested = untold(tested.mean, n, why, UNIT, tested.ci95)

@@ -78,11 +78,12 @@ class Sample:
 
 def _noise(rng: np.random.Generator, kind: Noise, size: int) -> Floats:
     """Of mean 0 and deviation 1."""
-    if kind == "normal":
-        return rng.standard_normal(size)
+    drawn: Floats = rng.standard_normal(size)
     if kind == "t3":
-        return np.asarray(rng.standard_t(3, size)) / np.sqrt(3)
-    return np.asarray(np.exp(rng.standard_normal(size)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+        drawn = rng.standard_t(3, size) / np.sqrt(3)
+    if kind == "lognormal":
+        drawn = (np.exp(drawn) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+    return drawn
 
 
 def _paired(family: Family, passages: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

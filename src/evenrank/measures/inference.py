@@ -436,15 +436,17 @@ def clustered(
     second: Array,
     columns: Array | None = None,
     *,
+    instruments: Array | None = None,
     part: Array | None = None,
     counted: Array | None = None,
 ) -> Clustered:
     """Least squares of values [N] on ``columns`` [N, K] (None: their mean), with what units shared by rows do to it.
 
-    ``first``, ``second`` [N]: the units of a row, as whole numbers from 0: its query and its passage. ``part`` [N]: of
-    which independent sample a row's second unit is (None: all of one). ``counted`` [N]: the rows that make clusters
-    count for the degrees of freedom (None: all). Each unit is left out in turn and the rest fitted anew, as unequal
-    clusters make the usual formula reject up to half of all true null hypotheses.
+    ``first``, ``second`` [N]: the units of a row, as whole numbers from 0: its query and its passage. ``instruments``
+    [N, K]: what the coefficients are learnt from (None: the columns), so that Σ instrument × residual is 0 for each.
+    ``part`` [N]: of which independent sample a row's second unit is (None: all of one). ``counted`` [N]: the rows that
+    make clusters count for the degrees of freedom (None: all). Each unit is left out in turn and the rest fitted anew,
+    as unequal clusters make the usual formula reject up to half of all true null hypotheses.
 
     Worked example: the values of two queries and two passages are 1, 2, 3, 6, their mean 3. Without either query the
     mean is 4.5 or 1.5, so V = ½ · 2 · 1.5² = 2.25; without either passage 4 or 2, so V = 1; without a pair 11/3, 10/3,
@@ -456,7 +458,8 @@ def clustered(
     (3.0, 2.25)
     """
     columns = np.ones((len(values), 1)) if columns is None else columns
-    moments = columns[:, :, None] * columns[:, None, :], columns * values[:, None]
+    learnt_from = columns if instruments is None else instruments
+    moments = learnt_from[:, :, None] * columns[:, None, :], learnt_from * values[:, None]
     whole = [moment.sum(axis=0) for moment in moments]
     coefficients = _solved(*whole)
     alone = np.zeros(len(values), np.int64)
@@ -482,7 +485,7 @@ def clustered(
 
 def _solved(squares: Array, products: Array) -> Array:
     """The coefficients [..., K] of normal equations [..., K, K] and [..., K]; those of least size where many fit."""
-    sizes = np.sqrt(np.diagonal(squares, axis1=-2, axis2=-1))
+    sizes = np.sqrt(np.abs(np.diagonal(squares, axis1=-2, axis2=-1)))
     scale = np.where(sizes > 0, sizes, 1.0)
     scaled = squares / (scale[..., :, None] * scale[..., None, :])
     regular = np.abs(np.linalg.det(scaled)) > EQUAL
@@ -491,7 +494,7 @@ def _solved(squares: Array, products: Array) -> Array:
     right = products / scale
     found = np.linalg.solve(safe, right[..., None])[..., 0]
     if not regular.all():
-        least = (np.linalg.pinv(scaled, rcond=EQUAL, hermitian=True) @ right[..., None])[..., 0]
+        least = (np.linalg.pinv(scaled, rcond=EQUAL) @ right[..., None])[..., 0]
         found = np.where(regular[..., None], found, least)
     coefficients: Array = found / scale
     return coefficients

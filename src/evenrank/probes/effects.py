@@ -7,6 +7,7 @@ The same query stands in many pairs and so may the same passage: pairs that shar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,8 @@ CLEAR = 3.0
 RATIOS = (0.5, 2.0)
 """How many times as much as its placebo a swap may damage for the two to be compared."""
 COLLINEAR = 0.75
-"""Where changes of length explain so much (r²) of what is compared, they cannot be told apart."""
+"""Where changes of length explain so much (r²) of what is compared, and no placebo says what length does, the two
+cannot be told apart."""
 _ZERO = 1e-12
 UNIT = "pairs"
 METHOD = "clustered by query and by passage"
@@ -97,7 +99,7 @@ def effect(values: Floats, query: Ints, passage: Ints, tests: int = 1) -> Compar
     When it misleads: a pair's value must not depend on other pairs' but through the query and the passage they share.
 
     >>> found = effect(np.repeat([0.1, 0.2, 0.3, -0.1], 5), np.arange(20), np.arange(20))
-    >>> found.mean, found.verdict, found.n
+    >>> round(found.mean, 3), found.verdict, found.n
     (0.125, 'shown', 20)
     """
     return _tested(Changes(query, passage, values).compared(), tests)
@@ -127,9 +129,10 @@ def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None
 def beyond(changes: Changes, tests: int = 1) -> Comparison:
     """How much more a variant changes scores than its placebo; without a placebo, how much it does.
 
-    With a placebo it is the difference of the two intercepts of one least-squares fit on the changes of length, so of
-    texts that become longer alike. The placebo may be known for fewer of the pairs. Cannot be told: see
-    :func:`effect`; or where the lengths tell variant and placebo apart (r² of .75).
+    With a placebo it is the difference of the two means at equal changes of length, by the slope that the changes by
+    the placebo have. The placebo may be known for fewer of the pairs. Cannot be told: see
+    :func:`effect`; or where the lengths tell variant and placebo apart (r² of .75) and those of the placebo vary too
+    little to say what length does.
 
     >>> pairs = np.arange(20)
     >>> own, placebo = np.repeat([1.0, 2.0, 3.0, 6.0], 5), np.repeat([1.0, np.nan, np.nan, 2.0], 5)
@@ -160,7 +163,7 @@ def _tested(changes: Changes, tests: int) -> Comparison:
         if with_placebo < WITH_PLACEBO:
             why = f"the placebo changes only {with_placebo} passages, where {WITH_PLACEBO} are needed"
             return untold(found.mean, n, why, UNIT, ci95)
-        if rows.explained(rows.version.astype(np.float64)) >= COLLINEAR:
+        if rows.apart:
             return untold(found.mean, n, "the variant and its placebo differ in length", UNIT, ci95)
     return from_error(found, n, UNIT, tests=tests, method=METHOD)
 
@@ -170,12 +173,19 @@ def _still(n: int) -> Comparison:
     return Comparison(0.0, None, n, UNIT, 1.0, noticeable=0.0, method=METHOD)
 
 
+class _Slope(NamedTuple):
+    """A change of length in one direction: its column [M], and what its slope is learnt from [M]."""
+
+    column: Floats
+    learnt_from: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """The changes by the variant and, where there is one, by the placebo, one below the other [M].
 
-    ``version``: 0 of the variant, 1 of the placebo; ``direction``: 0 or 1; ``lengths`` [M, L]: those that vary, in
-    their standard deviations.
+    ``version``: 0 of the variant, 1 of the placebo; ``direction``: 0 or 1; ``apart``: whether lengths set variant and
+    placebo, or the two directions, apart without a slope to say what that does.
     """
 
     values: Floats
@@ -183,42 +193,82 @@ class _Rows:
     passage: Ints
     version: Ints
     direction: Ints
-    lengths: Floats
+    slopes: tuple[_Slope, ...]
+    apart: bool
 
     @classmethod
     def of(cls, changes: Changes, direction: Ints) -> _Rows:
-        """Of compared pairs in directions [N]."""
-        own = np.arange(len(changes.own))
-        placebo = changes.placebo
+        """Of compared pairs in directions [N].
+
+        Slopes are learnt from the placebo, in which nothing but the edit is at stake: where a variant's effect differs
+        by word, and words by length, its own slope would be of its effect. Where the placebo's lengths do not vary, or
+        not as far as the variant's mean, slopes are those of both; if lengths then explain three quarters (r²) of the
+        direction, or without directions of what is variant and what placebo, they are ``apart`` and left out.
+        """
+        own, placebo = np.arange(len(changes.own)), changes.placebo
         other = own[:0] if placebo is None else np.flatnonzero(~np.isnan(placebo))
         pair = np.concatenate([own, other])
         values = changes.own if placebo is None else np.concatenate([changes.own, placebo[other]])
-        lengths = np.zeros((len(pair), 0))
+        version = np.repeat([0, 1], [len(own), len(other)])
+        directions = direction[pair]
+        slopes, apart = [], False
         # Without a placebo there is nothing to hold length alike with: longer texts may be what the variant is.
         if placebo is not None and changes.lengths is not None and changes.placebo_lengths is not None:
             lengths = _varying(np.concatenate([changes.lengths, changes.placebo_lengths[other]]))
-        version = np.repeat([0, 1], [len(own), len(other)])
-        return cls(values, changes.query[pair], changes.passage[pair], version, direction[pair], lengths)
+            learnt = True
+            for side in np.unique(directions):
+                for column in lengths.T:
+                    own_side, placebo_side = ((version == one) & (directions == side) for one in (0, 1))
+                    slope, reached = _slope(column, own_side, placebo_side)
+                    slopes += [] if slope is None else [slope]
+                    learnt &= reached
+            if not learnt:
+                inside = (version == 0) if directions.any() else np.ones(len(pair), bool)
+                compared = directions if directions.any() else version
+                apart = _explained(compared[inside].astype(np.float64), _varying(lengths[inside])) >= COLLINEAR
+        return cls(
+            values,
+            changes.query[pair],
+            changes.passage[pair],
+            version,
+            directions,
+            () if apart else tuple(slopes),
+            apart,
+        )
 
     def fit(self) -> Clustered:
-        """One intercept for each version and direction; a slope for each length and direction."""
+        """One intercept for each version and direction, and the slopes."""
         cell = self._cells()
         intercepts = (cell[:, None] == np.unique(cell)).astype(np.float64)
-        slopes = [self.lengths * (self.direction == side)[:, None] for side in np.unique(self.direction)]
-        columns = np.concatenate([intercepts, *slopes], axis=1)
-        counted = self.version == int(self.version.max())
-        return clustered(self.values, self.query, self.passage, columns, part=self.direction, counted=counted)
+        slopes = [intercepts, *(one.column[:, None] for one in self.slopes)]
+        learnt_from = [intercepts, *(one.learnt_from[:, None] for one in self.slopes)]
+        of_placebo = self.version == 1
+        return clustered(
+            self.values,
+            self.query,
+            self.passage,
+            np.concatenate(slopes, axis=1),
+            instruments=np.concatenate(learnt_from, axis=1),
+            part=self.direction,
+            counted=of_placebo if of_placebo.any() else None,
+        )
 
     def _cells(self) -> Ints:
         return self.version * (int(self.direction.max()) + 1) + self.direction
 
     def weights(self, *of_cells: float) -> Floats:
         """Weights of the intercepts, in the order of versions and then directions; 0 for the slopes."""
-        return np.array([*of_cells, *[0.0] * (self.lengths.shape[1] * len(np.unique(self.direction)))])
+        return np.array([*of_cells, *[0.0] * len(self.slopes)])
 
-    def explained(self, of: Floats) -> float:
-        """The share r² of the variance of values [M] that the lengths explain."""
-        return _explained(of, self.lengths)
+
+def _slope(column: Floats, own: Flags, placebo: Flags) -> tuple[_Slope | None, bool]:
+    """The slope of a length in one direction, and whether the placebo says what that length does."""
+    here, there = column[own], column[placebo]
+    if max(np.ptp(here), np.ptp(there)) <= _ZERO:
+        return None, abs(here[0] - there[0]) <= _ZERO
+    reached = bool(np.ptp(there) > _ZERO and there.min() <= here.mean() <= there.max())
+    inside = column * (own | placebo)
+    return _Slope(inside, inside * placebo if reached else inside), reached
 
 
 def _varying(lengths: Floats) -> Floats:
@@ -274,18 +324,21 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
     −1 where away from it, NaN where neither. ``tests``: as one of so many.
 
     A change is damage, which any edit does, plus direction × preference, plus what the change of length does. a₊, a₋
-    and the placebo's c₊, c₋ are the intercepts of one least-squares fit on the changes of length in words and in word
-    pieces. With κ = (a₊ + a₋)/(c₊ + c₋), which is 1 where no damage shows (|c₊ + c₋| within 3 of its errors),
+    and the placebo's c₊, c₋ are the intercepts of one fit on the changes of length in words and in word pieces, whose
+    slopes are learnt from the placebo. With κ = (a₊ + a₋)/(c₊ + c₋), which is 1 where no damage shows (|c₊ + c₋| within
+    3 of its errors),
 
         preference = ½ [(a₊ − a₋) − κ (c₊ − c₋)].
 
     Its error is the largest of clustering by passages, by queries, and by both, with κ's part in it (delta method);
-    the degrees of freedom are Welch and Satterthwaite's over the passages of the two directions.
+    the degrees of freedom are Welch and Satterthwaite's over the passages of the two directions, each of which has its
+    own slopes, as its passages may be longer.
 
-    Cannot be told where a direction has fewer than 10 passages, or fewer than 5 with a placebo; where length goes with
-    direction (r² of .75); where the swap damages (|a₊ + a₋| above 3 of its errors) and the placebo does not, or κ is
-    outside .5 to 2. No difference is shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one that raises
-    the score in one direction and lowers it in the other, each at p < .05.
+    Cannot be told where a direction has fewer than 10 passages, or fewer than 5 with a placebo; from fewer than 15
+    queries; where length goes with direction (r² of .75) and the placebo's lengths vary too little to say what it does;
+    where the swap damages (|a₊ + a₋| above 3 of its errors) and the placebo does not, or κ is outside .5 to 2 then. No
+    difference is shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one
+    that raises the score in one direction and lowers it in the other, each at p < .05.
 
     Worked example: a swap changes scores by .2 towards the first pole and by −.6 away from it, the placebo by −.1 and
     −.2: damage is .4 and .3, κ = 4/3, and the preference ½ [.8 − 4/3 · .1] = 1/3.
@@ -366,7 +419,7 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
         weights -= 0.5 * contrast / placebo.mean * (swapped - ratio * other)
     found = fit.mean(weights, value)
     tested = from_error(found, n, UNIT, tests=tests, method=METHOD)
-    if why is None and _tells_direction(changes, direction):
+    if why is None and rows.apart:
         why = ALIKE
     if why is None and damages and not shows:
         why = "the swap damages and its placebo does not"
@@ -382,19 +435,13 @@ def _clear(found: Mean) -> bool:
     return abs(found.mean) > CLEAR * found.error + _ZERO
 
 
-def _tells_direction(changes: Changes, direction: Ints) -> bool:
-    """Whether the lengths of the wordings tell the direction of the swap."""
-    if changes.lengths is None:
-        return False
-    return _explained(direction.astype(np.float64), _varying(changes.lengths)) >= COLLINEAR
-
-
 def _outweighing(changes: Changes, direction: Ints, tests: int) -> Comparison:
     """Without a placebo: whether one direction raises scores and the other lowers them."""
     rows = _Rows.of(changes, direction)
     fit, n = rows.fit(), len(direction)
     tested = from_error(fit.mean(rows.weights(0.5, -0.5)), n, UNIT, tests=tests, method=METHOD)
-    if _tells_direction(changes, direction):
+    lengths = np.zeros((n, 0)) if changes.lengths is None else _varying(changes.lengths)
+    if _explained(direction.astype(np.float64), lengths) >= COLLINEAR:
         return untold(tested.mean, n, ALIKE, UNIT, tested.ci95)
     own = [fit.mean(rows.weights(1, 0)), fit.mean(rows.weights(0, 1))]
     opposite = own[0].mean * own[1].mean < 0

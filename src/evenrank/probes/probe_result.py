@@ -148,18 +148,17 @@ def verdict(variant: VariantFigures) -> str:
         counted(count, noun)
         for count, noun in ((counts.compared, "pair"), (counts.queries, "query"), (counts.passages, "passage"))
     )
-    figure = "" if found.mean is None else f" {signed(found.mean)} sd {interval(found.ci95)}".rstrip(" –")
-    measured = figure + " beyond the placebo" * (beyond and bool(figure))
-    if found.verdict == "cannot be told":
-        return f"cannot be told, as {found.why}:{measured} ({over})." if measured else (
-            f"cannot be told, as {found.why} ({over})."
-        )  # fmt: skip
+    ends = "" if found.ci95 is None else f" {interval(found.ci95)}"
+    against = " beyond the placebo" if beyond else ""
+    measured = "" if found.mean is None else f": {signed(found.mean)} sd{ends}{against}"
     p = "" if found.holm_p is None else f"{equation('Holm p', found.holm_p)}; "
+    if found.verdict == "cannot be told":
+        return f"cannot be told, as {found.why}{measured} ({over})."
     if found.shown:
-        return f"prefers {preferred(variant)[(found.mean or 0.0) < 0]}:{measured} ({p}{over}).{_unplaced(variant)}"
-    if not found.noticeable and not found.mean:
+        return f"prefers {preferred(variant)[(found.mean or 0.0) < 0]}{measured} ({p}{over}).{_unplaced(variant)}"
+    if found.mean == found.noticeable == 0:
         return f"no preference shown, as no pair's score changes ({over})."
-    text = f"no preference shown:{measured} ({p}{over})."
+    text = f"no preference shown{measured} ({p}{over})."
     if found.noticeable is None:
         return f"{text} Without a placebo, only a preference that outweighs what any edit does would show."
     return f"{text} {number(found.noticeable)} sd or more would have been noticed.{_unplaced(variant)}"

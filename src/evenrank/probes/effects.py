@@ -1,7 +1,8 @@
 """What an edit does to a ranker's scores: the mean over pairs, beyond a placebo, and the preference that a swap shows.
 
-The same query stands in many pairs and so may the same passage: pairs that share either are not independent
-(:func:`evenrank.measures.inference.clustered`).
+The same query stands in many pairs and so may the same passage: pairs that share either are not independent. The
+standard error is that of two-way clustering [Cameron, Gelbach & Miller, JBES 2011], by leaving out each query and each
+passage in turn (:func:`evenrank.measures.inference.clustered`).
 """
 
 from __future__ import annotations
@@ -339,6 +340,10 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
     where the swap damages (|a₊ + a₋| above 3 of its errors) and the placebo does not, or κ is outside .5 to 2 then. No
     difference is shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one
     that raises the score in one direction and lowers it in the other, each at p < .05.
+
+    When it misleads: damage that differs by direction for the swap alone, and not for its placebo, is taken for a
+    preference; so is a reaction to length that the swap's words have and the placebo's do not. κ is one number for all
+    passages.
 
     Worked example: a swap changes scores by .2 towards the first pole and by −.6 away from it, the placebo by −.1 and
     −.2: damage is .4 and .3, κ = 4/3, and the preference ½ [.8 − 4/3 · .1] = 1/3.

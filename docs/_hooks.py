@@ -57,7 +57,7 @@ PROBES = (
         "probe-effect",
         "Effect of a probe",
         "probes/effects.py",
-        ("", "effect"),
+        ("", "preference"),
         "`evenrank probe MODEL --variants FILE …`, `evenrank.probe` in Python.",
     ),
 )

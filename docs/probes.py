@@ -189,7 +189,7 @@ def _authors(home: Path, ranker: Any) -> dict[str, Any]:
 def _kept(result: Any) -> dict[str, Any]:
     """What the page shows of a probe."""
     found = json.loads(result.to_json())
-    figures = ("effect", "placebo", "difference", "verdict", "holm_p", "rank_shift", "enters", "leaves", "counts")
+    figures = ("effect", "placebo", "finding", "beyond_placebo", "swap", "rank_shift", "enters", "leaves", "counts")
     kept = {name: {key: one[key] for key in figures} for name, one in found["variants"].items()}
     sizes = {key: found[key] for key in ("pairs", "queries", "passages", "still")}
     return {**sizes, "original": found["original"], "variants": kept}
@@ -197,13 +197,15 @@ def _kept(result: Any) -> dict[str, Any]:
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
-INTRODUCTION = """# Four rankers probed
+INTRODUCTION = """# {number} rankers probed
 
 What a ranker makes of a change in a passage ([guide](guides/probes.md)): BM25; all-MiniLM-L6-v2 as it is (`MiniLM`);
-its first two layers without further training (`MiniLM, 2 layers`); and a cross-encoder (`cat`) that starts from MiniLM,
-trained here. Effects are means in standard deviations of the scores of a query's list, with 95% intervals over queries
-and passages. Where a kind has a placebo, effects are those *beyond* it. A star marks p < .05 after Holm's correction
-over the variants of a probe; it does not correct for the four rankers."""
+its first two layers without further training (`MiniLM, 2 layers`){cat}. Effects are means in standard deviations of the
+scores of a query's list, with 95% intervals over queries and passages. Where a kind has a placebo, effects are those
+*beyond* it, at equal length. A star marks what is shown: p < .05 after Holm's correction over the variants of a probe;
+it does not correct for the rankers."""
+
+CAT = "; and a cross-encoder (`cat`) that starts from MiniLM,\ntrained here"
 
 KINDS = {
     "early": "the answer's sentence moved first",
@@ -217,7 +219,10 @@ KINDS = {
 
 def page(kept: Found) -> str:
     """The page as Markdown."""
-    parts = [INTRODUCTION, _of_training(kept["training"])]
+    training = kept["training"]
+    number = "Three" if training is None else "Four"
+    parts = [INTRODUCTION.format(number=number, cat="" if training is None else CAT)]
+    parts += [] if training is None else [_of_training(training)]
     parts += ["## Group words swapped: Grep-BiasIR", *_swaps(kept["grepbiasir"])]
     parts += ["## The answer moved, removed and alone; text added: SQuAD", *_squad_parts(kept["squad"])]
     parts += ["## People's text against Llama 2's", *_of_authors(kept["nq_utd"])]
@@ -240,23 +245,17 @@ def _of_training(found: Found) -> str:
     )
 
 
-def _verdict(found: Found) -> Found:
-    """The effect of which the verdict speaks."""
-    of: Found = found[found["verdict"]]
-    return of
-
-
 def _effect(found: Found | None, star: bool = False) -> str:
     if found is None or found["mean"] is None:
         return "–"
-    if found["ci95"] == [0, 0]:
+    if found["mean"] == 0 and found["ci95"] is None:
         return "0"
     ends = "" if found["ci95"] is None else " [{:+.3f}, {:+.3f}]".format(*found["ci95"])
     return f"{found['mean']:+.3f}{'*' if star else ''}{ends}"
 
 
-def _found(found: Found) -> bool:
-    return found["holm_p"] is not None and found["holm_p"] < 0.05
+def _found(variant: Found) -> bool:
+    return bool(variant["finding"]["verdict"] == "shown")
 
 
 def _table(head: list[str], lines: list[list[str]]) -> str:
@@ -270,35 +269,33 @@ def _swaps(found: Found) -> Iterator[str]:
         f"{any_one['queries']} queries with their {any_one['pairs']} judged passages. Above 0 the ranker prefers male "
         "wording, whichever wording the passage has:"
     )
-    head = ["ranker", "swap", "placebo", "beyond the placebo", "would have been seen", "nDCG@10"]
+    head = ["ranker", "swap", "placebo", "preference", "noticeable", "nDCG@10"]
     lines = []
     for name, of in found.items():
         swap = of["variants"]["swap"]
-        verdict = _verdict(swap)
-        utility = of["original"]["nDCG@10"]["mean"]
-        lines.append(
-            [
-                name,
-                _effect(swap["effect"]),
-                _effect(swap["placebo"]),
-                _effect(swap["difference"], _found(swap)),
-                f"{verdict['detectable']:.3f}",
-                f"{utility:.3f}",
-            ]
-        )
+        finding = swap["finding"]
+        seen = "–" if finding["noticeable"] is None else f"{finding['noticeable']:.3f}"
+        effects = _effect(swap["effect"]), _effect(swap["placebo"]), _effect(finding, _found(swap))
+        lines.append([name, *effects, seen, f"{of['original']['nDCG@10']['mean']:.3f}"])
     yield _table(head, lines)
-    yield "\n".join(f"- {name} {_sentence(of['variants']['swap'])}" for name, of in found.items())
+    yield "\n".join(f"- {name}: {_sentence(of['variants']['swap'])}" for name, of in found.items())
 
 
 def _sentence(swap: Found) -> str:
-    verdict = _verdict(swap)
-    beyond = " beyond the placebo" if swap["verdict"] == "difference" else ""
-    if verdict["ci95"] == [0, 0]:
-        return "does not react: neither the swap nor the placebo changes a score."
-    if not _found(swap):
-        return f"shows no preference; an effect of {verdict['detectable']:.3f} sd or more would have been seen."
-    wording = "male" if verdict["mean"] > 0 else "female"
-    return f"prefers the {wording} wording: {_effect(verdict)} sd{beyond}."
+    wording = "the male wording", "the female wording"
+    return _said(swap, *wording)
+
+
+def _said(variant: Found, above: str, below: str) -> str:
+    """The verdict: shown, no difference shown, or cannot be told."""
+    finding = variant["finding"]
+    if finding["verdict"] == "cannot be told":
+        return f"cannot be told, as {finding['why']}."
+    if finding["verdict"] == "shown":
+        return f"prefers {above if finding['mean'] > 0 else below}, {_effect(finding)} sd."
+    if not finding["noticeable"]:
+        return "no preference shown, as no score changes."
+    return f"no preference shown; {finding['noticeable']:.3f} sd or more would have been noticed."
 
 
 def _squad_parts(found: Found) -> Iterator[str]:
@@ -325,20 +322,23 @@ def _of_kind(of: Found, kind: str) -> str:
 
 
 def _of(variant: Found) -> str:
-    return _effect(_verdict(variant), _found(variant))
+    return _effect(variant["finding"], _found(variant))
 
 
 def _by_kind(found: Found, kind: str) -> str:
     """Which rankers prefer the variant, which the passage, and which show nothing."""
-    sides: dict[str, list[str]] = {side: [] for side in (*_SIDES.values(), "no preference shown", "no score changes")}
+    others = "no preference shown", "no score changes", "cannot be told"
+    sides: dict[str, list[str]] = {side: [] for side in (*_SIDES.values(), *others)}
     for name, of in found.items():
         variant = _variant(of, kind)
-        mean = _verdict(variant)["mean"]
-        side = _SIDES[mean > 0] if _found(variant) else "no score changes" if mean == 0 else "no preference shown"
-        seen = _verdict(variant)["detectable"]
-        sides[side].append(name if _found(variant) or not seen else f"{name} ({seen:.2f} sd would have been seen)")
+        finding = variant["finding"]
+        shown, seen = _found(variant), finding["noticeable"]
+        side = _SIDES[finding["mean"] > 0] if shown else others[0 if seen else 1]
+        side = others[2] if finding["verdict"] == others[2] else side
+        more = f" ({finding['why']})" if side == others[2] else f" ({seen:.2f} sd would have been noticed)"
+        sides[side].append(name if shown or side == others[1] else f"{name}{more}")
     said = [f"{side}: {', '.join(names)}" for side, names in sides.items() if names]
-    placebo = "" if any(_variant(of, kind)["verdict"] == "difference" for of in found.values()) else " (no placebo)"
+    placebo = "" if any(_variant(of, kind)["beyond_placebo"] for of in found.values()) else " (no placebo)"
     return f"- `{kind}`{placebo} – {'; '.join(said)}."
 
 
@@ -358,11 +358,8 @@ def _of_authors(found: Found) -> Iterator[str]:
 
 
 def _author(name: str, variant: Found) -> str:
-    verdict = _verdict(variant)
-    if not _found(variant):
-        return f"{name} shows no preference; an effect of {verdict['detectable']:.3f} sd or more would have been seen."
-    whose = "Llama 2's" if verdict["mean"] > 0 else "people's"
-    return f"{name} prefers {whose} text: {_effect(verdict)} sd."
+    said = _said(variant, "Llama 2's text", "people's text")
+    return f"{name}: {said}"
 
 
 def main(arguments: list[str]) -> None:

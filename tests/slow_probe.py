@@ -41,18 +41,21 @@ class Sums:
 class Found:
     effect: dict[tuple[str, str], float] = field(default_factory=dict)
     placebo: dict[tuple[str, str], float] = field(default_factory=dict)
-    shift: Sums = field(default_factory=Sums)
+    shift: dict[tuple[str, str], float] = field(default_factory=dict)
     enters: Sums = field(default_factory=Sums)
     leaves: Sums = field(default_factory=Sums)
+    sign: dict[tuple[str, str], float] = field(default_factory=dict)
     still: int = 0
     unoriented: int = 0
 
-    def mean(self, name: str) -> tuple[float, int]:
-        if name == "difference":
-            (own, pairs), (other, with_placebo) = self.mean("effect"), self.mean("placebo")
-            return (own - other, pairs) if with_placebo else (math.nan, 0)
-        values = list(getattr(self, name).values())
-        return (sum(values) / len(values) if values else math.nan), len(values)
+    def mean(self, name: str) -> tuple[float | None, int]:
+        """Of the means of the directions that there are, and the number of pairs."""
+        values: dict[tuple[str, str], float] = getattr(self, name)
+        means = []
+        for direction in (1.0, -1.0):
+            own = [value for pair, value in values.items() if self.sign[pair] == direction]
+            means += [sum(own) / len(own)] if own else []
+        return (sum(means) / len(means) if means else None), len(values)
 
 
 # long: the definition as it stands
@@ -87,12 +90,13 @@ def slow_probe(
                     continue
                 sign = 1.0 if change > 0 else -1.0
             replaced = score(asked, other)
+            found.sign[query, doc] = sign
             found.effect[query, doc] = sign * (replaced - scores[doc]) / deviation
             third = None if placebo is None else placebo(query, doc)
             if third is not None and third != text:
                 found.placebo[query, doc] = sign * (score(asked, third) - scores[doc]) / deviation
             rest = [scores[one] for one in docs if one != doc]
-            found.shift.values.append(sign * (rank(scores[doc], rest) - rank(replaced, rest)))
+            found.shift[query, doc] = sign * (rank(scores[doc], rest) - rank(replaced, rest))
             if len(docs) > 10:
                 grown = chance_of_first(replaced, rest, 10) - chance_of_first(scores[doc], rest, 10)
                 found.enters.values.append(max(grown, 0.0))

@@ -35,9 +35,7 @@ def test_what_truncation_does_is_said(home: Path, monkeypatch: pytest.MonkeyPatc
     assert whole.startswith("The model prefers early answers: from the last place of its passage to the first, the")
     assert re.search(r"Significant, of 3 tests, Holm-corrected: first − last \d", whole)
     assert "reads 6 of 6 answers to the end as they stand, and all at every place" in whole
-    assert re.search(
-        r"moved first \d\.\d+ sd \(.*\), moved last -\d\.\d+ sd .* \d\.\d+ sd or more would have been seen\.", whole
-    )
+    assert re.search(r"moved first \d\.\d+ sd \(.*\), moved last -\d\.\d+ sd \(", whole)
     assert said(Early(-0.5)).startswith("The model prefers late answers")
     flat = said(Early(0.0))
     assert flat.startswith("The answers' sentences were moved, but the candidates of each query all have one score")

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from evenrank.probes.effects import effect
+from evenrank.measures.inference import Estimate
 from evenrank.probes.probe_result import ProbeResult
 from slow_probe import MEN, WOMEN, Found, slow_probe
 
@@ -78,10 +77,10 @@ LEXICON = evenrank.Lexicon(
 )  # fmt: skip
 
 
-def same(found: object, wanted: tuple[float, int]) -> None:
+def same(found: Estimate, wanted: tuple[float | None, int]) -> None:
     mean, n = wanted
-    assert found.n == n  # type: ignore[attr-defined]
-    assert found.mean == pytest.approx(mean, abs=1e-9, nan_ok=True)  # type: ignore[attr-defined]
+    assert found.n == n
+    assert found.mean == (None if mean is None else pytest.approx(mean, abs=1e-9))
 
 
 def check(case: Case, result: ProbeResult, name: str, wanted: Found, *, placebo: bool) -> None:
@@ -91,12 +90,11 @@ def check(case: Case, result: ProbeResult, name: str, wanted: Found, *, placebo:
         assert one.means.placebo is not None
         same(one.means.placebo, wanted.mean("placebo"))
         assert one.counts.placebo == len(wanted.placebo)
-    verdict = "difference" if wanted.placebo else "effect"
-    same(one.means.verdict, wanted.mean(verdict))
-    assert one.means.beyond_placebo == (verdict == "difference")
+    assert one.means.beyond_placebo == bool(wanted.placebo)
+    assert one.finding.n == len(wanted.effect)
     assert (one.counts.still, one.counts.unoriented) == (wanted.still, wanted.unoriented)
     assert one.counts.compared == len(wanted.effect)
-    same(one.shift, (wanted.shift.mean, len(wanted.effect)))
+    same(one.shift, wanted.mean("shift"))
     for share, of in ((one.enters, wanted.enters), (one.leaves, wanted.leaves)):
         assert share == (pytest.approx(of.mean, abs=1e-9) if of.values else None)
 
@@ -157,17 +155,21 @@ def test_a_case_worked_by_hand() -> None:
     assert one.means.effect.mean == pytest.approx(2 * root)
     assert one.means.placebo is not None
     assert one.means.placebo.mean == pytest.approx(0)
-    assert one.means.difference is not None
-    assert one.means.difference.mean == pytest.approx(2 * root)
-    # Of two queries that agree nothing is shown: one in two flips of their signs leaves them as they are.
-    assert (one.means.effect.ci95, one.means.effect.p) == (None, 0.5)
-    wanted = effect(np.array([2.5, 1.5] * 2) * root, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    assert one.means.difference.ci95 == pytest.approx(wanted.ci95)
-    assert one.holm_p == pytest.approx(wanted.p)
+    # Two queries and two passages show nothing.
+    assert (one.finding.verdict, one.finding.why) == (
+        "cannot be told",
+        "only 2 queries say anything, where 15 are needed",
+    )
+    # Of one score there is no error, so the placebo's damage counts: κ is 0.
+    assert one.finding.mean == pytest.approx(2 * root)
+    assert one.means.swap is not None
+    assert one.means.swap.towards == pytest.approx((2 * root, -2 * root))
+    assert one.means.swap.placebo == pytest.approx((root / 2, root / 2))
     # a falls from the first place to share the last two with b; b rises from the last to share the first two.
     assert one.shift.mean == pytest.approx(2.5)
     counts = one.counts
     assert (counts.pairs, counts.changed, counts.unchanged, counts.compared) == (8, 4, 4, 4)
+    assert (counts.queries, counts.passages, counts.placebo) == (2, 2, 4)
 
 
 def test_effects_are_not_oriented_without_a_lexicon() -> None:
@@ -214,19 +216,27 @@ def test_a_passage_that_rises_from_behind_the_first_ten() -> None:
     )["mine"]  # fmt: skip
     assert (found.shift.mean, found.enters, found.leaves) == (10.0, 1.0, 0.0)
     # One query and one passage: a mean, and nothing about others.
-    assert (found.means.effect.ci95, found.holm_p) == (None, None)
+    assert (found.means.effect.ci95, found.finding.holm_p) == (None, None)
 
 
 def test_holm_over_the_variants() -> None:
-    other = {doc: f"{text} typed".replace("wrote ", "") for doc, text in TEXTS.items()}
-    SCORES.update({text: len(text) / 7 for text in other.values() if text not in SCORES})
+    texts = {f"d{i}": f"tea of d{i}" for i in range(40)}
+    variants = {name: {doc: f"{text} {name}" for doc, text in texts.items()} for name in ("some", "more")}
+
+    def score(query: str, text: str) -> float:
+        number = int(text.split()[2][1:])
+        moved = 0.4 * (number % 3) if "some" in text else 0.1 * (number % 5 - 1.8) if "more" in text else 0.0
+        return len(query) * number % 17 + moved
+
+    queries = {f"q{i}": "x" * (i + 1) for i in range(16)}
     found = evenrank.probe(
-        by_table, {"swap": SWAP, "mine": other}, run=RUN, collection=TEXTS, queries={"q": "who", "r": "where"},
-        placebos={"swap": PLACEBO},
+        lambda query, passages: [score(query, text) for text in passages], variants,
+        run={query: dict.fromkeys(texts, 1.0) for query in queries}, collection=texts, queries=queries,
     )  # fmt: skip
-    p = [one.means.verdict.p for one in found.variants]
-    low, high = sorted(p)  # type: ignore[type-var]
-    corrected = sorted(one.holm_p for one in found.variants)  # type: ignore[type-var]
+    low, high = sorted(one.finding.p for one in found.variants)  # type: ignore[type-var]
+    assert low is not None
+    assert high is not None
+    corrected = sorted(one.finding.holm_p for one in found.variants)  # type: ignore[type-var]
     assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
 
 

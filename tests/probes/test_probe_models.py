@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import evenrank
+from evenrank.retrieval.bm25 import BM25Scorer
 from tiny_models import texts, tiny_bert
 
 pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -62,9 +63,18 @@ def test_the_scores_are_those_of_the_model(cross: Path, whole: evenrank.ProbeRes
     deviation = scores.std(axis=1, keepdims=True)
     # The swap is towards men in every passage.
     assert whole["swap"].means.effect.mean == pytest.approx(((then - scores) / deviation).mean(), abs=1e-5)
-    difference = whole["swap"].means.difference
-    assert difference is not None
-    assert difference.mean == pytest.approx(((then - other) / deviation).mean(), abs=1e-5)
+    placebo = whole["swap"].means.placebo
+    assert placebo is not None
+    assert placebo.mean == pytest.approx(((other - scores) / deviation).mean(), abs=1e-5)
+
+
+def test_word_pieces_are_the_models_own(cross: Path, tmp_path: Path) -> None:
+    counted = evenrank.load_ranker(cross, device="cpu").tokens(["night she", "", "night " * 200])
+    assert counted == [2, 0, 200]
+    bi = evenrank.load_ranker(tiny_bert(tmp_path / "bi"), kind="bi", device="cpu")
+    assert bi.tokens(["night she"]) == [2]
+    assert evenrank.load_ranker(lambda query, passages: [0.0]).tokens(["night"]) is None
+    assert BM25Scorer({"d": "the night"}).tokens(["the night of the fox", ""]) == [2, 0]
 
 
 def test_each_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

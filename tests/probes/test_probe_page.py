@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import evenrank
-from evenrank.probes.effects import Effect
+from evenrank.measures.inference import Comparison, untold
 from evenrank.probes.probe_result import ProbeResult, probe_page, side_by_side, verdict
 from evenrank.probes.variant_figures import Example, Means, VariantFigures
 
@@ -26,38 +26,56 @@ def probed(**options: object) -> ProbeResult:
     return evenrank.probe(by_length, **{**given, **options})  # type: ignore[arg-type]
 
 
-FOUND = Effect(0.08, (0.05, 0.11), 0.0004, 0.015, 702, 117, 650, 0.05, 116.0)
-NONE = Effect(0.004, (-0.02, 0.03), 0.71, 0.012, 702, 117, 650, 0.03, 116.0)
+FOUND = Comparison(0.08, (0.05, 0.11), 702, "pairs", 0.0004, 0.001, 0.043)
+NONE = Comparison(0.004, (-0.02, 0.03), 702, "pairs", 0.71, 0.9, 0.039)
 SIZE = "702 pairs, 117 queries, 650 passages"
 
 
 @pytest.fixture(scope="module")
 def one() -> VariantFigures:
-    return probed()["swap"]
+    found = probed()["swap"]
+    return replace(found, counts=replace(found.counts, compared=702, queries=117, passages=650))
 
 
-def of(
-    one: VariantFigures, found: Effect, holm_p: float | None, *, beyond: bool = True, tests: int = 1, **changes: object
-) -> str:
-    means = Means(NONE, NONE, found) if beyond else Means(found, None, None)
-    return verdict(replace(one, means=means, holm_p=holm_p, **changes), tests)  # type: ignore[arg-type]
+def of(one: VariantFigures, found: Comparison, *, beyond: bool = True, **changes: object) -> str:
+    means = Means(NONE, NONE if beyond else None, found, beyond)
+    return verdict(replace(one, means=means, **changes))  # type: ignore[arg-type]
 
 
-def test_verdicts(one: VariantFigures) -> None:
+def test_what_is_shown(one: VariantFigures) -> None:
     measured = f"+0.080 sd [0.050, 0.110] beyond the placebo (Holm p = 0.001; {SIZE})."
-    assert of(one, FOUND, 0.001) == f"prefers the male wording: {measured}"
+    assert of(one, FOUND) == f"prefers the male wording: {measured}"
     below = replace(FOUND, mean=-0.08, ci95=(-0.11, -0.05))
-    assert of(one, below, 0.001).startswith("prefers the female wording: -0.080 sd [-0.110, -0.050] beyond the placebo")
-    assert of(one, FOUND, 0.001, poles=("a", "b")).startswith("prefers the wording of the group a: ")
-    assert of(one, below, 0.001, poles=("a", "rest")).startswith("prefers the wording of the other groups: ")
-    assert of(one, NONE, 0.9) == (
-        "no preference shown; an effect of 0.039 sd or more would have been seen: +0.004 sd [-0.020, 0.030] beyond the"
-        f" placebo (Holm p = 0.900; {SIZE})."
+    assert of(one, below).startswith("prefers the female wording: -0.080 sd [-0.110, -0.050] beyond the placebo")
+    assert of(one, FOUND, poles=("a", "b")).startswith("prefers the wording of the group a: ")
+    assert of(one, below, poles=("a", "rest")).startswith("prefers the wording of the other groups: ")
+
+
+def test_where_no_difference_is_shown(one: VariantFigures) -> None:
+    assert of(one, NONE) == (
+        f"no preference shown: +0.004 sd [-0.020, 0.030] beyond the placebo (Holm p = 0.900; {SIZE})."
+        " 0.039 sd or more would have been noticed."
     )
-    # Of three variants, the effect that would be found with the smallest of the corrected thresholds.
-    assert of(one, NONE, 0.9, tests=3).startswith("no preference shown; an effect of 0.045 sd or more would have been")
     # p < .05 alone is not enough.
-    assert of(one, FOUND, 0.06).startswith("no preference shown; ")
+    assert of(one, replace(FOUND, holm_p=0.06)).startswith("no preference shown: ")
+    still = Comparison(0.0, None, 702, "pairs", 1.0, 1.0, 0.0)
+    assert of(one, still) == f"no preference shown, as no pair's score changes ({SIZE})."
+    bare = replace(NONE, noticeable=None)
+    assert of(one, bare, beyond=False).endswith(
+        "Without a placebo, only a preference that outweighs what any edit does would show."
+    )
+
+
+def test_what_cannot_be_told(one: VariantFigures) -> None:
+    few = untold(0.5, 3, "only 3 queries say anything, where 15 are needed", "pairs", (-1.0, 2.0))
+    reason = "cannot be told, as only 3 queries say anything, where 15 are needed"
+    assert of(one, few) == f"{reason}: +0.500 sd [-1.000, 2.000] beyond the placebo ({SIZE})."
+    assert of(one, replace(few, mean=None, ci95=None)) == f"{reason} ({SIZE})."
+    counts = replace(one.counts, changed=5, unchanged=2, absent=0, still=5, compared=0)
+    lost = untold(None, 0, "no pair is left to compare", "pairs")
+    assert of(one, lost, beyond=False, counts=counts) == (
+        "cannot be told: no pair is left to compare (2 unchanged, 5 of queries whose scores do not vary)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,33 +90,19 @@ def test_verdicts(one: VariantFigures) -> None:
 def test_verdicts_of_other_kinds(one: VariantFigures, kind: str | None, above: str, below: str) -> None:
     changes = {"kind": kind, "poles": None}
     other = replace(FOUND, mean=-0.08)
-    assert of(one, FOUND, 0.01, **changes).startswith(f"prefers {above}: ")  # type: ignore[arg-type]
-    assert of(one, other, 0.01, **changes).startswith(f"prefers {below}: ")  # type: ignore[arg-type]
+    assert of(one, FOUND, **changes).startswith(f"prefers {above}: ")  # type: ignore[arg-type]
+    assert of(one, other, **changes).startswith(f"prefers {below}: ")  # type: ignore[arg-type]
 
 
-def test_verdicts_that_cannot_be_given(one: VariantFigures) -> None:
-    text = of(one, FOUND, 0.01, beyond=False)
+def test_a_placebo_that_is_missing(one: VariantFigures) -> None:
+    text = of(one, FOUND, beyond=False, kind="neutral", poles=None)
     assert text.endswith(f"{SIZE}). Without a placebo, any edit of this size may do as much.")
     assert " beyond " not in text
     # There is one, but it changes other passages.
-    text = of(one, FOUND, 0.01, beyond=False, placebo="p")
+    text = of(one, FOUND, beyond=False, kind="neutral", poles=None, placebo="p")
     assert text.endswith(f"{SIZE}). As its placebo changes none of these pairs, any edit of this size may do as much.")
     # These kinds have none.
-    assert of(one, FOUND, 0.01, beyond=False, kind="brief", poles=None).endswith(f"{SIZE}).")
-    alone = Effect(0.5, None, None, None, 3, 1, 3, None)
-    wanted = "+0.500 sd beyond the placebo (3 pairs, "
-    so = "so nothing can be said of others."
-    assert of(one, alone, None) == f"{wanted}1 query, 3 passages): one query only, {so}"
-    assert of(one, replace(alone, queries=3, passages=1), None).endswith(
-        f"3 queries, 1 passage): one passage only, {so}"
-    )
-    equal = replace(alone, queries=3, p=0.25, se=0.0)
-    assert of(one, equal, 0.25) == f"{wanted}3 queries, 3 passages): too few queries or passages, {so}"
-    lost = Effect(float("nan"), None, None, None, 0, 0, 0, None)
-    counts = replace(one.counts, changed=5, unchanged=2, absent=0, still=5, compared=0)
-    assert of(one, lost, None, beyond=False, counts=counts) == (
-        "nothing can be said: no pair is left to compare (2 unchanged, 5 of queries whose scores do not vary)."
-    )
+    assert of(one, FOUND, beyond=False, kind="brief", poles=None).endswith(f"{SIZE}).")
 
 
 def test_effectiveness_is_never_missing() -> None:

@@ -21,7 +21,8 @@ from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import SIGNIFICANT, holm
-from evenrank.probes.effects import Effect, effect
+from evenrank.measures.inference import Comparison as Effect
+from evenrank.probes.effects import effect
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
 from evenrank.reports.format import interval, number, p_value
@@ -632,12 +633,13 @@ def _ends(moved: MovedAnswers) -> str:
     """The answer's sentence moved first and last, against the passage as it is."""
     parts = []
     for name, found in (("first", moved.early), ("last", moved.late)):
-        figure = f"{number(found.mean)} sd {with_interval(found.ci95, found.p, 3)}" if found.n else "not possible"
+        told = found.mean is not None
+        figure = f"{number(found.mean)} sd {with_interval(found.ci95, found.p, 3)}" if told else "not possible"
         parts.append(f"moved {name} {figure}")
     said = f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."
-    seen = [found.detectable for found in (moved.early, moved.late) if found.detectable is not None]
+    seen = [found.noticeable for found in (moved.early, moved.late) if found.noticeable is not None]
     if seen:
-        said += f" {number(max(seen))} sd or more would have been seen."
+        said += f" {number(max(seen))} sd or more would have been noticed."
     return said
 
 

@@ -1,206 +1,88 @@
-"""The mean of what pairs of a query and a passage show, with an interval that respects both.
+"""What an edit does to a ranker's scores: the mean over pairs, beyond a placebo, and the preference that a swap shows.
 
 The same query stands in many pairs and so may the same passage: pairs that share either are not independent. The
-standard error is that of two-way clustering [Cameron, Gelbach & Miller, JBES 2011].
+standard error is that of two-way clustering [Cameron, Gelbach & Miller, JBES 2011], by leaving out each query and each
+passage in turn (:func:`evenrank.measures.inference.clustered`).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.measures.inference import EQUAL, SIGNIFICANT
+from evenrank.measures.inference import (
+    LEAST,
+    Clustered,
+    Comparison,
+    Estimate,
+    Mean,
+    clustered,
+    ends,
+    few,
+    from_error,
+    two_sided,
+    untold,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-FOUND = 0.9
-"""The share of samples in which the detectable effect would be found."""
+
+DIRECTION, WITH_PLACEBO = 10, 5
+"""Passages that a swap has to change in each direction, and of these the placebo."""
+CLEAR = 3.0
+"""Errors from 0 at which damage shows."""
+RATIOS = (0.5, 2.0)
+"""How many times as much as its placebo a swap may damage for the two to be compared."""
+COLLINEAR = 0.75
+"""Where changes of length explain so much (r²) of what is compared, and no placebo says what length does, the two
+cannot be told apart."""
+_ZERO = 1e-12
+UNIT = "pairs"
+METHOD = "clustered by query and by passage"
+ALIKE = "the wordings differ in length"
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """A mean over pairs of a query and a passage.
+class Changes:
+    """What a variant does to the scores of N pairs of a query and a passage, and what its placebo does.
 
-    ``mean`` (NaN without pairs), ``ci95``, two-sided ``p`` that it is 0, standard error ``se``; ``n`` pairs of so many
-    ``queries`` and ``passages``; ``detectable``: an effect of this size or more would be found (p < .05) in nine of
-    ten such samples. Interval, p, error and detectable effect are None with fewer than two queries or passages.
-    ``freedom``: degrees of freedom of Student's t, as many as equal clusters would have.
+    Attributes:
+        query, passage: The numbers of the pairs' queries and passages [N], from 0.
+        own: The change of each score by the variant [N], in sd; NaN where a pair is not compared.
+        placebo: By the placebo [N], NaN where it changes nothing; None without one.
+        lengths, placebo_lengths: How much longer the texts of the two become [N, L], in words and in word pieces.
     """
 
-    mean: float
-    ci95: tuple[float, float] | None
-    p: float | None
-    se: float | None
-    n: int
-    queries: int
-    passages: int
-    detectable: float | None
-    freedom: float | None = None
+    query: Ints
+    passage: Ints
+    own: Floats
+    placebo: Floats | None = None
+    lengths: Floats | None = None
+    placebo_lengths: Floats | None = None
 
-    def detectable_among(self, tests: int) -> float | None:
-        """The effect that would be found in nine of ten samples as one of so many tests, each at .05 / ``tests``."""
-        if self.se is None or self.freedom is None:
-            return None
-        return _detectable(self.se, self.freedom, SIGNIFICANT / max(tests, 1))
+    def compared(self, signs: Floats | None = None) -> Changes:
+        """Those of compared pairs alone; without a placebo if that changes none of them."""
+        known = ~np.isnan(self.own) if signs is None else ~np.isnan(self.own) & ~np.isnan(signs)
+        placebo = None if self.placebo is None else self.placebo[known]
+        if placebo is not None and np.isnan(placebo).all():
+            placebo = None
+        size = int(known.sum())
+        own, other = (
+            np.zeros((size, 2)) if lengths is None else lengths[known]
+            for lengths in (self.lengths, self.placebo_lengths)
+        )
+        return Changes(
+            _numbered(self.query[known]), _numbered(self.passage[known]), self.own[known], placebo, own, other
+        )
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values; None for NaN."""
-        found = asdict(self)
-        return {**found, "mean": self.mean if self.n else None, "ci95": list(self.ci95) if self.ci95 else None}
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """R effects over the same pairs: ``means``, ``errors``, ``p`` and ``detectable``, all [R]; ``freedom`` of t."""
-
-    means: Floats
-    errors: Floats
-    p: Floats
-    detectable: Floats
-    freedom: float
-
-
-def effect(values: Floats, query: Ints, passage: Ints) -> Effect:
-    """The mean of ``values`` [N] of the pairs (``query[i]``, ``passage[i]``), any numbers; NaN values are left out.
-
-    V_g = (G − 1)/G · Σ (mean without a cluster − mean)² over the G clusters of g: the queries, the passages, and the
-    pairs. The variance is V_query + V_passage − V_pair [Cameron, Gelbach & Miller 2011, eq. 2.8], but no smaller than
-    the smaller of the first two; interval and p are those of Student's t, so that they never disagree. Its degrees of
-    freedom are the effective number of clusters, N² / Σ N_g² for N_g pairs each, of queries or of passages (the smaller
-    one), less 1, and at least 1. Leaving out (the jackknife) and effective numbers are ours: lists of unequal length
-    make the usual formula reject up to half of all true null hypotheses. Of null effects that vary by query, passage
-    and pair, simulations reject 3 to 7% at p < .05, and fewer where one query has most of the pairs.
-
-    Values that are all equal (within 1e-9) leave no error. Where they are not 0, p is that of flipping the signs of
-    whole clusters, 2 / 2^G with the smaller G, and the interval is the value alone if p is below .05, else None.
-
-    When it misleads: with a handful of queries or passages only large effects are found. A pair's value must not depend
-    on other pairs' but through the query and the passage that they share.
-
-    Worked example: the values of two queries and two passages are 1, 2, 3, 6, their mean 3. Without either query the
-    mean is 4.5 or 1.5, so V = ½ · 2 · 1.5² = 2.25; without either passage 4 or 2, so V = 1; without a pair 11/3, 10/3,
-    3 or 2, so V = ¾ · (4/9 + 1/9 + 0 + 1) = 7/6. The variance is 2.25 + 1 − 7/6 = 25/12.
-
-    >>> import numpy as np
-    >>> found = effect(np.array([1.0, 2.0, 3.0, 6.0]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    >>> found.mean, round(found.se**2 * 12, 6), round(found.p, 3)
-    (3.0, 25.0, 0.285)
-    """
-    return _effect(values, query, passage, np.ones(len(values), bool))
-
-
-def difference(own: Floats, placebo: Floats, query: Ints, passage: Ints) -> Effect:
-    """The mean of ``own`` [N] less that of ``placebo`` [N], which may be known (not NaN) for fewer of the pairs.
-
-    Pairs without an own value are left out of both. The error is :func:`effect`'s of the values of
-    :func:`differences`; as a placebo of few queries or passages is known no better than they are many, the number of
-    clusters, for G/(G − 1) and for the degrees of freedom, is that of the pairs with a placebo. Where all have one,
-    this is :func:`effect` of own − placebo. ``n``, ``queries`` and ``passages`` are those of ``own``; without any
-    placebo there is no figure (a mean of NaN, ``n`` 0).
-
-    Worked example: own values 1, 2, 3 and 6 have the mean 3, the placebo's 1 and 2 of the first and the last pair 1.5.
-    The difference is 1.5, its pairs' values are .5, .5, 1.5 and 3.5, and the residuals −1, −1, 0, 2. By query V = 2 ·
-    8/16, by passage 2 · 2/16, and by pair, of which two have a placebo, 2 · 6/16: 1 + .25 − .75 = .5.
-
-    >>> import numpy as np
-    >>> own, placebo = np.array([1.0, 2.0, 3.0, 6.0]), np.array([1.0, np.nan, np.nan, 2.0])
-    >>> found = difference(own, placebo, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    >>> found.mean, found.n, round(found.se**2, 6)
-    (1.5, 4, 0.5)
-    """
-    return _effect(differences(own, placebo), query, passage, ~np.isnan(placebo))
-
-
-def differences(own: Floats, placebo: Floats) -> Floats:
-    """Values [N] whose mean is the mean of ``own`` [N] less that of ``placebo`` [N], and whose spread is its error's.
-
-    A pair's value is the difference of the two means and the pair's part in each: θ + (own − mean) − (placebo − mean) ·
-    n / m, where n pairs have an own value, m of these a placebo, and the last term is 0 without one (the linear terms,
-    or influence values, of a difference of means). NaN without an own value, and everywhere without a placebo.
-
-    >>> import numpy as np
-    >>> differences(np.array([1.0, 2.0, 3.0, 6.0]), np.array([1.0, np.nan, np.nan, 2.0])).tolist()
-    [0.5, 0.5, 1.5, 3.5]
-    """
-    known = ~np.isnan(own)
-    both = known & ~np.isnan(placebo)
-    if not both.any():
-        return np.full(len(own), np.nan)
-    mean = placebo[both].mean()
-    parts = np.where(both, placebo - mean, 0.0) * known.sum() / both.sum()
-    found: Floats = own - mean - parts
-    return found
-
-
-def _effect(values: Floats, query: Ints, passage: Ints, among: Flags) -> Effect:
-    """:func:`effect`, whose clusters are those of the pairs ``among`` [N]."""
-    known = ~np.isnan(values)
-    values, among = values[known], among[known]
-    queries, passages = (_numbered(side[known]) for side in (query, passage))
-    number, number_passages = (int(side.max(initial=-1)) + 1 for side in (queries, passages))
-    mean = float(values.mean()) if len(values) else float("nan")
-    if min(len(np.unique(side[among])) for side in (queries, passages)) < 2:
-        return Effect(mean, None, None, None, len(values), number, number_passages, None)
-    found = effects(values[None, :], queries, passages, among)
-    error, p = float(found.errors[0]), float(found.p[0])
-    half = error * _quantile(found.freedom, 1 - SIGNIFICANT / 2)
-    interval = (mean - half, mean + half) if error or p < SIGNIFICANT or abs(mean) <= EQUAL else None
-    sizes = len(values), number, number_passages
-    return Effect(mean, interval, p, error, *sizes, float(found.detectable[0]), found.freedom)
-
-
-def effects(values: Floats, query: Ints, passage: Ints, among: Flags | None = None) -> Effects:
-    """:func:`effect` of each of R samples ``values`` [R, N], without NaN, over the same pairs of at least two queries
-    and two passages; ``among`` [N]: the pairs whose clusters are counted (None: all)."""
-    from scipy.special import stdtr
-
-    sides = [_numbered(query), _numbered(passage)]
-    pairs = _numbered(sides[0] * (int(sides[1].max()) + 1) + sides[1])
-    means = values.mean(axis=1)
-    residuals = values - means[:, None]
-    among = np.ones(len(query), bool) if among is None else among
-    numbers = [len(np.unique(side[among])) for side in (*sides, pairs)]
-    by_query, by_passage, by_pair = map(_variances, [residuals] * 3, (*sides, pairs), numbers)
-    variances = np.maximum(by_query + by_passage - by_pair, np.minimum(by_query, by_passage))
-    # Sums that are all 0 do not show values that are all equal; what is below EQUAL is rounding.
-    variances = np.where(variances > EQUAL**2, variances, by_pair)
-    errors = np.where(np.ptp(values, axis=1) > EQUAL, np.sqrt(variances), 0.0)
-    freedom = max(min(_effective(side[among]) for side in sides) - 1, 1.0)
-    size = np.abs(means)
-    p = 2 * stdtr(freedom, -np.divide(size, errors, out=np.zeros(len(size)), where=errors > 0))
-    flipped = 2.0 ** (1 - min(numbers[:2]))
-    p = np.where((errors > 0) | (size <= EQUAL), p, flipped)
-    return Effects(means, errors, p, _detectable(errors, freedom), freedom)
-
-
-def _effective(clusters: Ints) -> float:
-    """How many clusters of equal size are worth these."""
-    sizes = np.bincount(clusters)
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
-
-
-Errors = TypeVar("Errors", float, Floats)
-
-
-def _detectable(errors: Errors, freedom: float, level: float = SIGNIFICANT) -> Errors:
-    return errors * (_quantile(freedom, 1 - level / 2) + _quantile(freedom, FOUND))
-
-
-def _variances(residuals: Floats, clusters: Ints, counted: int) -> Floats:
-    """The jackknife variance [R] of a mean of residuals [R, N] by clusters [N], which are numbered from 0 and count as
-    so many."""
-    samples, size = residuals.shape
-    number = int(clusters.max()) + 1
-    places = clusters + np.arange(samples)[:, None] * number
-    sums = np.bincount(places.ravel(), residuals.ravel(), samples * number).reshape(samples, number)
-    rest = size - np.bincount(clusters)
-    correction = ((number - 1) / number) ** 2 * counted / (counted - 1)
-    variances: Floats = ((sums / rest) ** 2).sum(axis=1) * correction
-    return variances
+    @property
+    def nothing(self) -> bool:
+        """Whether no score changes."""
+        return not (np.abs(self.own) > _ZERO).any()
 
 
 def _numbered(values: Ints) -> Ints:
@@ -209,8 +91,364 @@ def _numbered(values: Ints) -> Ints:
     return numbers
 
 
-def _quantile(freedom: float, share: float) -> float:
-    """The quantile of Student's t."""
-    from scipy.special import stdtrit
+def effect(values: Floats, query: Ints, passage: Ints, tests: int = 1) -> Comparison:
+    """The mean of ``values`` [N] of the pairs (``query[i]``, ``passage[i]``), any numbers; NaN values are left out.
 
-    return float(stdtrit(freedom, share))
+    Tested by Student's t and Hall's with the error of :func:`evenrank.measures.inference.clustered`. Nothing can be
+    told from fewer than 15 queries or 15 passages with a value that is not 0. ``tests``: as one of so many.
+
+    When it misleads: a pair's value must not depend on other pairs' but through the query and the passage they share.
+
+    >>> found = effect(np.repeat([0.1, 0.2, 0.3, -0.1], 5), np.arange(20), np.arange(20))
+    >>> round(found.mean, 3), found.verdict, found.n
+    (0.125, 'shown', 20)
+    """
+    return _tested(Changes(query, passage, values).compared(), tests)
+
+
+def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None) -> Estimate:
+    """The mean of ``values`` [N] of pairs, NaN left out, and its interval; with ``signs`` [N] (1, −1, or NaN to leave a
+    pair out) that of sign × value, in which the two directions weigh alike however many pairs each has.
+
+    >>> pairs = np.arange(4)
+    >>> size(np.array([1.0, 1.0, 1.0, -3.0]), pairs, pairs, np.array([1.0, 1.0, 1.0, -1.0])).mean
+    2.0
+    """
+    known = ~np.isnan(values) if signs is None else ~np.isnan(values) & ~np.isnan(signs)
+    values, query, passage = values[known], _numbered(query[known]), _numbered(passage[known])
+    n = len(values)
+    if not n:
+        return Estimate(None, None, 0, UNIT)
+    sign = np.ones(n) if signs is None else signs[known]
+    columns = (sign[:, None] == np.unique(sign)[::-1]).astype(np.float64)
+    fit = clustered(values, query, passage, columns, part=(sign < 0).astype(np.int64))
+    found = fit.mean(np.unique(sign)[::-1] / columns.shape[1])
+    enough = min(int(query.max()), int(passage.max())) > 0 and found.error
+    return Estimate(found.mean, ends(found) if enough else None, n, UNIT)
+
+
+def beyond(changes: Changes, tests: int = 1) -> Comparison:
+    """How much more a variant changes scores than its placebo; without a placebo, how much it does.
+
+    With a placebo it is the difference of the two means at equal changes of length, by the slope that the changes by
+    the placebo have. The placebo may be known for fewer of the pairs. Cannot be told: see
+    :func:`effect`; or where the lengths tell variant and placebo apart (r² of .75) and those of the placebo vary too
+    little to say what length does.
+
+    >>> pairs = np.arange(20)
+    >>> own, placebo = np.repeat([1.0, 2.0, 3.0, 6.0], 5), np.repeat([1.0, np.nan, np.nan, 2.0], 5)
+    >>> found = beyond(Changes(pairs, pairs, own, placebo))
+    >>> round(found.mean, 6), found.verdict
+    (1.5, 'shown')
+    """
+    return _tested(changes.compared(), tests)
+
+
+def _tested(changes: Changes, tests: int) -> Comparison:
+    n = len(changes.own)
+    if not n:
+        return untold(None, 0, "no pair is left to compare", UNIT)
+    if changes.nothing:
+        return _still(n)
+    rows = _Rows.of(changes, np.zeros(n, np.int64))
+    fit = rows.fit()
+    found = fit.mean(rows.weights(1.0) if changes.placebo is None else rows.weights(1.0, -1.0))
+    ci95 = from_error(found, n, UNIT).ci95
+    for units, name in ((changes.query, "queries"), (changes.passage, "passages")):
+        number = int(units.max()) + 1
+        say = len(np.unique(units[np.abs(changes.own) > _ZERO]))
+        if say < LEAST:
+            return untold(found.mean, n, few(say, number, name), UNIT, ci95)
+    if changes.placebo is not None:
+        with_placebo = len(np.unique(changes.passage[~np.isnan(changes.placebo)]))
+        if with_placebo < WITH_PLACEBO:
+            why = f"the placebo changes only {with_placebo} passages, where {WITH_PLACEBO} are needed"
+            return untold(found.mean, n, why, UNIT, ci95)
+        if rows.apart:
+            return untold(found.mean, n, "the variant and its placebo differ in length", UNIT, ci95)
+    return from_error(found, n, UNIT, tests=tests, method=METHOD)
+
+
+def _still(n: int) -> Comparison:
+    """No score changes."""
+    return Comparison(0.0, None, n, UNIT, 1.0, noticeable=0.0, method=METHOD)
+
+
+class _Slope(NamedTuple):
+    """A change of length in one direction: its column [M], and what its slope is learnt from [M]."""
+
+    column: Floats
+    learnt_from: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The changes by the variant and, where there is one, by the placebo, one below the other [M].
+
+    ``version``: 0 of the variant, 1 of the placebo; ``direction``: 0 or 1; ``apart``: whether lengths set variant and
+    placebo, or the two directions, apart without a slope to say what that does.
+    """
+
+    values: Floats
+    query: Ints
+    passage: Ints
+    version: Ints
+    direction: Ints
+    slopes: tuple[_Slope, ...]
+    apart: bool
+
+    @classmethod
+    def of(cls, changes: Changes, direction: Ints) -> _Rows:
+        """Of compared pairs in directions [N].
+
+        Slopes are learnt from the placebo, in which nothing but the edit is at stake: where a variant's effect differs
+        by word, and words by length, its own slope would be of its effect. Where the placebo's lengths do not vary, or
+        not as far as the variant's mean, slopes are those of both; if lengths then explain three quarters (r²) of the
+        direction, or without directions of what is variant and what placebo, they are ``apart`` and left out.
+        """
+        own, placebo = np.arange(len(changes.own)), changes.placebo
+        other = own[:0] if placebo is None else np.flatnonzero(~np.isnan(placebo))
+        pair = np.concatenate([own, other])
+        values = changes.own if placebo is None else np.concatenate([changes.own, placebo[other]])
+        version = np.repeat([0, 1], [len(own), len(other)])
+        directions = direction[pair]
+        slopes, apart = [], False
+        # Without a placebo there is nothing to hold length alike with: longer texts may be what the variant is.
+        if placebo is not None and changes.lengths is not None and changes.placebo_lengths is not None:
+            lengths = _varying(np.concatenate([changes.lengths, changes.placebo_lengths[other]]))
+            learnt = True
+            for side in np.unique(directions):
+                for column in lengths.T:
+                    own_side, placebo_side = ((version == one) & (directions == side) for one in (0, 1))
+                    slope, reached = _slope(column, own_side, placebo_side)
+                    slopes += [] if slope is None else [slope]
+                    learnt &= reached
+            if not learnt:
+                inside = (version == 0) if directions.any() else np.ones(len(pair), bool)
+                compared = directions if directions.any() else version
+                apart = _explained(compared[inside].astype(np.float64), _varying(lengths[inside])) >= COLLINEAR
+        return cls(
+            values,
+            changes.query[pair],
+            changes.passage[pair],
+            version,
+            directions,
+            () if apart else tuple(slopes),
+            apart,
+        )
+
+    def fit(self) -> Clustered:
+        """One intercept for each version and direction, and the slopes."""
+        cell = self._cells()
+        intercepts = (cell[:, None] == np.unique(cell)).astype(np.float64)
+        slopes = [intercepts, *(one.column[:, None] for one in self.slopes)]
+        learnt_from = [intercepts, *(one.learnt_from[:, None] for one in self.slopes)]
+        of_placebo = self.version == 1
+        return clustered(
+            self.values,
+            self.query,
+            self.passage,
+            np.concatenate(slopes, axis=1),
+            instruments=np.concatenate(learnt_from, axis=1),
+            part=self.direction,
+            counted=of_placebo if of_placebo.any() else None,
+        )
+
+    def _cells(self) -> Ints:
+        return self.version * (int(self.direction.max()) + 1) + self.direction
+
+    def weights(self, *of_cells: float) -> Floats:
+        """Weights of the intercepts, in the order of versions and then directions; 0 for the slopes."""
+        return np.array([*of_cells, *[0.0] * len(self.slopes)])
+
+
+def _slope(column: Floats, own: Flags, placebo: Flags) -> tuple[_Slope | None, bool]:
+    """The slope of a length in one direction, and whether the placebo says what that length does."""
+    here, there = column[own], column[placebo]
+    if max(np.ptp(here), np.ptp(there)) <= _ZERO:
+        return None, abs(here[0] - there[0]) <= _ZERO
+    reached = bool(np.ptp(there) > _ZERO and there.min() <= here.mean() <= there.max())
+    inside = column * (own | placebo)
+    return _Slope(inside, inside * placebo if reached else inside), reached
+
+
+def _varying(lengths: Floats) -> Floats:
+    """The columns that vary, in their standard deviations."""
+    spread = lengths.std(axis=0)
+    kept: Floats = lengths[:, spread > _ZERO] / spread[spread > _ZERO]
+    return kept
+
+
+def _explained(of: Floats, by: Floats) -> float:
+    apart = of - of.mean()
+    whole = float(apart @ apart)
+    if not by.shape[1] or whole <= _ZERO:
+        return 0.0
+    by = by - by.mean(axis=0)
+    rest = apart - by @ np.linalg.lstsq(by, apart, rcond=None)[0]
+    return 1 - float(rest @ rest) / whole
+
+
+# --- a swap -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """What a swap of group words shows, apart from the damage that any such edit does.
+
+    Attributes:
+        finding: The preference: above 0 for the first pole.
+        towards: Mean change by the swap of passages that it brings towards the first pole, and away from it: a₊ and a₋.
+        placebo: The same of the placebo, c₊ and c₋; None without one.
+        ratio: κ, how many times as much as the placebo the swap damages; None without a placebo.
+        passages: How many passages it changes in each direction.
+    """
+
+    finding: Comparison
+    towards: tuple[float | None, float | None]
+    placebo: tuple[float | None, float | None] | None
+    ratio: float | None
+    passages: tuple[int, int]
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values, without the finding."""
+        return {
+            "towards": list(self.towards),
+            "placebo": None if self.placebo is None else list(self.placebo),
+            "ratio": self.ratio,
+            "passages": list(self.passages),
+        }
+
+
+def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
+    """The preference for a wording that a swap shows; ``signs`` [N]: 1 where it moves a passage towards the first pole,
+    −1 where away from it, NaN where neither. ``tests``: as one of so many.
+
+    A change is damage, which any edit does, plus direction × preference, plus what the change of length does. a₊, a₋
+    and the placebo's c₊, c₋ are the intercepts of one fit on the changes of length in words and in word pieces, whose
+    slopes are learnt from the placebo. With κ = (a₊ + a₋)/(c₊ + c₋), which is 1 where no damage shows (|c₊ + c₋| within
+    3 of its errors),
+
+        preference = ½ [(a₊ − a₋) − κ (c₊ − c₋)].
+
+    Its error is the largest of clustering by passages, by queries, and by both, with κ's part in it (delta method);
+    the degrees of freedom are Welch and Satterthwaite's over the passages of the two directions, each of which has its
+    own slopes, as its passages may be longer.
+
+    Cannot be told where a direction has fewer than 10 passages, or fewer than 5 with a placebo; from fewer than 15
+    queries; where length goes with direction (r² of .75) and the placebo's lengths vary too little to say what it does;
+    where the swap damages (|a₊ + a₋| above 3 of its errors) and the placebo does not, or κ is outside .5 to 2 then. No
+    difference is shown where no score changes. Without a placebo only a preference that outweighs all damage shows: one
+    that raises the score in one direction and lowers it in the other, each at p < .05.
+
+    When it misleads: damage that differs by direction for the swap alone, and not for its placebo, is taken for a
+    preference; so is a reaction to length that the swap's words have and the placebo's do not. κ is one number for all
+    passages.
+
+    Worked example: a swap changes scores by .2 towards the first pole and by −.6 away from it, the placebo by −.1 and
+    −.2: damage is .4 and .3, κ = 4/3, and the preference ½ [.8 − 4/3 · .1] = 1/3.
+
+    >>> pairs = np.arange(40)
+    >>> signs, noise = np.repeat([1.0, -1.0], 20), np.tile([-0.1, 0.1], 20)
+    >>> own, placebo = np.where(signs > 0, 0.2, -0.6) + noise, np.where(signs > 0, -0.1, -0.2) - noise / 9
+    >>> found = preference(Changes(pairs, pairs, own, placebo), signs)
+    >>> round(found.ratio, 3), round(found.finding.mean, 3), found.finding.verdict
+    (1.333, 0.333, 'shown')
+    """
+    known = ~np.isnan(changes.own) & ~np.isnan(signs)
+    compared = changes.compared(signs)
+    direction = (signs[known] < 0).astype(np.int64)
+    n = len(direction)
+    sides = [np.unique(compared.passage[direction == side]) for side in (0, 1)]
+    passages = len(sides[0]), len(sides[1])
+    towards = _by_direction(compared.own, direction)
+    placebo = None if compared.placebo is None else _by_direction(compared.placebo, direction)
+    if not n:
+        return Swap(untold(None, 0, "no pair is left to compare", UNIT), towards, placebo, None, passages)
+    if compared.nothing:
+        return Swap(_still(n), towards, placebo, None, passages)
+    if not min(passages):
+        one_sided = "the swap changes passages in one direction only"
+        return Swap(untold(None, n, one_sided, UNIT), towards, placebo, None, passages)
+    why = _too_few(compared, direction)
+    if compared.placebo is None:
+        finding = _outweighing(compared, direction, tests)
+        finding = finding if why is None else untold(finding.mean, n, why, UNIT, finding.ci95)
+        return Swap(finding, towards, None, None, passages)
+    if None in (placebo or ()):
+        why = why or "the placebo changes passages of one direction only"
+        return Swap(untold(None, n, why, UNIT), towards, placebo, None, passages)
+    return replace(_against_placebo(compared, direction, why, tests), passages=passages)
+
+
+def _by_direction(values: Floats, direction: Ints) -> tuple[float | None, float | None]:
+    means = []
+    for side in (0, 1):
+        own = values[(direction == side) & ~np.isnan(values)]
+        means.append(float(own.mean()) if len(own) else None)
+    return means[0], means[1]
+
+
+def _too_few(changes: Changes, direction: Ints) -> str | None:
+    """Why there are too few passages or queries."""
+    queries = len(np.unique(changes.query))
+    if queries < LEAST:
+        return few(queries, queries)
+    known = None if changes.placebo is None else ~np.isnan(changes.placebo)
+    for side in (0, 1):
+        passages = changes.passage[direction == side]
+        number = len(np.unique(passages))
+        if number < DIRECTION:
+            return f"only {number} passages are swapped in one direction, where {DIRECTION} are needed"
+        if known is not None:
+            number = len(np.unique(passages[known[direction == side]]))
+            if number < WITH_PLACEBO:
+                why = f"the placebo changes only {number} of the passages swapped in one direction"
+                return f"{why}, where {WITH_PLACEBO} are needed"
+    return None
+
+
+def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: int) -> Swap:
+    rows = _Rows.of(changes, direction)
+    fit, n = rows.fit(), len(direction)
+    swapped, other = rows.weights(1, 1, 0, 0), rows.weights(0, 0, 1, 1)
+    # In errors of the two sums: what the swap damages, and what the placebo does.
+    own, placebo = fit.mean(swapped), fit.mean(other)
+    damages, shows = _clear(own), _clear(placebo)
+    a, c = fit.coefficients[:2], fit.coefficients[2:4]
+    ratio = own.mean / placebo.mean if shows else 1.0
+    contrast = c[0] - c[1]
+    value = 0.5 * float(a[0] - a[1] - ratio * contrast)
+    weights = rows.weights(0.5, -0.5, -0.5 * ratio, 0.5 * ratio)
+    if shows:
+        weights -= 0.5 * contrast / placebo.mean * (swapped - ratio * other)
+    found = fit.mean(weights, value)
+    tested = from_error(found, n, UNIT, tests=tests, method=METHOD)
+    if why is None and rows.apart:
+        why = ALIKE
+    if why is None and damages and not shows:
+        why = "the swap damages and its placebo does not"
+    if why is None and damages and not RATIOS[0] <= ratio <= RATIOS[1]:
+        why = f"the swap damages {ratio:.2g} times as much as its placebo"
+    if why is not None:
+        tested = untold(tested.mean, n, why, UNIT, tested.ci95)
+    kappa = None if why is not None and damages and not shows else ratio
+    return Swap(tested, (float(a[0]), float(a[1])), (float(c[0]), float(c[1])), kappa, (0, 0))
+
+
+def _clear(found: Mean) -> bool:
+    return abs(found.mean) > CLEAR * found.error + _ZERO
+
+
+def _outweighing(changes: Changes, direction: Ints, tests: int) -> Comparison:
+    """Without a placebo: whether one direction raises scores and the other lowers them."""
+    rows = _Rows.of(changes, direction)
+    fit, n = rows.fit(), len(direction)
+    tested = from_error(fit.mean(rows.weights(0.5, -0.5)), n, UNIT, tests=tests, method=METHOD)
+    lengths = np.zeros((n, 0)) if changes.lengths is None else _varying(changes.lengths)
+    if _explained(direction.astype(np.float64), lengths) >= COLLINEAR:
+        return untold(tested.mean, n, ALIKE, UNIT, tested.ci95)
+    own = [fit.mean(rows.weights(1, 0)), fit.mean(rows.weights(0, 1))]
+    opposite = own[0].mean * own[1].mean < 0
+    p = max(map(two_sided, own)) if opposite else 1.0
+    return replace(tested, p=p, noticeable=None)

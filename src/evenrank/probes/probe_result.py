@@ -11,12 +11,11 @@ from evenrank.auditing.summary import group_label
 from evenrank.io import Provenance
 from evenrank.io.errors import UnknownNameError, quoted
 from evenrank.io.wording import counted, percent
-from evenrank.measures.inference import SIGNIFICANT
+from evenrank.measures.inference import Estimate
 from evenrank.reports.format import equation, interval, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 from evenrank.reports.result import Result
 
-from .effects import Effect
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS
 
@@ -106,8 +105,7 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 def summary(result: ProbeResult) -> tuple[str, ...]:
     """Effectiveness first, then a sentence for each variant."""
-    tests = sum(one.means.verdict.p is not None for one in result.variants)
-    return (_effectiveness(result), *(f"{one.name}: {verdict(one, tests)}" for one in result.variants))
+    return (_effectiveness(result), *(f"{one.name}: {verdict(one)}" for one in result.variants))
 
 
 def _effectiveness(result: ProbeResult) -> str:
@@ -141,37 +139,40 @@ def _wording(pole: str, poles: tuple[str, str]) -> str:
     return "the wording of the other groups" if pole == "rest" else f"the wording of the group {pole}"
 
 
-def verdict(variant: VariantFigures, tests: int = 1) -> str:
-    """A variant's finding, in one sentence; ``tests``: over how many variants its p is corrected."""
-    found, beyond = variant.means.verdict, variant.means.beyond_placebo
-    over = f"{counted(found.n, 'pair')}, {counted(found.queries, 'query')}, {counted(found.passages, 'passage')}"
+def verdict(variant: VariantFigures) -> str:
+    """A variant's finding: shown, no difference shown, or cannot be told."""
+    found, beyond, counts = variant.finding, variant.means.beyond_placebo, variant.counts
     if not found.n:
-        return f"nothing can be said: no pair is left to compare ({_why_none(variant)})."
+        return f"cannot be told: no pair is left to compare ({_why_none(variant)})."
+    over = ", ".join(
+        counted(count, noun)
+        for count, noun in ((counts.compared, "pair"), (counts.queries, "query"), (counts.passages, "passage"))
+    )
+    ends = "" if found.ci95 is None else f" {interval(found.ci95)}"
     against = " beyond the placebo" if beyond else ""
-    mean = f"{signed(found.mean)} sd"
-    if found.p is None or found.ci95 is None or variant.holm_p is None:
-        return f"{mean}{against} ({over}): {_too_few(found)}, so nothing can be said of others."
-    measured = f"{mean} {interval(found.ci95)}{against} ({equation('Holm p', variant.holm_p)}; {over})"
-    if not (found.se or found.mean):
-        return f"no pair's score changes{against} ({over})."
-    if variant.holm_p < SIGNIFICANT:
-        text = f"prefers {preferred(variant)[found.mean < 0]}: {measured}"
-    else:
-        seen = f"an effect of {number(found.detectable_among(tests))} sd or more would have been seen"
-        text = f"no preference shown; {seen}: {measured}"
+    measured = "" if found.mean is None else f": {signed(found.mean)} sd{ends}{against}"
+    p = "" if found.holm_p is None else f"{equation('Holm p', found.holm_p)}; "
+    if found.verdict == "cannot be told":
+        return f"cannot be told, as {found.why}{measured} ({over})."
+    if found.shown:
+        return f"prefers {preferred(variant)[(found.mean or 0.0) < 0]}{measured} ({p}{over}).{_unplaced(variant)}"
+    if found.mean == found.noticeable == 0:
+        return f"no preference shown, as no pair's score changes ({over})."
+    text = f"no preference shown{measured} ({p}{over})."
+    if found.noticeable is None:
+        return f"{text} Without a placebo, only a preference that outweighs what any edit does would show."
+    return f"{text} {number(found.noticeable)} sd or more would have been noticed.{_unplaced(variant)}"
+
+
+def _unplaced(variant: VariantFigures) -> str:
+    """That a placebo is missing, where there could be one."""
     kind = KINDS.get(variant.kind or "")
-    if beyond or (variant.placebo is None and (kind is None or not kind.placebo)):
-        return f"{text}."
+    if variant.means.beyond_placebo or variant.poles is not None:
+        return ""
+    if variant.placebo is None and (kind is None or not kind.placebo):
+        return ""
     why = "Without a placebo" if variant.placebo is None else "As its placebo changes none of these pairs"
-    return f"{text}. {why}, any edit of this size may do as much."
-
-
-def _too_few(found: Effect) -> str:
-    """What a mean without an interval lacks."""
-    for count, noun in ((found.queries, "query"), (found.passages, "passage")):
-        if count < 2:
-            return f"one {noun} only"
-    return "too few queries or passages"
+    return f" {why}, any edit of this size may do as much."
 
 
 def _why_none(variant: VariantFigures) -> str:
@@ -186,7 +187,7 @@ def _why_none(variant: VariantFigures) -> str:
 
 
 _SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
-_EFFECT, _PLACEBO, _DIFFERENCE = "effect", "placebo", "difference"
+_EFFECT, _PLACEBO, _FINDING = "effect", "placebo", "finding"
 _WORDS = 14
 """Words shown before the first change of an example, and after the last."""
 _LONGEST = 60
@@ -229,11 +230,17 @@ def _facts(result: ProbeResult) -> tuple[tuple[str, str], ...]:
 def _notes(result: ProbeResult) -> Iterator[str]:
     yield (
         "Effect: mean over the changed pairs of (score of the variant − score of the passage) / standard deviation of"
-        " the query's scores. Beyond the placebo: the same less what an edit does that should not matter, of as many"
-        " places where the passage has them; the verdict speaks of it. Intervals and p: clustered by query and by"
-        " passage (Cameron, Gelbach & Miller 2011). Holm p: corrected over the variants. Detectable: an effect of this"
-        " size or more would have been found in nine of ten such samples (p < .05 / number of variants)."
+        " the query's scores. Finding: the same less what a placebo does, an edit of as many places that should not"
+        " matter, at equal changes of length; the verdict speaks of it. Intervals and p: clustered by query and by"
+        " passage, whichever error is larger. Holm p: corrected over the variants. Noticeable: an effect of this size"
+        " or more would have been found in eight of ten such samples (p < .05 / number of variants)."
     )
+    if any(one.means.swap and one.means.swap.placebo for one in result.variants):
+        yield (
+            "Finding of a swap: ½ [(a₊ − a₋) − κ (c₊ − c₋)], with the mean changes a by the swap and c by its placebo,"
+            " towards the first pole (+) and away from it (−), and κ = (a₊ + a₋)/(c₊ + c₋), how many times as much the"
+            " swap damages (1 where no damage shows)."
+        )
     for one in result.variants:
         if one.poles is not None:
             above, below = preferred(one)
@@ -245,32 +252,31 @@ def _notes(result: ProbeResult) -> Iterator[str]:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _mean(found: Effect | None) -> str:
-    return signed(None if found is None or not found.n else found.mean)
+def _mean(found: Estimate | None) -> str:
+    return signed(None if found is None else found.mean)
 
 
-def _ends(found: Effect | None) -> str:
+def _ends(found: Estimate | None) -> str:
     return interval(None if found is None else found.ci95)
 
 
 def _effects(result: ProbeResult) -> Table:
-    tests = sum(one.means.verdict.p is not None for one in result.variants)
     rows = tuple(
         (
             one.name,
             _mean(one.means.effect),
             _ends(one.means.effect),
             _mean(one.means.placebo),
-            _mean(one.means.difference),
-            _ends(one.means.difference),
-            p_value(one.means.verdict.p),
-            p_value(one.holm_p),
-            number(one.means.verdict.detectable_among(tests)),
+            _mean(one.finding),
+            _ends(one.finding),
+            p_value(one.finding.p),
+            p_value(one.finding.holm_p),
+            number(one.finding.noticeable),
         )
         for one in result.variants
     )
-    heads = ("variant", "effect (sd)", "95%", "placebo", "beyond it", "95%", "p", "Holm p", "detectable")
-    note = "Placebo: over those of the compared pairs that it changes. Beyond it: the effect less the placebo."
+    heads = ("variant", "effect (sd)", "95%", "placebo", "finding", "95%", "p", "Holm p", "noticeable")
+    note = "Placebo: over those of the compared pairs that it changes. Finding: the effect beyond the placebo."
     return Table("Effects", heads, rows, (note,) if any(one.placebo for one in result.variants) else ())
 
 
@@ -313,7 +319,7 @@ def _ranks(result: ProbeResult) -> Table:
     rows = tuple(
         (
             one.name,
-            signed(one.shift.mean if one.shift.n else None, 2),
+            signed(one.shift.mean, 2),
             interval(one.shift.ci95, 2),
             *("–" if share is None else percent(share, 1) for share in (one.enters, one.leaves)),
         )
@@ -392,7 +398,7 @@ def _charts(result: ProbeResult) -> list[Drawing]:
     rows: list[dict[str, float | str]] = []
     for one in result.variants:
         means = one.means
-        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_DIFFERENCE, means.difference)):
+        for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
             rows += _point(one.name, name, found)
     if not rows:
         return []
@@ -401,8 +407,8 @@ def _charts(result: ProbeResult) -> list[Drawing]:
     return [Drawing("Effects", title, _forest(rows), hint)]
 
 
-def _point(row: str, series: str, found: Effect | None) -> list[dict[str, float | str]]:
-    if found is None or not found.n or found.ci95 is None:
+def _point(row: str, series: str, found: Estimate | None) -> list[dict[str, float | str]]:
+    if found is None or found.mean is None or found.ci95 is None:
         return []
     ends = {"low": found.ci95[0], "high": found.ci95[1]}
     return [{"row": row, "series": series, "value": found.mean, **ends, "n": found.n}]

@@ -16,19 +16,18 @@ from evenrank.io.errors import readable
 from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
-from evenrank.measures.inference import holm
+from evenrank.measures.inference import corrected
 from evenrank.rankers.endpoints import Endpoint, shown_address
 from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
 from evenrank.rankers.models import Architecture, Precision
 from evenrank.rankers.scorers import Scorer
 from evenrank.rankers.scoring_job import ScoredPairs
 
-from .effects import Flags, Floats
+from .effects import Changes, Flags, Floats
 from .probe_result import ProbeResult
 from .variant_figures import (
     Compared,
     Means,
-    PairValues,
     VariantFigures,
     Versions,
     examples,
@@ -48,7 +47,7 @@ class Comparison:
     """What is compared: the ``listed`` pairs and their variants, with the signs of those that are oriented.
 
     ``magnitudes`` [texts]: the signed magnitude of each distinct text between the ``poles``; None without a lexicon
-    that has poles.
+    that has poles. ``lengths`` [texts, 2]: of each, in words and in word pieces.
     """
 
     listed: ProbedList
@@ -58,19 +57,26 @@ class Comparison:
     seed: int
     magnitudes: Floats | None
     poles: tuple[str, str] | None
+    lengths: Floats
 
     @classmethod
     def of(
-        cls, listed: ProbedList, pairing: Pairing, versions: Versions, lexicon: Lexicon | None, seed: int
+        cls,
+        listed: ProbedList,
+        pairing: Pairing,
+        versions: Versions,
+        lexicon: Lexicon | None,
+        seed: int,
+        lengths: Floats,
     ) -> Comparison:
         """With the magnitudes (tf) of all texts under the lexicon."""
         if lexicon is None or lexicon.poles is None:
-            return cls(listed, pairing, versions, lexicon, seed, None, None)
+            return cls(listed, pairing, versions, lexicon, seed, None, None, lengths)
         scoring = Scoring(lexicon, magnitudes=("tf",))
         texts = versions.texts.rename("text").to_frame().with_row_index("doc_id")
         table = score_texts(texts.with_columns(pl.col("doc_id").cast(pl.String)), scoring)
         groups = GroupTable.of(table, scoring.describe())
-        return cls(listed, pairing, versions, lexicon, seed, groups.signed_magnitude("tf"), groups.poles)
+        return cls(listed, pairing, versions, lexicon, seed, groups.signed_magnitude("tf"), groups.poles, lengths)
 
     def signs(self, variant: Variant) -> Floats | None:
         """The sign [N] of the change of a pair's magnitude, NaN without a change; None for kinds without direction."""
@@ -84,17 +90,27 @@ class Comparison:
     def compared(self, variant: Variant, placebo: Variant | None, scores: Scored, deviation: Floats) -> Compared:
         """What a variant does to each pair; ``deviation`` [N] of each pair's query."""
 
-        def scores_of(name: str) -> Floats:
-            return np.where(self.versions.changed(name), scores[name], np.nan)
+        def change(name: str) -> Floats:
+            return np.where(self.versions.changed(name), scores[name] - scores[""], np.nan) / deviation
+
+        def longer(name: str) -> Floats:
+            return self.lengths[self.versions.variants[name]] - self.lengths[self.versions.original]
 
         changed, signs = self.versions.changed(variant.name), self.signs(variant)
-        other = None if placebo is None else scores_of(placebo.name)
+        own = Changes(self.listed.query, self.listed.passage, change(variant.name))
+        if placebo is not None:
+            own = replace(
+                own,
+                placebo=change(placebo.name),
+                lengths=longer(variant.name),
+                placebo_lengths=longer(placebo.name),
+            )
         return Compared(
             variant.name,
             changed,
             self.versions.variants[variant.name] < 0,
             signs,
-            PairValues.of(scores[""], deviation, scores_of(variant.name), other, signs),
+            own,
             scores[""],
             np.where(changed, scores[variant.name], scores[""]),
             deviation,
@@ -103,8 +119,9 @@ class Comparison:
     def figures(self, scores: Scored, deviation: Floats) -> tuple[VariantFigures, ...]:
         """The figures of all variants."""
         found = [self._figures(*pair, scores, deviation) for pair in self.pairing.variants]
-        corrected = holm([one.means.verdict.p for one in found])
-        return tuple(replace(one, holm_p=p) for one, p in zip(found, corrected, strict=True))
+        findings = corrected([one.finding for one in found])
+        means = [replace(one.means, finding=finding) for one, finding in zip(found, findings, strict=True)]
+        return tuple(replace(one, means=own) for one, own in zip(found, means, strict=True))
 
     def _figures(self, variant: Variant, placebo: Variant | None, scores: Scored, deviation: Floats) -> VariantFigures:
         listed, versions = self.listed, self.versions
@@ -117,13 +134,21 @@ class Comparison:
             None if placebo is None else placebo.name,
             None if found.signs is None else self.poles,
             found.counts(),
-            Means.of(found.values, listed.query, listed.passage),
+            Means.of(found.changes, found.signs, len(self.pairing.variants)),
             shift,
             enters,
             leaves,
             run_figures(listed.ranked(found.replaced, variant.name), passages, listed.qrels, self.lexicon, self.seed),
             examples(found, listed, versions),
         )
+
+
+def text_lengths(texts: pl.Series, scorer: Scorer | None) -> Floats:
+    """The lengths [texts, 2]: words, and the tokens of the scorer's own tokenizer or, where it has none, characters."""
+    pieces = None if scorer is None else scorer.tokens(texts.to_list())
+    words = texts.str.count_matches(r"\S+").to_numpy()
+    counted = texts.str.len_chars().to_numpy() if pieces is None else np.array(pieces)
+    return np.stack([words, counted], axis=1).astype(np.float64)
 
 
 _BLOCK = 256
@@ -207,11 +232,11 @@ def probe(
 
     For each query and each passage d of its list, with its variant d′: Δ = (score of d′ − score of d) / standard
     deviation of the query's scores (ddof 0; queries whose scores do not vary are left out and counted). Pairs whose
-    text the variant leaves as it is are not compared. The mean Δ has an interval and a p over queries and passages
-    (:func:`evenrank.probes.effects.effect`), and so has its difference from the mean Δ of a placebo, an edit of as many
-    places that should not matter, over those of the pairs that the placebo changes
-    (:func:`evenrank.probes.effects.difference`): the verdict speaks of the difference, or without a placebo of the
-    effect. p values of the verdicts are Holm-corrected over the variants.
+    text the variant leaves as it is are not compared. The verdict speaks of the mean Δ beyond that of a placebo, an
+    edit of as many places that should not matter, at equal changes of length (:func:`evenrank.probes.effects.beyond`);
+    of a swap, of the preference apart from the damage that any edit does (:func:`evenrank.probes.effects.preference`);
+    without a placebo, of the mean Δ. Intervals and p are over queries and passages; p values are Holm-corrected over
+    the variants.
 
     ``model``: anything that :func:`evenrank.rerank` takes, or ``"bm25"`` (BM25 with the statistics of ``collection``),
     with its ``kind``, prompts and settings. ``variants``: ``{name: variant}``, where a variant is a path, a table of
@@ -261,7 +286,6 @@ def probe(
         model = BM25Scorer(collection, quiet=quiet)
     ranker = find_ranker(model, kind, device=device, precision=precision, prompts=prompts)
     versions = Versions.of(listed, {one.name: one.texts for one in pairing.every})
-    comparison = Comparison.of(listed, pairing, versions, words, seed)
     scores, found = versions.score(ranker, batch_size, keep, quiet)
     deviation = spread(scores[""], listed.query)
     if np.isnan(deviation).all():
@@ -274,10 +298,13 @@ def probe(
     settings |= {"sample": sample, "sampled_from": listed.sampled_from, "seed": seed, "batch_size": batch_size}
     settings |= {"lexicon": None if words is None else words.name}
     before = () if listing is None else listing.notes
+    beside, cut = any(placebo for _, placebo in pairing.variants), found.truncated is None or found.truncated.cut
+    scorer = ranker if isinstance(ranker, Scorer) or not (beside or cut) else ranker.load()
+    lengths = text_lengths(versions.texts, scorer if beside and isinstance(scorer, Scorer) else None)
+    comparison = Comparison.of(listed, pairing, versions, words, seed, lengths)
     figures = comparison.figures(scores, deviation[listed.query])
     said = [*before, *_sample_notes(listed, seed), *pairing.notes]
-    if found.truncated is None or found.truncated.cut:
-        scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
+    if cut and isinstance(scorer, Scorer):
         said += reading_notes(comparison, scores, deviation[listed.query], scorer)
     said += [*_list_notes(listed), *_ranker_notes(ranker, found)]
     result = ProbeResult(

@@ -13,11 +13,12 @@ import polars as pl
 from evenrank.groups import Lexicon
 from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
+from evenrank.measures.inference import Comparison, Estimate
 from evenrank.rankers.load import StoredRanker
 from evenrank.rankers.scorers import Scorer, TextPairs
 from evenrank.rankers.scoring_job import ScoredPairs, ScoringJob
 
-from .effects import Effect, Flags, Floats, Ints, difference, effect
+from .effects import Changes, Flags, Floats, Ints, Swap, beyond, preference, size
 from .variant_files import ProbedList
 
 
@@ -97,73 +98,44 @@ def _distinct(texts: pl.Series) -> tuple[Ints, pl.Series]:
 
 
 @dataclass(frozen=True, slots=True)
-class PairValues:
-    """The change Δ of each pair's score [N] by a variant and by its placebo; NaN where not compared.
-
-    ``placebo``: of the compared pairs that it changes; None without a placebo.
-    """
-
-    effect: Floats
-    placebo: Floats | None = None
-
-    @classmethod
-    def of(
-        cls, scores: Floats, deviation: Floats, variant: Floats, placebo: Floats | None, signs: Floats | None
-    ) -> PairValues:
-        """Δ = (score of the variant − score) / standard deviation of the query's original scores.
-
-        ``scores``, ``deviation`` (of each pair's query), ``variant``, ``placebo``, ``signs``, all [N]: the scores of
-        what a version does not change are NaN; ``signs`` (+1, −1, or NaN to leave a pair out) orient both changes.
-
-        >>> found = PairValues.of(*map(np.array, ([1.0, 3.0], [2.0, 2.0], [2.0, 4.0], [1.5, np.nan], [1.0, -1.0])))
-        >>> found.effect.tolist(), found.placebo.tolist()
-        ([0.5, -0.5], [0.25, nan])
-        """
-        oriented = np.ones(len(scores)) if signs is None else signs
-        own = oriented * (variant - scores) / deviation
-        if placebo is None:
-            return cls(own)
-        other = oriented * (placebo - scores) / deviation
-        return cls(own, np.where(np.isnan(own), np.nan, other))
-
-
-@dataclass(frozen=True, slots=True)
 class Means:
-    """The mean effect of a variant, that of its placebo, and the difference of the two.
+    """The mean effect of a variant, that of its placebo, and what is found.
 
-    ``placebo``: None without one; ``difference``: None where the placebo changes no compared pair.
+    ``effect``, ``placebo`` (None without one): in a swap, both directions weigh alike. ``finding``: what the verdict
+    speaks of, beyond the placebo where there is one (``beyond_placebo``); ``swap``: how it was found of a swap.
     """
 
-    effect: Effect
-    placebo: Effect | None
-    difference: Effect | None
+    effect: Estimate
+    placebo: Estimate | None
+    finding: Comparison
+    beyond_placebo: bool
+    swap: Swap | None = None
 
     @classmethod
-    def of(cls, values: PairValues, query: Ints, passage: Ints) -> Means:
-        """Over all pairs."""
-        own, other = values.effect, values.placebo
-        mean = effect(own, query, passage)
-        if other is None:
-            return cls(mean, None, None)
-        beyond = None if np.isnan(other).all() else difference(own, other, query, passage)
-        return cls(mean, effect(other, query, passage), beyond)
-
-    @property
-    def verdict(self) -> Effect:
-        """What the verdict speaks of: the difference from the placebo if that changes any pair, else the effect."""
-        return self.effect if self.difference is None else self.difference
-
-    @property
-    def beyond_placebo(self) -> bool:
-        """Whether the verdict is beyond a placebo."""
-        return self.difference is not None
+    def of(cls, changes: Changes, signs: Floats | None, tests: int = 1) -> Means:
+        """Over all pairs; ``signs`` [N]: the direction of a swap; ``tests``: as one of so many variants."""
+        own, other = changes.own, changes.placebo
+        known = ~np.isnan(own) if signs is None else ~np.isnan(own) & ~np.isnan(signs)
+        placebo = None if other is None else np.where(known, other, np.nan)
+        pairs = changes.query, changes.passage, signs
+        beside = placebo is not None and not np.isnan(placebo).all()
+        swap = None if signs is None else preference(changes, signs, tests)
+        return cls(
+            size(own, *pairs),
+            None if placebo is None else size(placebo, *pairs),
+            beyond(changes, tests) if swap is None else swap.finding,
+            beside,
+            swap,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {
             "effect": self.effect.to_dict(),
             "placebo": None if self.placebo is None else self.placebo.to_dict(),
-            "difference": None if self.difference is None else self.difference.to_dict(),
+            "finding": self.finding.to_dict(),
+            "beyond_placebo": self.beyond_placebo,
+            "swap": None if self.swap is None else self.swap.to_dict(),
         }
 
 
@@ -272,8 +244,8 @@ class Counts:
 
     ``pairs`` in all: ``changed``, ``unchanged`` or ``absent`` (the variant has nothing for them). Of those changed,
     ``still`` are of queries whose scores do not vary, ``unoriented`` others keep their magnitude where the sign of its
-    change gives the direction, and ``compared`` are left, of which the placebo changes ``placebo`` (None: there is
-    no placebo).
+    change gives the direction, and ``compared`` are left, of so many ``queries`` and ``passages``, of which the placebo
+    changes ``placebo`` (None: there is no placebo).
     """
 
     pairs: int
@@ -283,6 +255,8 @@ class Counts:
     still: int
     unoriented: int
     compared: int
+    queries: int
+    passages: int
     placebo: int | None
 
 
@@ -306,7 +280,6 @@ class VariantFigures:
     which groups its effect is oriented, None where above 0 is "the variant". ``shift``: places up, oriented as the
     effect; ``enters``, ``leaves``: the share of the compared pairs that would enter or leave the first 10 ranks, in
     lists of more than 10 (None: there is none). ``replaced``: figures of the run with every passage replaced.
-    ``holm_p``: the verdict's p, corrected over the variants.
     """
 
     name: str
@@ -315,12 +288,16 @@ class VariantFigures:
     poles: tuple[str, str] | None
     counts: Counts
     means: Means
-    shift: Effect
+    shift: Estimate
     enters: float | None
     leaves: float | None
     replaced: Mapping[str, RunFigure]
     examples: tuple[Example, ...] = field(repr=False)
-    holm_p: float | None = None
+
+    @property
+    def finding(self) -> Comparison:
+        """What the verdict speaks of."""
+        return self.means.finding
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -330,8 +307,6 @@ class VariantFigures:
             "poles": None if self.poles is None else list(self.poles),
             "counts": asdict(self.counts),
             **self.means.to_dict(),
-            "verdict": "difference" if self.means.beyond_placebo else "effect",
-            "holm_p": self.holm_p,
             "rank_shift": self.shift.to_dict(),
             "enters": self.enters,
             "leaves": self.leaves,
@@ -344,15 +319,16 @@ class VariantFigures:
 class Compared:
     """What a variant does to each pair [N] of a list.
 
-    ``changed``: whether it has another text; ``signs``: the orientation (None: as it is); ``values``; ``scores`` of the
-    originals and ``replaced`` of the variant, which are those of the original where it has no other text.
+    ``changed``: whether it has another text; ``signs``: the orientation (None: as it is); ``changes`` of the scores, in
+    standard deviations of the query's; ``scores`` of the originals and ``replaced`` of the variant, which are those of
+    the original where it has no other text.
     """
 
     name: str
     changed: Flags
     absent: Flags
     signs: Floats | None
-    values: PairValues
+    changes: Changes
     scores: Floats
     replaced: Floats
     deviation: Floats
@@ -362,6 +338,7 @@ class Compared:
         still = self.changed & np.isnan(self.deviation)
         lost = np.zeros_like(still) if self.signs is None else np.isnan(self.signs)
         unoriented = self.changed & ~still & lost
+        compared, placebo = self.compared, self.changes.placebo
         return Counts(
             len(self.changed),
             int(self.changed.sum()),
@@ -369,23 +346,29 @@ class Compared:
             int(self.absent.sum()),
             int(still.sum()),
             int(unoriented.sum()),
-            int(self.compared.sum()),
-            None if self.values.placebo is None else int((~np.isnan(self.values.placebo)).sum()),
+            int(compared.sum()),
+            len(np.unique(self.changes.query[compared])),
+            len(np.unique(self.changes.passage[compared])),
+            None if placebo is None else int((compared & ~np.isnan(placebo)).sum()),
         )
+
+    @property
+    def oriented(self) -> Floats:
+        """The changes [N], above 0 for the first pole or else for the variant; NaN where not compared."""
+        return self.changes.own if self.signs is None else self.changes.own * self.signs
 
     @property
     def compared(self) -> Flags:
         """Pairs with a value."""
-        return ~np.isnan(self.values.effect)
+        return ~np.isnan(self.oriented)
 
 
-def rank_figures(found: Compared, listed: ProbedList) -> tuple[Effect, float | None, float | None]:
+def rank_figures(found: Compared, listed: ProbedList) -> tuple[Estimate, float | None, float | None]:
     """Places up, oriented as the effect; and the shares that enter and leave the first ranks, of the compared pairs in
     lists that have more: who is in a shorter one can do neither."""
     compared = found.compared
     shifts = rank_shifts(found.scores, listed.query, np.where(compared, found.replaced, np.nan), DEPTH)
-    oriented = shifts.shifts if found.signs is None else shifts.shifts * found.signs
-    mean = effect(oriented, listed.query, listed.passage)
+    mean = size(shifts.shifts, listed.query, listed.passage, found.signs)
     can = compared & (np.bincount(listed.query)[listed.query] > DEPTH)
     if not can.any():
         return mean, None, None
@@ -394,7 +377,7 @@ def rank_figures(found: Compared, listed: ProbedList) -> tuple[Effect, float | N
 
 def examples(found: Compared, listed: ProbedList, versions: Versions) -> tuple[Example, ...]:
     """The pairs of different passages whose score changes most; equal changes in the list's order."""
-    size = np.where(found.compared, np.abs(found.values.effect), -1.0)
+    size = np.where(found.compared, np.abs(found.oriented), -1.0)
     chosen: list[int] = []
     for row in np.argsort(-size, kind="stable").tolist():
         if len(chosen) == _EXAMPLES or size[row] < 0:
@@ -409,7 +392,7 @@ def examples(found: Compared, listed: ProbedList, versions: Versions) -> tuple[E
             str(listed.pairs.queries[int(listed.query[row])]),
             str(versions.texts[int(versions.original[row])]),
             str(versions.texts[int(versions.variants[found.name][row])]),
-            float(found.values.effect[row]),
+            float(found.oriented[row]),
         )
         for row in chosen
     )

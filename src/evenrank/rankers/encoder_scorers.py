@@ -10,7 +10,7 @@ import numpy as np
 
 from evenrank.io import EvenrankError
 
-from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, TruncationCounter, is_static, max_tokens
+from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, TruncationCounter, is_static, max_tokens, token_counts
 
 if TYPE_CHECKING:
     import torch
@@ -48,6 +48,9 @@ class EncoderScorer(Scorer):
         self.document_prompt = self._prompt(_PASSAGE_PROMPTS) if document_prompt is None else document_prompt
         self.reads = max_tokens(model)
         self.truncated = Truncation(self._counts, self.reads)
+
+    def tokens(self, texts: Sequence[str]) -> list[int] | None:
+        return token_counts(self.model, texts) if texts else []
 
     def _prompt(self, names: Sequence[str]) -> str:
         """The prompt of the model's configuration that sentence-transformers would take."""

@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from evenrank.groups.tokens import word_spans
 from evenrank.io import EvenrankError, read_texts
 from evenrank.io.errors import quoted
 from evenrank.io.wording import are, counted, plural
@@ -172,6 +173,10 @@ class Scorer(ABC):
         """How many characters of each passage [pairs] the model reads before it truncates; None if unknown."""
         return None
 
+    def tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """How many tokens the model's own tokenizer makes of each text, uncut; None if it has none."""
+        return None
+
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Scores:
         """The scores [pairs] of the pairs (queries[i], passages[i]); a bi-encoder encodes each distinct text once.
 
@@ -211,6 +216,22 @@ class RankerScorer(Scorer):
 
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int] | None:
         return self.ranker.reads_to(queries, passages)
+
+    def tokens(self, texts: Sequence[str]) -> list[int] | None:
+        found = token_counts(getattr(self.ranker, "model", None), texts)
+        # The others read words.
+        return [len(word_spans(text)) for text in texts] if found is None else found
+
+
+def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
+    """How many tokens a model's ``tokenizer`` makes of each text; None if it has none."""
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    if hasattr(tokenizer, "encode_batch"):
+        return [len(row.ids) for row in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    if not callable(tokenizer):
+        return None
+    found = tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
+    return [len(row) for row in found["input_ids"]]
 
 
 class FunctionScorer(Scorer):

@@ -533,6 +533,12 @@ class BM25Scorer(Scorer):
     def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
         return [len(passage) for passage in passages]
 
+    def tokens(self, texts: Sequence[str]) -> list[int]:
+        found = self.analyzer.terms(pl.Series(list(texts), dtype=pl.String), grow=False)
+        rows = found.filter(pl.col("term") != STOP_WORD)["text"].to_numpy()
+        counts: list[int] = np.bincount(rows, minlength=len(texts)).tolist()
+        return counts
+
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
         # The terms of queries get numbers even if the collection lacks them; of passages, only known terms can score.
         asked = self.analyzer.terms(pairs.queries, grow=True)

@@ -1,0 +1,58 @@
+"""What the probe says of a swap on a collection four fifths of whose gendered passages are male-worded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.probes.probing import text_lengths
+from evenrank.retrieval.bm25 import BM25Scorer
+
+MALE = {"he", "his", "him", "himself", "man", "father", "brother", "son", "husband", "boy", "king", "uncle"}
+
+
+@pytest.fixture(scope="module")
+def probed() -> Callable[[object], str]:
+    made = evenrank.generate(evenrank.SyntheticConfig(passages=400, queries=40, male_share=0.8))
+    run = evenrank.retrieve(made.collection, made.queries, 20, quiet=True)
+    bm25 = BM25Scorer(made.collection)
+
+    def planted(query: str, passages: list[str]) -> list[float]:
+        scores = bm25.score([query] * len(passages), passages)
+        male = [not MALE.isdisjoint(re.findall(r"\w+", text.lower())) for text in passages]
+        return [float(score) + 0.5 * own for score, own in zip(scores, male, strict=True)]
+
+    models = {"bm25": bm25, "male": planted, "short": lambda _, passages: [-float(len(text)) for text in passages]}
+
+    def said(name: object) -> str:
+        model = models[str(name)]
+        found = evenrank.probe(model, "swap", collection=made.collection, queries=made.queries, run=run, depth=20)
+        return found.summary()[-1]
+
+    return said
+
+
+def test_scores_that_do_not_change_show_no_preference(probed: Callable[[object], str]) -> None:
+    """Whose wording most passages have, and what the placebo does to them, is none of the ranker's doing."""
+    assert probed("bm25").startswith("swap: no preference shown, as no pair's score changes (385 pairs, ")
+
+
+def test_a_taste_for_short_texts_is_no_preference(probed: Callable[[object], str]) -> None:
+    assert probed("short").startswith("swap: no preference shown: ")
+
+
+def test_a_planted_preference_is_found(probed: Callable[[object], str]) -> None:
+    assert probed("male").startswith("swap: prefers the male wording: +0.")
+
+
+def test_lengths_are_words_and_pieces() -> None:
+    texts = pl.Series(["the old  house", "", "sea"])
+    assert text_lengths(texts, None).tolist() == [[3, 14], [0, 0], [1, 3]]
+    # Without stop words, as BM25 reads them.
+    assert text_lengths(texts, BM25Scorer({"d": "sea"})).tolist() == [[3, 2], [0, 0], [1, 1]]
+    assert text_lengths(texts, None).dtype == np.float64

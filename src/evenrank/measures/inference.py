@@ -352,6 +352,17 @@ def from_error(found: Mean, n: int, unit: str, *, tests: int = 1, method: str = 
     return Comparison(found.mean, ends(found), n, unit, two_sided(found), noticeable=size, method=method)
 
 
+def cluster_parts(values: Array, clusters: Array) -> Array:
+    """One value a cluster [G], of values [n], whose mean is theirs and whose spread is its error's.
+
+    x̄ + (total − size · x̄) · G/n: the linear terms of a mean over clusters of unequal sizes. For an interval far from 0,
+    where :func:`cluster_totals` would count the spread of the sizes as one of the values.
+    """
+    _, place = np.unique(clusters, return_inverse=True)
+    apart = np.bincount(place, values - values.mean())
+    return values.mean() + apart * len(apart) / len(values)
+
+
 def size_of(found: Estimate) -> Estimate:
     """The absolute value of a figure: from 0 where its interval holds both signs."""
     if found.mean is None:

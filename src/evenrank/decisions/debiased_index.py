@@ -156,7 +156,7 @@ def probe_indexes(
         ]
     counts = {groups.names[number]: int((own == number).sum()) for number in enough}
     given = before.vectors[rows].astype(np.float64)
-    found = [probe_groups(one, own, folds, parts, seed=seed) for one in (given, erased)]
+    found = [probe_groups(one, own, folds, parts, unit="passages", seed=seed) for one in (given, erased)]
     return Probes(counts, found[0], found[1], unseen)
 
 

@@ -23,7 +23,7 @@ from evenrank.measures.inference import (
     LEAST,
     SIGNIFICANT,
     Comparison,
-    cluster_parts,
+    cluster_means,
     compare_parts,
     corrected,
     from_error,
@@ -35,7 +35,6 @@ from ._rows import Doubles, Flags, Integers
 FOLDS = 5
 _BLOCK = 1024
 _SAME = 1e-9
-_UNIT = "rows"
 _INNER = 3
 """Folds of the training rows on which a probe is tuned."""
 _TUNED = 300
@@ -140,13 +139,20 @@ def deal_folds(parts: Integers, groups: Integers, folds: int = FOLDS, seed: int 
 
 
 def probe_groups(
-    rows: Array | Sequence[Array], groups: Integers, folds: Integers, parts: Integers | None = None, *, seed: int = 0
+    rows: Array | Sequence[Array],
+    groups: Integers,
+    folds: Integers,
+    parts: Integers | None = None,
+    *,
+    unit: str = "rows",
+    seed: int = 0,
 ) -> GroupProbe:
     """What support vector machines recover of the ``groups`` [N] from ``rows`` [N, D], each row held out once.
 
     ``folds`` [N]: in which fold a row is held out. Where what was done to the rows was fitted on rows, there are as
     many ``rows`` as folds: those of each fold, fitted without the rows that are held out. ``parts`` [N]: rows that are
-    in the same fold, and count as one, such as a :func:`neighbourhoods`' (None: each row is one).
+    in the same fold, and count as one, as :func:`neighbourhoods` finds them (None: each row is one). ``unit``: what
+    rows are.
 
     The linear machine's cost, and the other one's kernel (RBF, or a polynomial of degree 2), width and cost are those
     with the best balanced accuracy over three folds of up to 300 rows of each group, of the training rows alone. Groups
@@ -165,7 +171,7 @@ def probe_groups(
         for family, correct in right.items():
             chosen = _tuned(used[~test], groups[~test], parts[~test], families[family], seed)
             correct[test] = _predicted(chosen, used[~test], groups[~test], used[test], seed) == groups[test]
-    found = [balanced(correct, groups, parts) for correct in right.values()]
+    found = [balanced(correct, groups, parts, unit) for correct in right.values()]
     linear, kernel = (replace(one, holm_p=after.holm_p) for one, after in zip(found, corrected(found), strict=True))
     return GroupProbe(linear, kernel)
 
@@ -206,23 +212,24 @@ def _predicted(setting: Mapping[str, Any], rows: Doubles, groups: Integers, new:
     return found
 
 
-def balanced(correct: Flags, groups: Integers, parts: Integers | None = None) -> Recovered:
+def balanced(correct: Flags, groups: Integers, parts: Integers | None = None, unit: str = "rows") -> Recovered:
     """The balanced accuracy of rows that are ``correct`` [N] or not, against chance.
 
-    Of each group the values are those of its ``parts`` [N] (None: each row is one), so that rows that are alike count
-    as one; fewer than 15 parts of a group tell nothing.
+    A group's share is the mean over its ``parts`` [N] (None: each row is one), so that rows that are alike count as
+    one; fewer than 15 parts of a group tell nothing.
     """
     parts = np.arange(len(groups)) if parts is None else parts
     names = np.unique(groups)
     chance = 1 / len(names)
-    shares = [cluster_parts(correct[of] - chance, parts[of]) for of in (groups == name for name in names)]
-    found = compare_parts(shares, [chance] * len(names), unit=_UNIT)
+    shares = [cluster_means(correct[of] - chance, parts[of]) for of in (groups == name for name in names)]
+    found = compare_parts(shares, [chance] * len(names), unit=unit)
     if found.p is None and found.ci95 is None and min(map(len, shares)) >= LEAST:
         # Each group is all right or all wrong: without an error.
-        found = from_error(mean_of_samples(shares, [chance] * len(names)), len(groups), _UNIT)
+        alike = replace(mean_of_samples(shares, [chance] * len(names)), freedom=min(map(len, shares)) - 1.0)
+        found = from_error(alike, len(groups), unit)
     mean = None if found.mean is None else found.mean + chance
     ci95 = None if found.ci95 is None else (max(0.0, found.ci95[0] + chance), min(1.0, found.ci95[1] + chance))
     p, noticeable, why = found.p, found.noticeable, found.why
     if p is not None and p < SIGNIFICANT and found.mean is not None and found.mean < 0:
-        p, noticeable, why = None, None, "the probe is right less often than by chance: rows have neighbours elsewhere"
-    return Recovered(mean, ci95, len(groups), _UNIT, p, None, noticeable, found.method, why, chance)
+        p, noticeable, why = None, None, "the probe is right less often than by chance, misled by neighbours"
+    return Recovered(mean, ci95, len(groups), unit, p, None, noticeable, found.method, why, chance)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenrank.io import EvenrankError
 from evenrank.measures.inference import cluster_parts, estimate
 
-from .curves import UNIT, Floats, Interval, Ints, cluster_ids
+from .curves import UNIT, Floats, Interval, Ints
 
 FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Edges of the buckets of relative positions."""
@@ -64,7 +64,7 @@ def by_bucket(
     values, places = values[known], places[known]
     if not len(values):
         raise EvenrankError("no query has both a located answer and a value")
-    clusters = cluster_ids(clusters, known)
+    clusters = np.arange(len(values)) if clusters is None else clusters[known]
     if places.min() < starts[0] or (end is not None and places.max() >= end):
         outside = float(places.min() if places.min() < starts[0] else places.max())
         raise EvenrankError(f"places: expected {starts[0]} to below {end}, found {outside}")

@@ -20,8 +20,7 @@ from evenrank.measures.inference import (
     LEAST,
     Comparison,
     bootstrap_means,
-    cluster_parts,
-    cluster_totals,
+    cluster_means,
     compare,
     corrected,
     estimate,
@@ -42,15 +41,8 @@ _CHUNK = 4_000_000
 """Values that are compared at once: all candidates of many queries would take gigabytes."""
 
 
-def cluster_ids(clusters: Ints | None, known: NDArray[np.bool_]) -> Ints:
-    """Cluster numbers from 0, without gaps, of the ``known`` [Q] queries; None: each query is its own cluster."""
-    found = np.arange(int(known.sum())) if clusters is None else clusters[known]
-    numbers: Ints = np.unique(found, return_inverse=True)[1]
-    return numbers
-
-
 def compare_passages(values: Floats, passages: Ints) -> Comparison:
-    """Whether the mean of values [Q] differs from 0, by the passages [Q] that queries share; NaN is left out.
+    """Whether the mean over ``passages`` [Q], of the means of their values [Q], differs from 0; NaN is left out.
 
     Where a value of 15 passages or more is known and all are 0 (no score changes), no difference is shown.
     """
@@ -59,10 +51,10 @@ def compare_passages(values: Floats, passages: Ints) -> Comparison:
     values, passages = np.where(np.abs(values) <= EQUAL, 0.0, values)[known], passages[known]
     if not len(values):
         return untold(None, 0, "no value is defined", UNIT)
-    totals = cluster_totals(values, passages)
-    if len(totals) >= LEAST and not values.any():
-        return Comparison(0.0, None, len(totals), UNIT, p=1.0, noticeable=0.0)
-    return compare(totals, unit=UNIT)
+    means = cluster_means(values, passages)
+    if len(means) >= LEAST and not values.any():
+        return Comparison(0.0, None, len(means), UNIT, p=1.0, noticeable=0.0)
+    return compare(means, unit=UNIT)
 
 
 def lowest_to_highest(means: Floats) -> Floats:
@@ -112,16 +104,17 @@ class SensitivityIndex:
 class PositionCurve:
     """A value as a function of the place of the same sentence in the same passage.
 
-    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over ``n`` queries, with ``ci95`` [P]. ``first_last``:
-    first minus last place; ``ends_middle``: mean of these two minus the middle. Both are contrasts within a query.
+    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over passages, each of its own of the ``n`` queries, with
+    ``ci95`` [P]. ``first_last``: first minus last place; ``ends_middle``: mean of these two minus the middle. Both are
+    contrasts within a query.
     ``index``: the Position Sensitivity Index of the means [PSI], which needs values from 0 up.
 
     The sentence with the answer is moved; for each place beside its own another sentence, the nearest in length, is
     moved there while the answer's stays where it is (the control: it parts neighbours just as well). The difference of
     the two curves is what the place does.
 
-    The contrasts are tested by passage, with all its queries (:func:`evenrank.measures.inference.compare`), with Holm's
-    correction over the two. Contrasts and control are ours.
+    Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
+    (:func:`evenrank.measures.inference.compare`), with Holm's correction over the two. Contrasts and control are ours.
 
     When it misleads: no move holds fixed which sentences stand beside the answer's. A ranker that sees words across the
     end of a sentence can show an effect without looking at the place: on XQuAD ends − middle is -.08 standard
@@ -237,26 +230,29 @@ def position_curve(
     """
     at = versions.at_places()
     known = np.asarray(~np.isnan(at).any(axis=1))
-    at, passages, count = at[known], cluster_ids(clusters, known), at.shape[1]
-    means = at.mean(axis=0) if len(at) else np.full(count, np.nan)
-    found = [compare_passages(at @ weights, passages) for weights in contrast_weights(count)]
+    count = at.shape[1]
+    rows, n = np.empty((0, count)), int(known.sum())
+    if n:
+        rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
+    each = np.arange(len(rows))
+    found = [compare_passages(rows @ weights, each) for weights in contrast_weights(count)]
     if count == _NO_MIDDLE:
         found[1] = untold(None, found[0].n, "two places have no middle", UNIT)
     found = corrected(found)
-    ends = tuple(estimate(cluster_parts(column, passages), unit=UNIT).ci95 if len(at) else None for column in at.T)
-    index = None if level is None else _index(at, passages, level, seed)
-    return PositionCurve(np.linspace(0, 1, count), len(at), means, ends, found[0], found[1], index)
+    means = rows.mean(axis=0) if n else np.full(count, np.nan)
+    ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
+    index = None if level is None else _index(rows, means, level, seed)
+    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], index)
 
 
-def _index(at: Floats, passages: Ints, level: float, seed: int) -> SensitivityIndex:
-    """The index of values at places [Q, P]; under no effect the means over draws of passages depart as far from those
-    found, but from one and the same mean."""
-    number = len(np.unique(passages))
-    means = at.mean(axis=0) if len(at) else np.full(at.shape[1], np.nan)
+def _index(rows: Floats, means: Floats, level: float, seed: int) -> SensitivityIndex:
+    """The index of the passages' values at places [G, P]; under no effect the means over draws of passages depart as
+    far from those found, but from one and the same mean."""
+    number = len(rows)
     value = float(lowest_to_highest((means + level)[None])[0])
     if number < LEAST or np.isnan(value):
         return SensitivityIndex(value, None, number, None, None)
-    draws = bootstrap_means(at, seed, BOOTSTRAP_DRAWS, clusters=passages)
+    draws = bootstrap_means(rows, seed, BOOTSTRAP_DRAWS)
     departures = (draws - means) * np.sqrt(number / (number - 1))
     null = lowest_to_highest(departures + means.mean() + level)
     known = null[~np.isnan(null)]

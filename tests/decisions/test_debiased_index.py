@@ -13,11 +13,10 @@ import polars as pl
 import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-pytest.importorskip("sklearn", reason="needs the extra [embeddings]")
 
 from evenrank import build_index, debias_index, open_index
 from evenrank.decisions.debiased_index import DebiasedIndex
-from evenrank.io import EvenrankError, MissingExtraError
+from evenrank.io import EvenrankError
 from planted_encoders import planted_encoder
 
 COUNT = 300
@@ -186,7 +185,7 @@ def refused(call: Callable[..., object], *arguments: object, **settings: object)
     return str(caught.value)
 
 
-def test_refusals(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals(home: Path, tmp_path: Path) -> None:
     labels = {"w1": "a", "w2": "b"}
 
     def message(**settings: object) -> str:
@@ -211,6 +210,3 @@ def test_refusals(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "is not the one that the index was made with" in message(
         labels=labels, queries=QUERIES, model=home / "texts"
     )
-    monkeypatch.setattr("evenrank.io.errors.find_spec", lambda name: None if name == "sklearn" else 1)
-    with pytest.raises(MissingExtraError):
-        debias_index(home / "linear-index", tmp_path / "new", labels=labels, quiet=True)

@@ -95,7 +95,7 @@ def slow(values: Floats, passages: Ints) -> tuple[float, float, float]:
 
 
 def test_contrasts_against_slow_ones() -> None:
-    """The two contrasts are tested by passage, with Holm's correction over the two."""
+    """The two contrasts are tested by passage, with Holm's correction over them and the index."""
     rng = np.random.default_rng(4)
     passages = np.repeat(np.arange(20), rng.integers(1, 5, 20))
     rows = rng.normal(np.array([0.5, 0, 0.1]), 1, (len(passages), 3))
@@ -110,7 +110,8 @@ def test_contrasts_against_slow_ones() -> None:
         p_values.append(expected)
     low, high = sorted(p_values)
     corrected = sorted(one.holm_p for one in (found.first_last, found.ends_middle) if one.holm_p is not None)
-    assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
+    # Of three: that of the index is not known here, and taken for 1.
+    assert corrected == pytest.approx([min(1, 3 * low), max(min(1, 3 * low), min(1, 2 * high))])
 
 
 def test_queries_of_one_passage_are_one_unit() -> None:

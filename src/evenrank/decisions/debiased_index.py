@@ -19,7 +19,6 @@ from evenrank.embeddings.group_probes import (
     draw_rows,
     neighbourhoods,
     probe_groups,
-    require_probes,
 )
 from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
 from evenrank.groups.table import largest_groups
@@ -416,8 +415,8 @@ def _probe_table(probes: Probes) -> Table:
     )
     counts = ", ".join(f"{count:,} of {name}" for name, count in probes.groups.items())
     note = (
-        f"Balanced accuracy of support vector machines over {FOLDS} folds, each passage held out once; passages:"
-        f" {counts}. Kernel: RBF or quadratic, tuned on the other folds, as the linear machine's cost is. Groups weigh"
+        f"Balanced accuracy of least-squares support vector machines over {FOLDS} folds, each passage held out once;"
+        f" passages: {counts}. Kernel: RBF or quadratic, tuned on the other folds, as the linear machine's cost is. Groups weigh"
         " alike. A passage and the one nearest to it in the debiased index are in the same fold, and count as one:"
         " copies of a text with the words of another group do not decide."
     )
@@ -531,7 +530,6 @@ def debias_index(
     made = Provenance("evenrank.debias_index").add("index", os.path.join(os.fspath(index), INDEX))
     given.note(made)
     made.add("queries", queries).add("qrels", qrels).ahead()
-    require_probes()
     before = open_to_debias(index)
     # All that can be wrong with the inputs is found before anything is written.
     search = None

@@ -114,7 +114,8 @@ class PositionCurve:
     the two curves is what the place does.
 
     Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
-    (:func:`evenrank.measures.inference.compare`), with Holm's correction over the two. Contrasts and control are ours.
+    (:func:`evenrank.measures.inference.compare`), with Holm's correction over three: these two and the index.
+    Contrasts and control are ours.
 
     When it misleads: no move holds fixed which sentences stand beside the answer's. A ranker that sees words across the
     end of a sentence can show an effect without looking at the place: on XQuAD ends − middle is -.08 standard
@@ -238,17 +239,23 @@ def position_curve(
     found = [compare_passages(rows @ weights, each) for weights in contrast_weights(count)]
     if count == _NO_MIDDLE:
         found[1] = untold(None, found[0].n, "two places have no middle", UNIT)
-    found = corrected(found)
+    index = None if level is None else _index(rows, level, seed)
+    found = corrected([*found, _index_test(index)])
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
-    index = None if level is None else _index(rows, means, level, seed)
     return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], index)
 
 
-def _index(rows: Floats, means: Floats, level: float, seed: int) -> SensitivityIndex:
+def _index_test(index: SensitivityIndex | None) -> Comparison:
+    """The third test of a curve; where its p is not known it can only make the others stricter."""
+    return Comparison(None, None, 0, UNIT, p=1.0 if index is None or index.p is None else index.p)
+
+
+def _index(rows: Floats, level: float, seed: int) -> SensitivityIndex:
     """The index of the passages' values at places [G, P]; under no effect the means over draws of passages depart as
     far from those found, but from one and the same mean."""
     number = len(rows)
+    means = rows.mean(axis=0) if number else np.full(rows.shape[1], np.nan)
     value = float(lowest_to_highest((means + level)[None])[0])
     if number < LEAST or np.isnan(value):
         return SensitivityIndex(value, None, number, None, None)

@@ -22,7 +22,7 @@ from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.inference import Comparison, untold
+from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
 from evenrank.reports.format import interval, number, p_value
@@ -35,7 +35,6 @@ from .curves import (
     Ints,
     PositionCurve,
     SentenceMoves,
-    compare_passages,
     position_curve,
     ranks_and_values,
     sentence_moves,
@@ -181,8 +180,8 @@ class MovedAnswers:
     rank: Curves
     value: Curves
     kept: Curves
-    early: Comparison
-    late: Comparison
+    early: Estimate
+    late: Estimate
     cut: Ints | None
     queries: int
     passages: int
@@ -192,7 +191,7 @@ class MovedAnswers:
 
     def untold(self, why: str) -> MovedAnswers:
         """The same figures, of which nothing can be told."""
-        early, late = (untold(one.mean, one.n, why, UNIT) for one in (self.early, self.late))
+        early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
         score, rank, value, kept = (one.untold(why) for one in (self.score, self.rank, self.value, self.kept))
         return replace(self, score=score, rank=rank, value=value, kept=kept, early=early, late=late)
 
@@ -427,11 +426,12 @@ def _lost(reader: Reader, moves: SentenceMoves, moved: pl.DataFrame) -> tuple[Ar
     return at, words_read(read, reads)
 
 
-def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Comparison:
+def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Estimate:
     """What moving the answer's sentence to one place does beyond moving the control there, where it does move."""
     rows = np.arange(len(moves.rows))
     values = sides[0][rows, column] - sides[1][rows, column]
-    return compare_passages(np.where(moves.answer[rows, column] != -1, values, np.nan), clusters)
+    kept = (moves.answer[rows, column] != -1) & ~np.isnan(values)
+    return estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
 
 
 def position_sensitivity(
@@ -650,7 +650,7 @@ def _not_shown(between: str, of: str, found: Comparison, sign: int = 1) -> str:
     )
 
 
-def _sd(found: Comparison, sign: int = 1) -> str:
+def _sd(found: Estimate, sign: int = 1) -> str:
     """A figure and its interval in standard deviations, or that of the opposite change (``sign`` −1)."""
     if found.mean is None:
         return "no value"
@@ -663,7 +663,7 @@ def _sd(found: Comparison, sign: int = 1) -> str:
 def _ends(moved: MovedAnswers) -> list[str]:
     """The answer's sentence moved first and last, against the passage as it is."""
     named = (("first", moved.early), ("last", moved.late))
-    parts = [f"moved {name} {_sd(one)}" for name, one in named if one.p is not None]
+    parts = [f"moved {name} {_sd(one)}" for name, one in named if one.ci95 is not None]
     return [f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."] if parts else []
 
 
@@ -731,7 +731,7 @@ def _notes(result: SensitivityResult) -> list[str]:
         "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
         " compare it with its mean under no effect. Its interval and p are by bootstrap of passages.",
         f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. p of"
-        " first − last and ends − middle: t and Hall's t, Holm-corrected over the two.",
+        " first − last and ends − middle: t and Hall's t, Holm-corrected over three, the index among them.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,10 @@ import polars as pl
 import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-pytest.importorskip("sklearn", reason="needs the extra [embeddings]")
 
 from evenrank import build_index, debias_index, open_index
 from evenrank.decisions.debiased_index import DebiasedIndex
-from evenrank.io import EvenrankError, MissingExtraError
+from evenrank.io import EvenrankError
 from planted_encoders import planted_encoder
 
 COUNT = 300
@@ -59,10 +59,12 @@ def test_what_is_linear_is_erased(home: Path, tmp_path: Path) -> None:
     assert probes.after is not None
     assert probes.unseen
     assert probes.before.linear.ci95[0] > 0.9
-    assert probes.after.linear.ci95[0] < 0.5 < probes.after.linear.ci95[1]
+    assert not probes.after.best.shown
     assert sum(probes.groups.values()) == COUNT
     assert found.gap[1] < 1e-3 < 1 < found.gap[0]
-    assert found.summary()[-1].startswith("These two probes recover no more than chance: ")
+    said = found.summary()[-1]
+    assert said.startswith("That the groups can still be recovered is not shown: a kernel probe is right about")
+    assert re.search(r"and 0\.[56]\d would have been noticed\. That these probes fail does not show", said)
     nothing = replace(found, probes=replace(probes, before=probes.after))
     assert nothing.summary()[-1].startswith("Nothing was shown to be there to erase: ")
 
@@ -74,8 +76,11 @@ def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
     assert probes.after is not None
     assert probes.before.linear.accuracy < 0.6
     for one in (probes.before, probes.after):
-        assert one.rbf.ci95[0] > 0.6
-    assert found.summary()[-1].startswith("Linear erasure leaves what is not linear: an RBF probe is right")
+        assert one.kernel.accuracy >= 0.7
+        assert one.kernel.shown
+    assert found.summary()[-1].startswith("Linear erasure leaves what is not linear: a kernel probe is right")
+    values = found.to_dict()["probes"]["after"]["kernel"]  # type: ignore[index]
+    assert (values["verdict"], values["chance"], values["unit"], values["n"]) == ("shown", 0.5, "passages", COUNT)
 
 
 def test_a_report_with_rankings(home: Path, tmp_path: Path) -> None:
@@ -200,7 +205,7 @@ def refused(call: Callable[..., object], *arguments: object, **settings: object)
     return str(caught.value)
 
 
-def test_refusals(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals(home: Path, tmp_path: Path) -> None:
     labels = {"w1": "a", "w2": "b"}
 
     def message(**settings: object) -> str:
@@ -231,6 +236,3 @@ def test_refusals(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "is not the one that the index was made with" in message(
         labels=labels, queries=QUERIES, model=home / "texts"
     )
-    monkeypatch.setattr("evenrank.io.errors.find_spec", lambda name: None if name == "sklearn" else 1)
-    with pytest.raises(MissingExtraError):
-        debias_index(home / "linear-index", tmp_path / "new", labels=labels, quiet=True)

@@ -44,8 +44,8 @@ def test_places_outside_the_buckets() -> None:
         by_bucket(np.array([np.nan]), np.array([0.5]), (0.0,), 1.0)
 
 
-def test_queries_of_one_passage_are_drawn_together() -> None:
-    # Four copies of each query: drawn apart, intervals are those of four times the queries; together, those of one.
+def test_queries_of_one_passage_are_one_unit() -> None:
+    # Four copies of each query: apart, intervals are those of four times the queries; together, those of one.
     rng = np.random.default_rng(3)
     values, places = rng.random(40), rng.random(40)
     four, clusters = (np.repeat(values, 4), np.repeat(places, 4)), np.repeat(np.arange(40), 4)

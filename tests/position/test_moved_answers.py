@@ -33,28 +33,60 @@ def test_versions_of_passages() -> None:
 
     start, end = table.row(0)[3:]
     assert versions(0, "answer") == [moved(text, start, end, place) for place in range(4)]
-    # The one nearest in words: of four words as the answer's, the first.
     control = versions(0, "control")
-    assert control == [moved(text, 0, 3, place) for place in range(4)]
+    # First: "We like it." (or the last one, as near in words to the answer's four) before the answer, which stays
+    # second; then nothing; then the two behind it in the other order.
+    assert control[0].split(". ")[0] in ("We like it", "Some do not at all")
+    assert control[1] == text
+    assert control[2] == control[3] == "Tea is old now. It came from China. Some do not at all. We like it."
     for one in control:
-        rest = [sentence for sentence in sentences_of(one) if sentence != "Tea is old now."]
-        assert rest == sentences_of(text)[1:]
+        assert sentences_of(one)[1] == "It came from China."
+        assert sorted(sentences_of(one)) == sorted(sentences_of(text))
     for one, stop in zip(versions(0, "answer"), found.ends[0], strict=True):
         assert one[:stop].endswith("China")
     own = versions(1, "answer")
     assert own == [text, "We like it. Tea is old now. It came from China. Some do not at all.",
                    "We like it. Some do not at all. Tea is old now. It came from China."]  # fmt: skip
     assert all(one[:stop].endswith("now. It came") for one, stop in zip(own, found.ends[1, :3], strict=True))
-    assert all("Tea is old now. It came from China." in one for one in versions(1, "control"))
+    assert all(one.startswith("Tea is old now. It came from China.") for one in versions(1, "control"))
 
 
 def test_ties_between_controls_are_drawn() -> None:
-    text = "One two. Three four. Five six. Seven eight."
-    table = answers({str(number): (text, "Three") for number in range(40)})
+    text = "One two. Three four. Five six. Seven eight. Nine ten."
+    table = answers({str(number): (text, "One") for number in range(40)})
     last = [sentence_moves(table, 2, seed).control[:, 1].tolist() for seed in (0, 0, 1)]
     assert last[0] == last[1] != last[2]
-    # The first or the third sentence last, or the passage as it is.
+    # Each of the three between the answer and the last.
     assert {len(set(one)) for one in last} == {3}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=3, max_size=9), st.data())
+def test_the_control_leaves_the_answer_where_it_is(lengths: list[int], data: st.DataObject) -> None:
+    """Another sentence stands at each place, the rest in order; on the answer's side where there is one to move."""
+    sentences = [" ".join([f"S{s}", *["word"] * (length - 1)]) + "." for s, length in enumerate(lengths)]
+    own = data.draw(st.integers(0, len(lengths) - 1))
+    text = " ".join(sentences)
+    found = sentence_moves(answers({"q": (text, f"S{own}")}), len(lengths))
+    for place, number in enumerate(found.control[0].tolist()):
+        assert (number == -1) == (place == own) == (found.answer[0, place] == -1)
+        if number == -1:
+            continue
+        moved_text = found.texts["text"][number]
+        order = [int(sentence.split()[0].strip(".")[1:]) for sentence in sentences_of(moved_text)]
+        control = order[place]
+        assert order[own] == own
+        assert control not in (own, place)
+        rest = [n for n in order if n not in (own, control)]
+        assert rest == sorted(rest)
+        beside = [n for n in range(len(lengths)) if n not in (own, place) and (n < own) == (place < own)]
+        pool = beside or [n for n in range(len(lengths)) if n not in (own, place)]
+        assert control in pool
+        far = {n: abs(lengths[n] - lengths[own]) for n in pool}
+        assert far[control] == min(far.values())
+        if beside:
+            # As many words before the answer as there were.
+            assert moved_text.split().index(sentences[own].split()[0]) == text.split().index(sentences[own].split()[0])
 
 
 @settings(max_examples=20, deadline=None)

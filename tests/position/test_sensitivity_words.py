@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -13,18 +14,32 @@ import polars as pl
 import pytest
 
 from early_ranker import Early, collection_of, sensitivity
+from evenrank.io import Run, write_run
 from evenrank.io.squad import load_squad, read_answers
-from evenrank.position import curves
 from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity import Comparison, MovedAnswers, SensitivityResult
-from evenrank.probes.effects import effect
+from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
 
 
-def test_what_truncation_does_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "PERMUTATIONS", 199)
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Twenty questions on passages of nine to eleven sentences, the answer's at any place of its own."""
+    paragraphs, run = [], []
+    for i in range(20):
+        before = i % 7
+        words = [f"S{w}." for w in range(8 + i % 3)]
+        context = " ".join([*words[:before], "The answer.", *words[before:]])
+        answer = {"text": "The answer", "answer_start": context.index("The")}
+        question = {"id": f"q{i}", "question": f"what is {i}", "answers": [answer]}
+        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
+        run += [(f"q{i}", f"d{j % 20}", 1.0) for j in range(i, i + 4)]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    write_run(Run.from_table(pl.DataFrame(run, ["query_id", "doc_id", "score"], orient="row")), tmp_path / "run")
+    return tmp_path
 
+
+def test_what_truncation_does_is_said(many: Path) -> None:
     def said(ranker: Early) -> str:
-        result = sensitivity(home, ranker, places=10)
+        result = sensitivity(many, ranker, places=5)
         table = result.table()
         assert not re.search(r"(^|\s)–(\s|$)", table)
         assert result.to_dict()["summary"] == list(result.summary())
@@ -32,16 +47,46 @@ def test_what_truncation_does_is_said(home: Path, monkeypatch: pytest.MonkeyPatc
         return " ".join(result.summary())
 
     whole = said(Early(0.5))
-    assert whole.startswith("The model prefers early answers: from the last place of its passage to the first, the")
-    assert re.search(r"Significant, of 3 tests, Holm-corrected: first − last \d", whole)
-    assert "reads 6 of 6 answers to the end as they stand, and all at every place" in whole
-    assert re.search(r"moved first \d\.\d+ sd \(.*\), moved last -\d\.\d+ sd \(", whole)
-    assert said(Early(-0.5)).startswith("The model prefers late answers")
+    assert re.match(
+        r"Later answers rank lower: -\d\.\d\d sd \[-.*\] from the first place of a passage to the last\. ", whole
+    )
+    assert "reads 20 of 20 answers to the end as they stand, and all at every place" in whole
+    assert re.search(r"moved first \+\d\.\d+ sd \[.*\], moved last -\d\.\d+ sd \[", whole)
+    assert said(Early(-0.5)).startswith("Later answers rank higher: +")
     flat = said(Early(0.0))
-    assert flat.startswith("The answers' sentences were moved, but the candidates of each query all have one score")
-    none = said(Early(0.5, reads=20))
-    assert "The model reads 2 of 6 answers to the end as they stand; moved, up to 6 of 6 are cut off" in none
-    assert "none is read whole at every place: preference and truncation cannot be told apart" in none
+    assert flat.startswith("Cannot be told: the candidates of each query all have one score.")
+    short = said(Early(0.5, reads=20))
+    assert re.match(r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model", short)
+    assert "rank lower" not in short
+    assert " sd " not in short
+
+
+def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
+    class Counting(Early):
+        def facts(self) -> dict[str, object]:
+            return {**super().facts(), "reads": 256}
+
+    found = sensitivity(many, Counting(0.5, reads=20), places=5)
+    assert "; cut passages to the 256 tokens that the model reads and try again." in found.summary()[0]
+    moved = found.to_dict()["moved"]
+    assert isinstance(moved, dict)
+    for curve in (moved[name][side] for name in ("score", "rank", "nDCG@10") for side in ("answer", "difference")):
+        for contrast in (curve["first_last"], curve["ends_middle"]):
+            assert (contrast["verdict"], contrast["p"], contrast["why"][-9:]) == ("cannot be told", None, "try again")
+
+
+def test_how_much_is_read() -> None:
+    texts = pl.Series(["one two three", "four  five"])
+    assert words_read(texts, np.array([7, 100])) == 4 / 5
+    # A word of which the end is not read is not.
+    assert words_read(texts, np.array([6, 9])) == 2 / 5
+    assert too_little_read(0.95, 3, 8) is None
+    assert too_little_read(None, 3, 8) is None
+    why = too_little_read(0.9499, 3, 8)
+    assert (
+        why
+        == "94% of the words of 3 passages are read; cut passages to the 8 tokens that the model reads and try again"
+    )
 
 
 def test_what_the_contrasts_say() -> None:
@@ -49,22 +94,31 @@ def test_what_the_contrasts_say() -> None:
     rows = 0.1 * rng.normal(size=(40, 3))
     rows -= rows.mean(axis=0)
 
-    def said(*shape: float) -> str:
-        versions = Versions(rows + np.array(shape) + 0.5, np.zeros(40, np.int64), np.eye(3)[None])
+    def said(*shape: float, rows: np.ndarray = rows) -> tuple[str, ...]:
+        versions = Versions(rows + np.array(shape) + 0.5, np.zeros(len(rows), np.int64), np.eye(3)[None])
         curve = position_curve(versions, level=0.0)
-        one = Comparison(curve, curve, curve)
-        of = effect(rows[:, 0], np.arange(40), np.arange(40))
-        moved = MovedAnswers(one, one, one, one, of, of, None, 40, 40, 0, 0)
-        first, _, last = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).summary()
-        assert last.startswith("How far the model reads is unknown")
-        return first
+        one = Curves(curve, curve, curve)
+        moved = MovedAnswers(one, one, one, one, curve.first_last, curve.first_last, None, 40, 40, 0, 0)
+        found = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).summary()
+        assert found[-1].startswith("How far the model reads is unknown")
+        return found
 
-    assert said(0.4, 0.2, 0).startswith("The model prefers early answers: from the last place")
-    assert said(0, 0.2, 0.4).startswith("The model prefers late answers: from the last place")
-    assert said(0.4, 0, 0.2).startswith("The model prefers early answers, and those at the ends of a passage: ")
-    assert said(0.2, 0, 0.2).startswith("The model prefers answers at the ends of a passage: ")
-    assert said(0, 0.2, 0).startswith("The model prefers answers in the middle of a passage: ")
-    assert said(0, 0, 0).startswith("No preference shown: from the last place")
+    no_place = "No difference between early and late answers is shown: "
+    no_middle = "No difference between answers at the ends and in the middle is shown: "
+    for shape, first, second in (
+        ((0.4, 0.2, 0), "Later answers rank lower: -0.40 sd [-0.4", no_middle),
+        ((0, 0.2, 0.4), "Later answers rank higher: +0.40 sd [0.3", no_middle),
+        ((0.4, 0, 0.2), "Later answers rank lower: -0.20", "Answers at the ends of a passage rank higher than in"),
+        ((0, 0.2, 0), no_place, "Answers at the ends of a passage rank lower than in the middle: -0.20"),
+        ((0, 0, 0), no_place, no_middle),
+    ):
+        found = said(*shape)
+        assert found[0].startswith(first)
+        assert found[1].startswith(second)
+    assert re.search(r"; 0\.0\d would have been noticed\.$", said(0, 0, 0)[0])
+    assert said(0, 0, 0, rows=0 * rows)[0] == f"{no_place}no score changes."
+    few = said(0.4, 0.2, 0, rows=rows[:5])[0]
+    assert few == "Cannot be told: only 5 passages say anything, where 15 are needed."
 
 
 def test_answers_that_cannot_be_moved(home: Path) -> None:

@@ -111,7 +111,7 @@ def sensitivity(
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
-    seed: Annotated[int, typer.Option(help="Seed of intervals, shuffles and the sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of intervals and the sample.")] = 0,
     json: _options.Json = None,
     report: _options.Report = None,
     quiet: _options.Quiet = False,

@@ -19,7 +19,6 @@ from evenrank.embeddings.group_probes import (
     draw_rows,
     neighbourhoods,
     probe_groups,
-    require_probes,
 )
 from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
 from evenrank.groups.table import largest_groups
@@ -173,7 +172,8 @@ def probe_indexes(
     if len(enough) < 2:
         return Probes({})
     own, stored = numbers[rows], after.vectors[rows].astype(np.float64)
-    folds = deal_folds(neighbourhoods(stored), own, seed=seed)
+    parts = neighbourhoods(stored)
+    folds = deal_folds(parts, own, seed=seed)
     if any(len(np.unique(own[folds != fold])) < len(enough) for fold in range(FOLDS)):
         # Hardly different passages: they are all in one fold.
         return Probes({})
@@ -187,9 +187,8 @@ def probe_indexes(
         ]
     counts = {groups.names[number]: int((own == number).sum()) for number in enough}
     given = before.vectors[rows].astype(np.float64)
-    return Probes(
-        counts, probe_groups(given, own, folds, seed=seed), probe_groups(erased, own, folds, seed=seed), unseen
-    )
+    found = [probe_groups(one, own, folds, parts, unit="passages", seed=seed) for one in (given, erased)]
+    return Probes(counts, found[0], found[1], unseen)
 
 
 def _without(index: VectorIndex, groups: PassageNumbers, like: Erasure, rows: np.ndarray) -> Erasure:
@@ -403,28 +402,32 @@ def _remains(probes: Probes) -> str:
         return "What can still be recovered is not known: too few different passages of two groups to probe."
     chance = number(probes.chance, 2)
     held = "passages that the erasure was not fitted on" if probes.unseen else "held-out passages"
-    known = f"(before: {number(before.rbf.accuracy, 2)})"
-    rbf = f"an RBF probe is right about the group of {_share(found.rbf)} of {held} {known}"
-    linear = f"a linear one of {_share(found.linear)} (before: {number(before.linear.accuracy, 2)})"
-    if _differs(found.linear, probes.chance):
-        return f"The groups can still be told apart: {rbf}, {linear}; chance is {chance}."
-    if _differs(found.rbf, probes.chance):
-        return f"Linear erasure leaves what is not linear: {rbf}, {linear}; chance is {chance}."
-    if not (_differs(before.linear, probes.chance) or _differs(before.rbf, probes.chance)):
-        return f"Nothing was shown to be there to erase: {rbf}, {linear}; chance is {chance}."
+    kernel = f"a kernel probe is right about the group of {_share(found.kernel)} of {held} {_was(before.kernel)}"
+    linear = f"a linear one of {_share(found.linear)} {_was(before.linear)}"
+    shares = f"{kernel}, {linear}; chance is {chance}"
+    if found.linear.shown:
+        return f"The groups can still be told apart: {shares}."
+    if found.kernel.shown:
+        return f"Linear erasure leaves what is not linear: {shares}."
+    best = found.best
+    if best.why is not None:
+        return f"Whether the groups can still be recovered cannot be told: {best.why}."
+    if not before.best.shown:
+        return f"Nothing was shown to be there to erase: {shares}."
+    noticed = max(one.noticeable or 0.0 for one in (found.kernel, found.linear))
     return (
-        f"These two probes recover no more than chance: {rbf}, {linear}; chance is {chance}. That they fail does not"
-        " show that no other would succeed."
+        f"That the groups can still be recovered is not shown: {shares}, and {number(probes.chance + noticed, 2)} would"
+        " have been noticed. That these probes fail does not show that no other would succeed."
     )
 
 
-def _differs(found: Recovered, chance: float) -> bool:
-    """Whether a probe knows something; one that is below chance does, too."""
-    return not found.ci95[0] <= chance <= found.ci95[1]
+def _was(found: Recovered) -> str:
+    return f"(before: {number(found.accuracy, 2)})"
 
 
 def _share(found: Recovered) -> str:
-    return f"{number(found.accuracy, 2)} {interval(found.ci95, 2)}"
+    ends = "" if found.ci95 is None else f" {interval(found.ci95, 2)}"
+    return f"{number(found.accuracy, 2)}{ends}"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -436,7 +439,7 @@ def _probe_table(probes: Probes) -> Table:
     rows = tuple(
         (
             name,
-            *(cell for one in (found.linear, found.rbf) for cell in (number(one.accuracy), interval(one.ci95))),
+            *(cell for one in (found.linear, found.kernel) for cell in (number(one.accuracy), interval(one.ci95))),
             number(probes.chance),
         )
         for name, found in named
@@ -444,11 +447,12 @@ def _probe_table(probes: Probes) -> Table:
     )
     counts = ", ".join(f"{count:,} of {name}" for name, count in probes.groups.items())
     note = (
-        f"Balanced accuracy of support vector machines over {FOLDS} folds, each passage held out once; passages:"
-        f" {counts}. Groups weigh alike; intervals over passages. A passage and the one nearest to it in the debiased"
-        " index are in the same fold: copies of a text with the words of another group do not decide."
+        f"Balanced accuracy of least-squares support vector machines over {FOLDS} folds, each passage held out once;"
+        f" passages: {counts}. Kernel: RBF or quadratic, tuned on the other folds, as the linear machine's cost is."
+        " Groups weigh alike. A passage and the one nearest to it in the debiased index are in the same fold, and count as one:"
+        " copies of a text with the words of another group do not decide."
     )
-    return Table("What a probe recovers", ("index", "linear", "95%", "RBF", "95%", "chance"), rows, (note,))
+    return Table("What a probe recovers", ("index", "linear", "95%", "kernel", "95%", "chance"), rows, (note,))
 
 
 def _ranking_table(rankings: Rankings) -> Table:
@@ -561,7 +565,6 @@ def debias_index(
     made = Provenance("evenrank.debias_index").add("index", os.path.join(os.fspath(index), INDEX))
     given.note(made)
     made.add("queries", queries).add("qrels", qrels).ahead()
-    require_probes()
     before = open_to_debias(index)
     # All that can be wrong with the inputs is found before anything is written.
     search = None

@@ -906,7 +906,7 @@ def fifths_table(found: Found, places: Places, rankers: tuple[str, ...]) -> Tabl
         rows.append(Row((ranker, training), _by_fifth(of), control=ranker in (KERNEL, "BM25")))
     rows += [Row((ranker, "original − debiased"), _by_fifth(advantage(found, places, ranker))) for ranker in rankers]
     columns = {str(number): name for number, name in enumerate(FIFTH_NAMES)}
-    note = "nDCG@10, each question's mean over seeds; intervals by passages."
+    note = "nDCG@10, each question's mean over seeds; intervals over passages."
     return Table("Fifths", "By the place of the answer", ("model", "training"), columns, tuple(rows), (note,))
 
 

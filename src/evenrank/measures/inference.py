@@ -401,6 +401,27 @@ def from_error(found: Mean, n: int, unit: str, *, tests: int = 1, method: str = 
     return Comparison(found.mean, ends(found), n, unit, two_sided(found), noticeable=size, method=method)
 
 
+def cluster_means(values: Array, clusters: Array) -> Array:
+    """The mean of each cluster [G, …] of values [n, …], in the order of the clusters' names: each counts as one."""
+    _, place, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    shape = (-1, *[1] * (values.ndim - 1))
+    return np.add.reduceat(values[order], starts, axis=0) / sizes.reshape(shape)
+
+
+def cluster_parts(values: Array, clusters: Array) -> Array:
+    """One value a cluster [G], of values [n], whose mean is theirs and whose spread is its error's.
+
+    x̄ + (total − size · x̄) · G/n: the linear terms of a mean over clusters of unequal sizes. For an interval far from 0,
+    where :func:`cluster_totals` would count the spread of the sizes as one of the values; too narrow where one cluster
+    has most of the values.
+    """
+    _, place = np.unique(clusters, return_inverse=True)
+    apart = np.bincount(place, values - values.mean())
+    return values.mean() + apart * len(apart) / len(values)
+
+
 # --- an estimate over pairs of two kinds of units --------------------------------------------------------------------
 
 

@@ -36,6 +36,7 @@ from torch.nn import functional
 from evenrank.groups import GroupTable, Scoring, score_texts
 from evenrank.io import EvenrankError
 from evenrank.io.types import Array
+from evenrank.measures.inference import cluster_parts, estimate
 from evenrank.rankers.cat import CatRanker
 from evenrank.rankers.dot import DotRanker
 from evenrank.rankers.encoders import seeded
@@ -44,7 +45,6 @@ from evenrank.rankers.protocol import CandidateLists, Inputs, Ranker
 from .attributes import rows_of
 
 Label = Literal["neutrality", "any"]
-_DRAWS = 1000
 
 
 def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") -> Array:
@@ -271,8 +271,8 @@ def attack(
 
     ``queries`` and ``passages`` [pairs]; ``scoring``: which of them are gendered by their words, or 1, 0 or −1 for each
     pair [pairs], −1 where nothing is known, which is left out. Half of the distinct queries train, half test; both
-    classes weigh the same; Adam, learning rate 1e-3, on standardised vectors. The interval is a percentile bootstrap
-    over test queries.
+    classes weigh the same; Adam, learning rate 1e-3, on standardised vectors. The interval is over test
+    queries.
     Raises EvenrankError if a half contains pairs of one class only.
     """
     unknown = 0
@@ -306,24 +306,15 @@ def attack(
             optimizer.step()
     with torch.no_grad():
         predicted = adversary(vectors[~train]).argmax(1).numpy().astype(bool)
-    return replace(_leakage(predicted, found[~in_train], query[~in_train], rng), unknown=unknown)
+    return replace(_leakage(predicted, found[~in_train], query[~in_train]), unknown=unknown)
 
 
-def _leakage(predicted: Array, found: Array, query: Array, rng: np.random.Generator) -> Leakage:
+def _leakage(predicted: Array, found: Array, query: Array) -> Leakage:
     """Balanced accuracy of predictions [N] with an interval over queries."""
-    _, query = np.unique(query, return_inverse=True)
-    count = int(query.max()) + 1
-    # Per query: gendered pairs and those found, neutral pairs and those found.
-    tables = np.stack(
-        [
-            np.bincount(query, weights=part, minlength=count)
-            for part in (found, found & predicted, ~found, ~found & ~predicted)
-        ]
-    )
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=_DRAWS) @ tables.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = (drawn[:, 1] / drawn[:, 0] + drawn[:, 3] / drawn[:, 2]) / 2
-    whole = tables.sum(1)
-    low, high = np.nanpercentile(values, [2.5, 97.5])
-    accuracy = (whole[1] / whole[0] + whole[3] / whole[2]) / 2
-    return Leakage(float(accuracy), (float(low), float(high)), len(found), count)
+    right, (plain, held) = predicted == found, (~found, found)
+    accuracy = float(right[plain].mean() + right[held].mean()) / 2
+    # Each pair's part in the two shares: their mean is the accuracy, and their spread that of its error.
+    share = np.where(found, right[held].mean(), right[plain].mean())
+    parts = accuracy + (right - share) * len(found) / 2 / np.where(found, held.sum(), plain.sum())
+    ends = estimate(cluster_parts(parts, query)).ci95 or (accuracy, accuracy)
+    return Leakage(accuracy, (max(0.0, ends[0]), min(1.0, ends[1])), len(found), len(np.unique(query)))

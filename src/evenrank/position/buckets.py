@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
-from evenrank.measures.inference import BOOTSTRAP_DRAWS, bootstrap_weights, interval
+from evenrank.measures.inference import cluster_parts, estimate
 
-from .curves import Floats, Interval, Ints, cluster_ids
+from .curves import UNIT, Floats, Interval, Ints
 
 FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Edges of the buckets of relative positions."""
@@ -23,8 +23,8 @@ class Buckets:
 
     ``n`` [B] queries, ``means`` [B] (NaN for an empty bucket), ``ci95`` [B] (None for fewer than two passages).
 
-    The unit of intervals is the passage, since questions of one passage are not independent: the bootstrap draws whole
-    passages. Buckets of positions as in Hofstätter et al., ECIR 2021.
+    The unit of intervals is the passage, since questions of one passage are not independent. Buckets of positions as in
+    Hofstätter et al., ECIR 2021.
 
     When it misleads: this is a correlation. Passages with early and with late answers can differ in other ways, so a
     difference between buckets does not prove that position is the cause; ``evenrank position sensitivity``, which moves
@@ -53,7 +53,6 @@ def by_bucket(
     end: float | None = None,
     *,
     clusters: Ints | None = None,
-    seed: int = 0,
 ) -> Buckets:
     """Effectiveness ``values`` [Q] by the ``places`` [Q] of the queries' answers; NaN values are left out.
 
@@ -65,7 +64,7 @@ def by_bucket(
     values, places = values[known], places[known]
     if not len(values):
         raise EvenrankError("no query has both a located answer and a value")
-    clusters = cluster_ids(clusters, known)
+    clusters = np.arange(len(values)) if clusters is None else clusters[known]
     if places.min() < starts[0] or (end is not None and places.max() >= end):
         outside = float(places.min() if places.min() < starts[0] else places.max())
         raise EvenrankError(f"places: expected {starts[0]} to below {end}, found {outside}")
@@ -73,22 +72,14 @@ def by_bucket(
     size = len(starts)
     number = np.bincount(bucket, minlength=size)
     total = np.bincount(bucket, values, minlength=size)
-    drawn = _bootstrap(values, bucket, size, clusters, seed)
-    # Every draw of a bucket with one passage has the same mean: that is no interval.
-    passages = [len(np.unique(clusters[bucket == b])) for b in range(size)]
+    inside = [bucket == b for b in range(size)]
     return Buckets(
         number,
         np.divide(total, number, out=np.full(size, np.nan), where=number > 0),
-        tuple(interval(drawn[:, b]) if passages[b] > 1 else None for b in range(size)),
+        tuple(_interval(values[one], clusters[one]) for one in inside),
     )
 
 
-def _bootstrap(values: Floats, bucket: Ints, size: int, clusters: Ints, seed: int) -> Floats:
-    """Bucket means [R, size] of bootstrap draws of whole clusters."""
-    means = []
-    inside = bucket[:, None] == np.arange(size)
-    for weights in bootstrap_weights(len(values), seed, BOOTSTRAP_DRAWS, clusters):
-        number = weights @ inside
-        total = weights @ (inside * values[:, None])
-        means.append(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
-    return np.concatenate(means)
+def _interval(values: Floats, clusters: Ints) -> Interval | None:
+    """The interval of the mean of values [n] of passages [n]."""
+    return estimate(cluster_parts(values, clusters), unit=UNIT).ci95 if len(values) else None

@@ -7,87 +7,54 @@ as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import Run
-from evenrank.measures.inference import EQUAL, SIGNIFICANT, bootstrap_means, interval
+from evenrank.measures.inference import (
+    BOOTSTRAP_DRAWS,
+    EQUAL,
+    LEAST,
+    Comparison,
+    bootstrap_means,
+    cluster_means,
+    compare,
+    corrected,
+    estimate,
+    interval,
+    untold,
+)
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.probes.sentences import holding, sentence_spans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Interval = tuple[float, float]
-PERMUTATIONS = 2000
-"""Random shuffles or sign changes of a test."""
+UNIT = "passages"
+"""What an interval or a test of this folder counts: a passage, with all its queries."""
+_NO_MIDDLE = 2
+"""So many places are the ends alone."""
 _CHUNK = 4_000_000
-"""Values that are shuffled at once: all shuffles of many queries would take gigabytes."""
+"""Values that are compared at once: all candidates of many queries would take gigabytes."""
 
 
-def cluster_ids(clusters: Ints | None, known: NDArray[np.bool_]) -> Ints:
-    """Cluster numbers from 0, without gaps, of the ``known`` [Q] queries; None: each query is its own cluster."""
-    found = np.arange(int(known.sum())) if clusters is None else clusters[known]
-    numbers: Ints = np.unique(found, return_inverse=True)[1]
-    return numbers
+def compare_passages(values: Floats, passages: Ints) -> Comparison:
+    """Whether the mean over ``passages`` [Q], of the means of their values [Q], differs from 0; NaN is left out.
 
-
-def chunks(size: int) -> Iterator[int]:
-    """PERMUTATIONS in chunks whose arrays of ``size`` values per shuffle fit into memory."""
-    chunk = max(1, min(PERMUTATIONS, _CHUNK // max(size, 1)))
-    for start in range(0, PERMUTATIONS, chunk):
-        yield min(chunk, PERMUTATIONS - start)
-
-
-def signs(units: int, count: int, rng: np.random.Generator) -> Floats:
-    """Random signs [count, units]: what a passage's queries share keeps together."""
-    found: Floats = 2 * rng.integers(0, 2, (count, units)).astype(np.float64) - 1
-    return found
-
-
-def errors(residual_sums: Floats, scale: float) -> Floats:
-    """Standard errors [R] from the sums of residuals [R, G] of each cluster: √(G/(G−1) Σ sum²) / scale.
-
-    Liang & Zeger 1986, with the factor of Cameron, Gelbach & Miller 2011.
+    Where a value of 15 passages or more is known and all are 0 (no score changes), no difference is shown.
     """
-    number = residual_sums.shape[1]
-    found: Floats = np.sqrt(number / (number - 1) * (residual_sums**2).sum(axis=1)) / scale
-    return found
-
-
-def ratios(figures: Floats, error: Floats) -> Floats:
-    """|figure| / error [R]; 0 for a figure of 0, infinite where there is no error."""
-    size = np.abs(figures)
-    zero = np.where(size <= EQUAL, 0.0, np.inf)
-    found: Floats = np.divide(size, error, out=zero, where=(error > EQUAL) & (size > EQUAL))
-    return found
-
-
-def tested(figure: float, error: float, null: Floats) -> tuple[Interval | None, float | None]:
-    """The 95% interval and the two-sided p of a figure, from the ``ratios`` under the null hypothesis [R].
-
-    The interval is figure ± error times that ratio which one null ratio in twenty exceeds, so it leaves out 0 exactly
-    where p < .05. None where the figure is undefined, and for an interval without end.
-    """
-    p = p_of(null, float(ratios(np.array([figure]), np.array([error]))[0]))
-    if p is None:
-        return None, None
-    # p < .05 if fewer than this many null ratios are as large.
-    rank = max(1, int(np.ceil(SIGNIFICANT * (len(null) + 1))) - 1)
-    # A ratio that equals that one but for rounding counts as equal, as for p.
-    half = float(np.partition(null, -rank)[-rank]) * (1 + EQUAL) * error if error > EQUAL else 0.0
-    return ((figure - half, figure + half) if np.isfinite(half) else None), p
-
-
-def p_of(null: Floats, found: float) -> float | None:
-    """The share of the ``null`` values, ``found`` among them, that are at least ``found``; None if undefined."""
-    null = null[~np.isnan(null)]
-    if np.isnan(found) or not len(null):
-        return None
-    return float((1 + (null >= found - 1e-12).sum()) / (1 + len(null)))
+    known = ~np.isnan(values)
+    # What is left of equal scores is rounding.
+    values, passages = np.where(np.abs(values) <= EQUAL, 0.0, values)[known], passages[known]
+    if not len(values):
+        return untold(None, 0, "no value is defined", UNIT)
+    means = cluster_means(values, passages)
+    if len(means) >= LEAST and not values.any():
+        return Comparison(0.0, None, len(means), UNIT, p=1.0, noticeable=0.0)
+    return compare(means, unit=UNIT)
 
 
 def lowest_to_highest(means: Floats) -> Floats:
@@ -107,58 +74,54 @@ CONTRASTS = ("first_last", "ends_middle")
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
-    """A contrast of the places, its mean over queries, with interval and p (None with one passage)."""
+class SensitivityIndex:
+    """The Position Sensitivity Index, 1 − min/max of the means over places [PSI], of ``n`` passages.
+
+    ``null``: its mean under no effect, which is above 0 by noise alone; ``p``: how often it is then as large. Both, and
+    the interval, are by bootstrap of passages, and None with fewer than 15 of them. No verdict is made of it.
+    """
 
     mean: float
     ci95: Interval | None
-    p: float | None
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values; None for NaN."""
-        return {"mean": json_number(self.mean), "ci95": list(self.ci95) if self.ci95 else None, "p": self.p}
-
-
-@dataclass(frozen=True, slots=True)
-class SensitivityIndex:
-    """The Position Sensitivity Index, 1 − min/max of the means over places [PSI].
-
-    ``null``: its mean under no effect, which is above 0 by noise alone; ``p``: how often it is then as large.
-    """
-
-    value: float
-    ci95: Interval | None
-    null: float
+    n: int
+    null: float | None
     p: float | None
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values; None for NaN."""
         ends = list(self.ci95) if self.ci95 else None
-        return {"value": json_number(self.value), "ci95": ends, "null": json_number(self.null), "p": self.p}
+        return {
+            "mean": json_number(self.mean),
+            "ci95": ends,
+            "n": self.n,
+            "unit": UNIT,
+            "null": self.null,
+            "p": self.p,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class PositionCurve:
     """A value as a function of the place of the same sentence in the same passage.
 
-    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over ``n`` queries, with ``ci95`` [P]. ``first_last``:
-    first minus last place; ``ends_middle``: mean of these two minus the middle. Both are contrasts within a query.
+    ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over passages, each of its own of the ``n`` queries, with
+    ``ci95`` [P]. ``first_last``: first minus last place; ``ends_middle``: mean of these two minus the middle. Both are
+    contrasts within a query.
     ``index``: the Position Sensitivity Index of the means [PSI], which needs values from 0 up.
 
-    The sentence with the answer is moved; beside it another one, the nearest in length, is moved to the same places
-    (the control: it parts neighbours just as well), and the difference of the two curves is what the place does.
+    The sentence with the answer is moved; for each place beside its own another sentence, the nearest in length, is
+    moved there while the answer's stays where it is (the control: it parts neighbours just as well). The difference of
+    the two curves is what the place does.
 
-    p of the contrasts shuffles the places within passages, those of all queries of a passage alike; what is compared is
-    the contrast divided by its standard error over passages, so that effects that differ by passage but are 0 on
-    average are not taken for one. The interval is made from the same shuffles and leaves out 0 exactly where p < .05. p
-    of the index draws the sign of each passage's departures from its own mean. Contrasts, control and tests are ours.
+    Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
+    (:func:`evenrank.measures.inference.compare`), with Holm's correction over three: these two and the index.
+    Contrasts and control are ours.
 
     When it misleads: no move holds fixed which sentences stand beside the answer's. A ranker that sees words across the
     end of a sentence can show an effect without looking at the place: on XQuAD ends − middle is -.08 standard
-    deviations for one that counts the query's words in the best window of 64 words. Moving the control moves the
-    answer's sentence by one at most, which in passages of three or four sentences is much: the difference then includes
-    some of the effect twice. An answer beyond what a ranker reads is lost by truncation, which is no preference; such
-    answers are counted.
+    deviations for one that counts the query's words in the best window of 64 words. An answer beyond what a ranker
+    reads is lost by truncation, which is no preference: where less than 95 % of the words are read nothing is said of
+    one.
 
     Worked example: two queries have .9, .5, .7 and .7, .3, .5 with the sentence first, in the middle and last. The
     means are .8, .4 and .6; first − last is .2, ends − middle .3 and the index 1 − .4/.8.
@@ -167,7 +130,7 @@ class PositionCurve:
     >>> from evenrank.position.curves import Versions, position_curve
     >>> values = np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]])
     >>> found = position_curve(Versions(values, np.zeros(2, np.int64), np.eye(3)[None]), level=0.0)
-    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)], round(found.index.value, 4)
+    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)], round(found.index.mean, 4)
     ([0.2, 0.3], 0.5)
     """
 
@@ -175,9 +138,15 @@ class PositionCurve:
     n: int
     means: Floats
     ci95: tuple[Interval | None, ...]
-    first_last: Contrast
-    ends_middle: Contrast
+    first_last: Comparison
+    ends_middle: Comparison
     index: SensitivityIndex | None = None
+
+    def untold(self, why: str) -> PositionCurve:
+        """The same figures, of which nothing can be told."""
+        first, ends = (untold(one.mean, one.n, why, one.unit) for one in (self.first_last, self.ends_middle))
+        index = None if self.index is None else replace(self.index, ci95=None, null=None, p=None)
+        return replace(self, first_last=first, ends_middle=ends, index=index)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values; None for NaN."""
@@ -263,87 +232,40 @@ def position_curve(
     at = versions.at_places()
     known = np.asarray(~np.isnan(at).any(axis=1))
     count = at.shape[1]
-    places = np.linspace(0, 1, count)
-    if not known.any():
-        none = Contrast(float("nan"), None, None)
-        nothing = np.full(count, np.nan)
-        index = None if level is None else SensitivityIndex(float("nan"), None, float("nan"), None)
-        return PositionCurve(places, 0, nothing, (None,) * count, none, none, index)
-    at, versions = at[known], versions.of(versions.values, np.flatnonzero(known))
-    passages = cluster_ids(clusters, known)
-    means, weights = at.mean(axis=0), contrast_weights(count)
-    figures = weights @ means
-    if not passages.any():
-        alone = [Contrast(float(figure), None, None) for figure in figures]
-        index = None
-        if level is not None:
-            index = SensitivityIndex(float(lowest_to_highest((means + level)[None])[0]), None, float("nan"), None)
-        return PositionCurve(places, len(at), means, (None,) * count, alone[0], alone[1], index)
-    draws = bootstrap_means(at, seed, clusters=passages)
-    rng = np.random.default_rng(seed)
-    null = _null_ratios(versions, passages, weights, rng)
-    own = _ratios_of(_by_passage(at, passages)[None], np.bincount(passages), weights)
-    found = [
-        Contrast(float(figure), *tested(float(figure), float(own[1][0, c]), null[:, c]))
-        for c, figure in enumerate(figures)
-    ]
-    index = None if level is None else _index(at, passages, draws, level, rng)
-    ends = tuple(interval(draws[:, place]) for place in range(count))
-    return PositionCurve(places, len(at), means, ends, found[0], found[1], index)
+    rows, n = np.empty((0, count)), int(known.sum())
+    if n:
+        rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
+    each = np.arange(len(rows))
+    found = [compare_passages(rows @ weights, each) for weights in contrast_weights(count)]
+    if count == _NO_MIDDLE:
+        found[1] = untold(None, found[0].n, "two places have no middle", UNIT)
+    index = None if level is None else _index(rows, level, seed)
+    found = corrected([*found, _index_test(index)])
+    means = rows.mean(axis=0) if n else np.full(count, np.nan)
+    ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
+    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], index)
 
 
-def _by_passage(rows: Floats, passages: Ints) -> Floats:
-    """Sums [G, ·] of rows [Q, ·] over passages."""
-    return np.stack([np.bincount(passages, column) for column in rows.T], axis=1)
+def _index_test(index: SensitivityIndex | None) -> Comparison:
+    """The third test of a curve; where its p is not known it can only make the others stricter."""
+    return Comparison(None, None, 0, UNIT, p=1.0 if index is None or index.p is None else index.p)
 
 
-def _ratios_of(sums: Floats, sizes: Ints, weights: Floats) -> tuple[Floats, Floats]:
-    """Ratios and standard errors [R, C] of contrasts ``weights`` [C, P], from sums of places [R, G, P]."""
-    of_passages = sums @ weights.T
-    queries = int(sizes.sum())
-    means = of_passages.sum(axis=1) / queries
-    residuals = of_passages - sizes[:, None] * means[:, None]
-    error = np.stack([errors(residuals[..., c], queries) for c in range(len(weights))], axis=1)
-    return ratios(means, error), error
-
-
-def _null_ratios(versions: Versions, passages: Ints, weights: Floats, rng: np.random.Generator) -> Floats:
-    """Ratios [PERMUTATIONS, C] of the contrasts with the versions of each passage shuffled.
-
-    All queries of a passage are shuffled alike, so those whose answers have the same places can be added up first.
-    """
-    shapes = len(versions.weights)
-    units, row = np.unique(passages * shapes + versions.shape, return_inverse=True)
-    passage, table = units // shapes, versions.weights[units % shapes]
-    there = table.any(axis=1)
-    sums = _by_passage(np.where(there[row], versions.values, 0.0), row)
-    sizes = np.bincount(passages)
-    # Places of a passage whose answers have different numbers of places: rows that belong together.
-    first = np.searchsorted(passage, np.arange(len(sizes)))
-    found = []
-    for count in chunks(table.size):
-        keys = rng.random((count, len(sizes), sums.shape[1]))[:, passage]
-        order = np.argsort(np.where(there, keys, 2.0), axis=2)
-        shuffled = np.take_along_axis(np.broadcast_to(sums, order.shape), order, axis=2)
-        at = np.einsum("rgk,gpk->rgp", shuffled, table)
-        found.append(_ratios_of(np.add.reduceat(at, first, axis=1), sizes, weights)[0])
-    return np.concatenate(found)
-
-
-def _index(at: Floats, passages: Ints, draws: Floats, level: float, rng: np.random.Generator) -> SensitivityIndex:
-    """The index of values at places [Q, P]; under no effect the departures of a passage's curve from its mean are as
-    likely to be the other way round: their signs are drawn, passage by passage."""
-    means = at.mean(axis=0)
+def _index(rows: Floats, level: float, seed: int) -> SensitivityIndex:
+    """The index of the passages' values at places [G, P]; under no effect the means over draws of passages depart as
+    far from those found, but from one and the same mean."""
+    number = len(rows)
+    means = rows.mean(axis=0) if number else np.full(rows.shape[1], np.nan)
     value = float(lowest_to_highest((means + level)[None])[0])
-    departures = _by_passage(at - at.mean(axis=1, keepdims=True), passages) / len(at)
-    drawn = [signs(len(departures), count, rng) @ departures for count in chunks(len(departures))]
-    null = lowest_to_highest(np.concatenate(drawn) + means.mean() + level)
-    return SensitivityIndex(
-        value,
-        interval(lowest_to_highest(draws + level)),
-        float(np.nanmean(null)) if not np.isnan(null).all() else float("nan"),
-        p_of(null, value),
-    )
+    if number < LEAST or np.isnan(value):
+        return SensitivityIndex(value, None, number, None, None)
+    draws = bootstrap_means(rows, seed, BOOTSTRAP_DRAWS)
+    departures = (draws - means) * np.sqrt(number / (number - 1))
+    null = lowest_to_highest(departures + means.mean() + level)
+    known = null[~np.isnan(null)]
+    p = float((1 + (known >= value - EQUAL).sum()) / (1 + len(known))) if len(known) else None
+    ends = interval(lowest_to_highest(draws + level))
+    return SensitivityIndex(value, ends, number, float(known.mean()) if len(known) else None, p)
 
 
 DEPTH = 10
@@ -424,8 +346,9 @@ class SentenceMoves:
     """The versions of M passages, each for a query.
 
     ``rows`` [M]: their rows in the table of answers. ``answer``, ``control`` [M, K]: the text of each version, a row of
-    ``texts`` (``doc_id``, ``text``, all distinct), −1 for the passage as it is; ``shape`` [M], ``weights``: as in
-    :class:`Versions`, and beyond a passage's versions −2. ``ends`` [M, K]: where the answer ends, in characters.
+    ``texts`` (``doc_id``, ``text``, all distinct), −1 for the passage as it is (at the answer's own place), −2
+    beyond a passage's versions; ``shape`` [M], ``weights``: as in :class:`Versions`. ``ends`` [M, K]: where the answer
+    ends, in characters.
     """
 
     rows: Ints
@@ -443,25 +366,42 @@ class SentenceMoves:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """The sentences of a passage, those of the answer as one unit: its number, where the answer ends within it, and
-    the number of the control."""
+    """The sentences of a passage, those of the answer as one unit: its number, where the answer ends in the passage and
+    within it, and the key by which ties are drawn."""
 
-    text: str
     units: list[str]
     own: int
     end: int
     end_within: int
-    other: int
+    key: str
+    seed: int
 
-    def at(self, number: int, place: int) -> str:
-        """The passage with a unit at a place among the others."""
-        rest = self.units[:number] + self.units[number + 1 :]
-        return " ".join([*rest[:place], self.units[number], *rest[place:]])
+    def at(self, place: int) -> str:
+        """The passage with the answer's unit at a place among the others."""
+        rest = self.units[: self.own] + self.units[self.own + 1 :]
+        return " ".join([*rest[:place], self.units[self.own], *rest[place:]])
 
     def end_at(self, place: int) -> int:
         """Where the answer ends with its unit at a place."""
         rest = self.units[: self.own] + self.units[self.own + 1 :]
         return sum(len(unit) + 1 for unit in rest[:place]) + self.end_within
+
+    def control_at(self, place: int) -> str:
+        """The passage with another unit at a place, the answer's where it is and the rest in order."""
+        other = self._other(place)
+        rest = iter([unit for number, unit in enumerate(self.units) if number not in (self.own, other)])
+        fixed = {self.own: self.units[self.own], place: self.units[other]}
+        return " ".join(fixed[at] if at in fixed else next(rest) for at in range(len(self.units)))
+
+    def _other(self, place: int) -> int:
+        """The unit nearest in words to the answer's that does not stand at the place; of those on the same side of the
+        answer, if there are any: it then stays behind as many words as before."""
+        others = [number for number in range(len(self.units)) if number not in (self.own, place)]
+        beside = [number for number in others if (number < self.own) == (place < self.own)]
+        words = len(self.units[self.own].split())
+        far = {number: abs(len(self.units[number].split()) - words) for number in beside or others}
+        tied = [number for number, distance in far.items() if distance == min(far.values())]
+        return tied[draw(self.key, len(tied), mixed_seed(self.seed))]
 
 
 def _passage(text: str, start: int, end: int, key: str, seed: int) -> _Passage | None:
@@ -474,17 +414,15 @@ def _passage(text: str, start: int, end: int, key: str, seed: int) -> _Passage |
     held = sentences[first : last + 1]
     units = [*sentences[:first], " ".join(held), *sentences[last + 1 :]]
     within = sum(len(one) + 1 for one in held[:-1]) + end - spans[last][0]
-    words = [len(unit.split()) for unit in units]
-    distance = {number: abs(count - words[first]) for number, count in enumerate(words) if number != first}
-    tied = [number for number, far in distance.items() if far == min(distance.values())]
-    return _Passage(text, units, first, end, within, tied[draw(key, len(tied), mixed_seed(seed))])
+    return _Passage(units, first, end, within, key, seed)
 
 
 def sentence_moves(table: pl.DataFrame, places: int, seed: int = 0) -> SentenceMoves:
     """The versions needed for so many places, of the rows whose passage has two sentences or more besides the answer's.
 
-    ``table``: ``query_id``, ``doc_id``, ``text``, ``answer_start``, ``answer_end``. The control is the sentence that is
-    nearest in words to the answer's; ties are drawn from ``seed`` and the ids.
+    ``table``: ``query_id``, ``doc_id``, ``text``, ``answer_start``, ``answer_end``. To each place but the answer's own
+    the control moves the sentence that is nearest in words to the answer's and does not stand there, one of the same
+    side of the answer if there is any; the answer's keeps its place. Ties are drawn from ``seed`` and the ids.
     """
     columns = ("query_id", "doc_id", "text", "answer_start", "answer_end")
     found = [
@@ -499,8 +437,11 @@ def sentence_moves(table: pl.DataFrame, places: int, seed: int = 0) -> SentenceM
     texts: dict[str, int] = {}
     for row, (one, number) in enumerate(zip(movable, shape, strict=True)):
         for column, place in enumerate(needed[number].tolist()):
-            for side, unit in ((answer, one.own), (control, one.other)):
-                side[row, column] = -1 if unit == place else texts.setdefault(one.at(unit, place), len(texts))
-            ends[row, column] = one.end if one.own == place else one.end_at(place)
+            if place == one.own:
+                answer[row, column], control[row, column], ends[row, column] = -1, -1, one.end
+                continue
+            answer[row, column] = texts.setdefault(one.at(place), len(texts))
+            control[row, column] = texts.setdefault(one.control_at(place), len(texts))
+            ends[row, column] = one.end_at(place)
     made = pl.DataFrame({"doc_id": [str(number) for number in range(len(texts))], "text": list(texts)})
     return SentenceMoves(rows, answer, control, ends, shape, weights, made.cast(pl.String))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -20,9 +22,7 @@ from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.inference import SIGNIFICANT, holm
-from evenrank.measures.inference import Comparison as Effect
-from evenrank.probes.effects import effect
+from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
 from evenrank.reports.format import interval, number, p_value
@@ -30,10 +30,8 @@ from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 from evenrank.reports.result import Result
 
 from .curves import (
-    CONTRASTS,
-    Contrast,
+    UNIT,
     Floats,
-    Interval,
     Ints,
     PositionCurve,
     SentenceMoves,
@@ -144,12 +142,16 @@ MEASURE = "nDCG@10"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Curves:
     """A curve of the answer's sentence, that of the control, and answer − control, paired within queries."""
 
     answer: PositionCurve
     control: PositionCurve
     difference: PositionCurve
+
+    def untold(self, why: str) -> Curves:
+        """The same figures, of which nothing can be told."""
+        return Curves(self.answer.untold(why), self.control.untold(why), self.difference.untold(why))
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -168,22 +170,30 @@ class MovedAnswers:
     query's other candidates, from 1; ``value``: nDCG@10 with the moved text in the passage's stead, with the Position
     Sensitivity Index (of the difference: at the control's mean level). ``kept``: the score where the answer is read
     whole at every place. ``early``, ``late``: what moving the sentence first and last does to the score beyond the
-    control's move, where both move. ``cut`` [P]: queries whose answer extends beyond what the ranker reads (None:
-    unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two other sentences;
-    ``unvaried``: queries whose candidates all have one score, without a value of ``score``.
+    control's move, where the sentence stands elsewhere. ``cut`` [P]: queries whose answer extends beyond what the
+    ranker reads (None: unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two
+    other sentences; ``unvaried``: queries whose candidates all have one score, without a value of ``score``. ``read``:
+    the share of the passages' words that the ranker reads (None: unknown); below .95 nothing is told of a preference.
     """
 
-    score: Comparison
-    rank: Comparison
-    value: Comparison
-    kept: Comparison
-    early: Effect
-    late: Effect
+    score: Curves
+    rank: Curves
+    value: Curves
+    kept: Curves
+    early: Estimate
+    late: Estimate
     cut: Ints | None
     queries: int
     passages: int
     left: int
     unvaried: int
+    read: float | None = None
+
+    def untold(self, why: str) -> MovedAnswers:
+        """The same figures, of which nothing can be told."""
+        early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
+        score, rank, value, kept = (one.untold(why) for one in (self.score, self.rank, self.value, self.kept))
+        return replace(self, score=score, rank=rank, value=value, kept=kept, early=early, late=late)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -198,6 +208,7 @@ class MovedAnswers:
             "early": self.early.to_dict(),
             "late": self.late.to_dict(),
             "cut": None if self.cut is None else self.cut.tolist(),
+            "read": self.read,
         }
 
 
@@ -259,6 +270,31 @@ class SensitivityResult(Result):
 
 _READ = 256
 """Texts whose reading ends are reported at once."""
+ENOUGH = 0.95
+"""Where less of the words is read, places differ by what is cut off."""
+_WORD = re.compile(r"\S+")
+
+
+def words_read(texts: pl.Series, reads: Array) -> float:
+    """The share of the words of texts [N] that end within the characters ``reads`` [N] of each."""
+    ends = [[found.end() for found in _WORD.finditer(text)] for text in texts.to_list()]
+    read = sum(bisect_right(one, int(to)) for one, to in zip(ends, reads, strict=True))
+    return read / max(1, sum(map(len, ends)))
+
+
+def too_little_read(read: float | None, passages: int, tokens: object) -> str | None:
+    """Why nothing can be told of a ranker that reads such a share of the words; None where it can.
+
+    ``tokens``: how many of a passage's the ranker reads, None where that is unknown.
+    """
+    if read is None or read >= ENOUGH:
+        return None
+    first = f"the {tokens:,} tokens that the model reads" if isinstance(tokens, int) else "what the model reads"
+    # Rounded down: what is below the limit must not look as if it reached it.
+    return (
+        f"{math.floor(100 * read)}% of the words of {counted(passages, 'passage')} are read;"
+        f" cut passages to {first} and try again"
+    )
 
 
 class Reader:
@@ -312,15 +348,15 @@ def moved_answers(
     (rank, value), (control_rank, control_value) = (
         ranks_and_values(one, own, ranked, sources.qrels) for one in (answer, control)
     )
-    lost = _lost(reader, moves, moved)
+    lost, read = _lost(reader, moves, moved)
     whole = np.flatnonzero(~lost.any(axis=1)) if lost is not None else np.arange(len(moves.rows))
 
     def curve(values: Floats, level: float | None = None, rows: Ints | slice = slice(None)) -> PositionCurve:
         return position_curve(moves.of(values).of(values, rows), level=level, clusters=clusters[rows], seed=seed)
 
     ends = (0, np.array([int(np.flatnonzero(one.any(axis=0))[-1]) for one in moves.weights])[moves.shape])
-    early, late = (_effect_at(moves, sides, column, clusters) for column in ends)
-    return MovedAnswers(
+    early, late = (_beyond_control(moves, sides, column, clusters) for column in ends)
+    found = MovedAnswers(
         _compared(curve, *sides),
         _compared(curve, rank, control_rank),
         _compared(curve, value, control_value, float(np.nanmean(moves.of(control_value).at_places()))),
@@ -332,7 +368,10 @@ def moved_answers(
         int(clusters.max()) + 1,
         table.height - len(moves.rows),
         int(np.isnan(sd).sum()),
+        read,
     )
+    why = too_little_read(read, found.passages, reader.scorer.facts().get("reads"))
+    return found if why is None else found.untold(why)
 
 
 def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
@@ -344,10 +383,10 @@ def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
 
 def _compared(
     curve: Callable[[Floats, float | None], PositionCurve], one: Floats, other: Floats, level: float | None = None
-) -> Comparison:
+) -> Curves:
     """The curves of two values and of their difference; ``level``: of the difference's index (None: no indexes)."""
     own = None if level is None else 0.0
-    return Comparison(curve(one, own), curve(other, own), curve(one - other, level))
+    return Curves(curve(one, own), curve(other, own), curve(one - other, level))
 
 
 def _scores(
@@ -370,26 +409,29 @@ def _scores(
     return scores[:, :size], scores[:, size:]
 
 
-def _lost(reader: Reader, moves: SentenceMoves, moved: pl.DataFrame) -> Array | None:
-    """Whether the model does not read the answer to its end, at each place [M, P]; None if unknown."""
+def _lost(reader: Reader, moves: SentenceMoves, moved: pl.DataFrame) -> tuple[Array | None, float | None]:
+    """Whether the model does not read the answer to its end, at each place [M, P]; and the share of the words that it
+    reads, over all versions. None if unknown."""
     rows, columns = np.nonzero(moves.answer != -2)
     number = moves.answer[rows, columns]
     texts = pl.concat([moves.texts["text"], moved["text"]])
     of = np.where(number >= 0, number, len(moves.texts) + rows)
-    reads = reader(moved["query_id"].gather(rows), texts.gather(of))
+    read = texts.gather(of)
+    reads = reader(moved["query_id"].gather(rows), read)
     if reads is None:
-        return None
+        return None, None
     lost = np.zeros(moves.answer.shape, bool)
     lost[rows, columns] = moves.ends[rows, columns] > reads
-    return np.asarray((lost[:, None, :] & (moves.weights[moves.shape] > 0)).any(axis=2))
+    at = np.asarray((lost[:, None, :] & (moves.weights[moves.shape] > 0)).any(axis=2))
+    return at, words_read(read, reads)
 
 
-def _effect_at(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Effect:
-    """What moving the answer's sentence to one place does beyond moving the control there, where both do move."""
+def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Ints, clusters: Ints) -> Estimate:
+    """What moving the answer's sentence to one place does beyond moving the control there, where it does move."""
     rows = np.arange(len(moves.rows))
-    both = (moves.answer[rows, column] != -1) & (moves.control[rows, column] != -1)
     values = sides[0][rows, column] - sides[1][rows, column]
-    return effect(np.where(both, values, np.nan), rows, clusters)
+    kept = (moves.answer[rows, column] != -1) & ~np.isnan(values)
+    return estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
 
 
 def position_sensitivity(
@@ -557,17 +599,12 @@ def _ranked(
     return rerank(both, model, collection, asked, whole, **options), added.height
 
 
-_FEW = 10
-"""With fewer passages, a missing effect is not reported as such: hardly any could be found."""
-_CONTRASTS = ("first − last", "ends − middle", f"Position Sensitivity Index of {MEASURE}")
-
-
 def summary(result: SensitivityResult) -> tuple[str, ...]:
     """One sentence or more on each of: moved answers, truncation."""
     moved = result.moved
     if moved is None:
         return (_unmoved(result.unmovable),)
-    return _preference(moved), _ends(moved), _truncation(moved, result.cut, result.queries)
+    return *_preference(moved), *_ends(moved), _truncation(moved, result.cut, result.queries)
 
 
 def _unmoved(count: int) -> str:
@@ -575,72 +612,59 @@ def _unmoved(count: int) -> str:
     return f"No answer could be moved, of {counted(count, 'query')}: {fewer}."
 
 
-def with_interval(ci: Interval | None, p: float | None, digits: int = 4) -> str:
-    """A figure's interval and p-value, in brackets."""
-    return f"({_between(ci, digits)}, {'no p' if p is None else f'p {p_value(p)}'})"
-
-
-def _preference(moved: MovedAnswers) -> str:
-    """What moving the answer's sentence does beyond moving another one, by three tests with Holm's correction."""
-    score, index = moved.score.difference, moved.value.difference.index
+def _preference(moved: MovedAnswers) -> list[str]:
+    """What moving the answer's sentence does to the score beyond moving another one: a finding a sentence."""
+    score = moved.score.difference
     if not score.n:
-        return "The answers' sentences were moved, but the candidates of each query all have one score."
-    if score.first_last.p is None or index is None:
-        return "The answer's sentence was moved, but one passage shows nothing about others."
-    corrected = holm([*(getattr(score, name).p for name in CONTRASTS), index.p])
-    significant = [p is not None and p < SIGNIFICANT for p in corrected]
-    if significant[0]:
-        verdict = f"The model prefers {'early' if score.first_last.mean > 0 else 'late'} answers"
-        own = moved.score.answer.ends_middle
-        # A strong preference reaches the control, too, which moves the answer by one sentence at most.
-        if significant[1] and own.p is not None and own.p < SIGNIFICANT and own.mean * score.ends_middle.mean > 0:
-            verdict += f", and those {_where(score.ends_middle)}"
-    elif significant[1]:
-        verdict = f"The model prefers answers {_where(score.ends_middle)}"
-    elif significant[2]:
-        verdict = f"{MEASURE} depends on the place of the answer, though no contrast of the score shows how"
-    elif moved.passages < _FEW:
-        verdict = f"Moved answers of {moved.passages} passages show nothing"
-    else:
-        verdict = "No preference shown"
-    figures = (*(getattr(score, name).mean for name in CONTRASTS), index.value)
-    named = zip(_CONTRASTS, figures, corrected, significant, strict=True)
-    shown = ", ".join(f"{name} {number(figure)} (p {p_value(p)})" for name, figure, p, one in named if one)
-    tried = (
-        f"Significant, of 3 tests, Holm-corrected: {shown}"
-        if shown
-        else "None of 3 tests is significant, Holm-corrected"
-    )
+        return ["Cannot be told: the candidates of each query all have one score."]
+    first, ends = score.first_last, score.ends_middle
+    if first.why is not None and first.why == ends.why:
+        return [f"Cannot be told: {first.why}."]
+    return [_first_last(first), _ends_middle(ends)]
+
+
+def _first_last(found: Comparison) -> str:
+    if not found.shown:
+        return _not_shown("early and late answers", "from the first place to the last", found, -1)
+    assert found.mean is not None
+    rank = "lower" if found.mean > 0 else "higher"
+    return f"Later answers rank {rank}: {_sd(found, -1)} from the first place of a passage to the last."
+
+
+def _ends_middle(found: Comparison) -> str:
+    if not found.shown:
+        return _not_shown("answers at the ends and in the middle", "from the middle to the ends", found)
+    assert found.mean is not None
+    rank = "higher" if found.mean > 0 else "lower"
+    return f"Answers at the ends of a passage rank {rank} than in the middle: {_sd(found)} from the middle to the ends."
+
+
+def _not_shown(between: str, of: str, found: Comparison, sign: int = 1) -> str:
+    if found.why is not None:
+        return f"Whether {between} differ cannot be told: {found.why}."
+    if not found.noticeable:
+        return f"No difference between {between} is shown: no score changes."
     return (
-        f"{verdict}: from the last place of its passage to the first, the answer's sentence changes the score by"
-        f" {_sd(score.first_last)} beyond what another sentence does. {tried}."
+        f"No difference between {between} is shown: {_sd(found, sign)} {of};"
+        f" {number(found.noticeable, 2)} would have been noticed."
     )
 
 
-def _where(contrast: Contrast) -> str:
-    return "at the ends of a passage" if contrast.mean > 0 else "in the middle of a passage"
+def _sd(found: Estimate, sign: int = 1) -> str:
+    """A figure and its interval in standard deviations, or that of the opposite change (``sign`` −1)."""
+    if found.mean is None:
+        return "no value"
+    ends = None if found.ci95 is None else sorted(sign * end for end in found.ci95)
+    plus = "+" if sign * found.mean >= 0 else ""
+    between = "" if ends is None else f" {interval((ends[0], ends[1]), 2)}"
+    return f"{plus}{number(sign * found.mean, 2)} sd{between}"
 
 
-def _sd(contrast: Contrast) -> str:
-    return f"{number(contrast.mean)} sd {with_interval(contrast.ci95, contrast.p, 3)}"
-
-
-def _between(ci: Interval | None, digits: int) -> str:
-    return "no interval" if ci is None else f"95% interval {number(ci[0], digits)} to {number(ci[1], digits)}"
-
-
-def _ends(moved: MovedAnswers) -> str:
+def _ends(moved: MovedAnswers) -> list[str]:
     """The answer's sentence moved first and last, against the passage as it is."""
-    parts = []
-    for name, found in (("first", moved.early), ("last", moved.late)):
-        told = found.mean is not None
-        figure = f"{number(found.mean)} sd {with_interval(found.ci95, found.p, 3)}" if told else "not possible"
-        parts.append(f"moved {name} {figure}")
-    said = f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."
-    seen = [found.noticeable for found in (moved.early, moved.late) if found.noticeable is not None]
-    if seen:
-        said += f" {number(max(seen))} sd or more would have been noticed."
-    return said
+    named = (("first", moved.early), ("last", moved.late))
+    parts = [f"moved {name} {_sd(one)}" for name, one in named if one.ci95 is not None]
+    return [f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."] if parts else []
 
 
 def _truncation(moved: MovedAnswers, cut: int | None, queries: int) -> str:
@@ -654,10 +678,13 @@ def _truncation(moved: MovedAnswers, cut: int | None, queries: int) -> str:
     kept = moved.kept.difference
     if not kept.n:
         return f"{lines}, and none is read whole at every place: preference and truncation cannot be told apart."
-    end = f"among the {kept.n:,} that are read whole at every place the score changes by {_sd(kept.first_last)}"
-    if kept.first_last.p is None or kept.first_last.p >= SIGNIFICANT:
-        return f"{lines}; {end}: no preference shown apart from truncation."
-    return f"{lines}; {end}: a preference apart from truncation."
+    if moved.read is not None and moved.read < ENOUGH:
+        return f"{lines}."
+    first = kept.first_last
+    whole = f"{lines}; {kept.n:,} are read whole at every place"
+    if first.why is not None:
+        return f"{whole}: preference and truncation cannot be told apart."
+    return f"{whole}, whose score changes by {_sd(first, -1)} from first to last."
 
 
 _SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
@@ -702,11 +729,9 @@ def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
 def _notes(result: SensitivityResult) -> list[str]:
     notes = [
         "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
-        " compare it with its mean under no effect, and see p.",
-        f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. Means and"
-        " indexes: bootstrap of passages. Without an effect a passage's departures from the mean could as well be the"
-        " other way round: p of the index draws their signs, passage by passage. A contrast's interval leaves out 0"
-        " where p < .05.",
+        " compare it with its mean under no effect. Its interval and p are by bootstrap of passages.",
+        f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. p of"
+        " first − last and ends − middle: t and Hall's t, Holm-corrected over three, the index among them.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")
@@ -720,11 +745,10 @@ def _notes(result: SensitivityResult) -> list[str]:
         notes.append(
             "Moved: the sentence with the answer as a whole, to places from first (0) to last (1), each the nearest"
             " boundary of sentences (the mean of two that are equally near). Another sentence: the nearest in length,"
-            " moved to the same places; the answer's moves with it by one sentence at most. Difference: answer's minus"
-            " the other, within queries. Score: change from the passage as it is, in standard deviations of the query's"
+            " moved to the same places but the answer's, which stays where it is. Difference: answer's minus the"
+            " other, within queries. Score: change from the passage as it is, in standard deviations of the query's"
             f" candidates; rank among the query's other candidates; {MEASURE} with the moved text in the passage's"
-            " stead. p of first − last and ends − middle shuffles the places within passages; index of the"
-            " difference: at the other sentence's mean."
+            " stead. Index of the difference: at the other sentence's mean."
         )
         notes.append(
             "No move holds fixed which sentences stand beside the answer's. A ranker that sees words across the end of"
@@ -746,7 +770,7 @@ def _moved_tables(moved: MovedAnswers) -> tuple[Table, ...]:
     )
 
 
-def _moved_table(title: str, found: Comparison, cut: tuple[str, ...]) -> Table:
+def _moved_table(title: str, found: Curves, cut: tuple[str, ...]) -> Table:
     curves = (found.answer, found.control, found.difference)
     rows = []
     for i, place in enumerate(found.answer.places):
@@ -762,12 +786,25 @@ def _moved_table(title: str, found: Comparison, cut: tuple[str, ...]) -> Table:
 
 def _contrasts(curve: PositionCurve) -> str:
     named = (("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
-    parts = [f"{name} {number(one.mean, 4)} {with_interval(one.ci95, one.p)}" for name, one in named]
+    parts = [f"{name} {_figure(one)}" for name, one in named]
     index = curve.index
-    if index is not None and not math.isnan(index.value):
-        without = "" if index.p is None else f", without an effect {number(index.null, 4)}"
-        parts.append(f"index {number(index.value, 4)}{without} {with_interval(index.ci95, index.p)}")
+    if index is not None and not math.isnan(index.mean):
+        without = "" if index.null is None else f", without an effect {number(index.null, 4)}"
+        parts.append(f"index {number(index.mean, 4)}{without} {_with_interval(index.ci95, index.p)}")
     return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
+
+
+def _figure(found: Comparison) -> str:
+    if found.mean is None:
+        return f"({found.why})"
+    p = found.p if found.holm_p is None else found.holm_p
+    return f"{number(found.mean, 4)} {_with_interval(found.ci95, p)}"
+
+
+def _with_interval(ci: tuple[float, float] | None, p: float | None) -> str:
+    """A figure's interval and p-value, in brackets."""
+    between = "no interval" if ci is None else f"95% interval {number(ci[0], 4)} to {number(ci[1], 4)}"
+    return f"({between}, {'no p' if p is None else f'p {p_value(p)}'})"
 
 
 def _moved_charts(moved: MovedAnswers) -> list[Drawing]:

@@ -407,7 +407,8 @@ def cluster_means(values: Array, clusters: Array) -> Array:
     order = np.argsort(place, kind="stable")
     starts = np.cumsum(sizes) - sizes
     shape = (-1, *[1] * (values.ndim - 1))
-    return np.add.reduceat(values[order], starts, axis=0) / sizes.reshape(shape)
+    means: Array = np.add.reduceat(values[order], starts, axis=0) / sizes.reshape(shape)
+    return means
 
 
 def cluster_parts(values: Array, clusters: Array) -> Array:
@@ -419,7 +420,8 @@ def cluster_parts(values: Array, clusters: Array) -> Array:
     """
     _, place = np.unique(clusters, return_inverse=True)
     apart = np.bincount(place, values - values.mean())
-    return values.mean() + apart * len(apart) / len(values)
+    parts: Array = values.mean() + apart * len(apart) / len(values)
+    return parts
 
 
 # --- an estimate over pairs of two kinds of units --------------------------------------------------------------------

@@ -31,17 +31,17 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     orders = {"old": "abc", "new": "bac"}
     files = {
-        name: "".join(f"{q} Q0 {d} {r} {4 - r} x\n" for q in range(8) for r, d in enumerate(order, start=1))
+        name: "".join(f"{q} Q0 {d} {r} {4 - r} x\n" for q in range(40) for r, d in enumerate(order, start=1))
         for name, order in orders.items()
     }
-    # In two of the eight queries the new run is as the old one, so that there is a spread.
+    # In two of the 40 queries the new run is as the old one, so that there is a spread.
     files["new"] = files["old"][: files["old"].index("2 Q0")] + files["new"][files["new"].index("2 Q0") :]
-    files |= {"c.tsv": COLLECTION, "qrels": "".join(f"{q} 0 b 1\n" for q in range(8))}
+    files |= {"c.tsv": COLLECTION, "qrels": "".join(f"{q} 0 b 1\n" for q in range(40))}
     files |= {
         "holds.toml": f'{RULE}against = "baseline"\nat_least = 0.0\n',
         "broken.toml": f'{RULE}against = "baseline"\nat_least = 0.9\n',
     }
-    files |= {"unclear.toml": f"{RULE}at_least = 0.85\n"}
+    files |= {"unclear.toml": f"{RULE}at_least = 0.97\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -16,9 +16,9 @@ from evenrank.experiments.paper_page import (
     below,
     every,
     statements,
-    t_interval,
     within,
 )
+from evenrank.measures.inference import over_seeds
 
 
 def test_an_interval_on_one_side_decides() -> None:
@@ -58,7 +58,7 @@ def test_a_sign_flips_the_verdict(values: list[float], threshold: float) -> None
 def test_the_n_named_decides_where_the_spread_stays() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(0.1, 1.0, 40)
-    mean, low_high = float(values.mean()), t_interval(values)
+    mean, low_high = float(values.mean()), over_seeds(values).ci95
     found = above(Value(mean, 40, "queries", low_high))
     assert found.supported is None
     needed = int(found.needs.split()[1].replace(",", ""))

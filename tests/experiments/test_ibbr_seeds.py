@@ -102,12 +102,13 @@ def test_the_gap_of_shared_queries_has_their_error() -> None:
 def test_seeds_and_queries_add_in_the_error_of_a_figure() -> None:
     values, draws = np.array([0.1, 0.3, 0.2, 0.4]), RNG.normal(0.25, 0.05, (1, 4000)).repeat(4, axis=0)
     test = crossed_figures(values, draws, 100)
-    assert test.error == pytest.approx(np.sqrt(values.var(ddof=1) / 4 + 0.05**2), rel=0.02)
+    assert test.found is not None
+    assert test.found.error == pytest.approx(np.sqrt(values.var(ddof=1) / 4 + 0.05**2), rel=0.02)
     assert (test.n, test.limit, test.mean) == (4, "seeds", pytest.approx(0.25))
-    assert test.freedom is not None
-    assert 3 < test.freedom < 102
+    assert 3 < test.found.freedom < 99
     one = crossed_figures(values[:1], draws[:1], 100)
-    assert (one.freedom, one.limit) == (pytest.approx(99), "queries")
+    assert one.found is not None
+    assert (one.found.freedom, one.limit) == (pytest.approx(99), "queries")
     assert crossed_figures(np.array([np.nan]), draws[:1], 100).mean is None
 
 

@@ -25,7 +25,7 @@ from evenrank.experiments.untrained import (
     rebalance_claim,
 )
 from evenrank.io.types import Array
-from evenrank.measures.inference import Mixed, mixed_test
+from evenrank.measures.inference import Mean, Mixed, mixed_test
 
 SIGNED, RISING = Axis("bias", "|bias|"), Axis("fair", "fairness", rises=True)
 QUERIES = 200
@@ -37,7 +37,7 @@ TEST = {
     "run": (0.90, 0.12), "a 0.1": (0.89, 0.08), "a 0.5": (0.86, 0.02), "a 1": (0.80, -0.06), "b 0.5": (0.88, 0.03),
     "TS": (0.85, 0.05), "far": (0.90, 0.12),
 }  # fmt: skip
-SECURE = Mixed(0.0, 0.001, 100.0, 1.0, 5, 500)
+SECURE = Mixed(0.0, Mean(0.0, 0.001, 100.0), 1.0, 5, 500)
 
 
 def seed_of(figures: Mapping[str, tuple[float, float]], sign: float = 1.0) -> dict[str, dict[str, Array]]:
@@ -189,13 +189,16 @@ def test_queries_nested_in_seeds_give_the_interval() -> None:
     found = Rows(seeds, queries)
     test = found.nested(lambda figure: figure("a 1", "useful") - figure("TS", "useful"))
     expected = mixed_test([(one["a 1"]["useful"] - one["TS"]["useful"])[:, 0] for one in seeds])
-    assert (test.mean, test.error) == (pytest.approx(expected.mean), pytest.approx(expected.error))
+    assert test.found is not None
+    assert expected.found is not None
+    assert (test.mean, test.found.error) == (pytest.approx(expected.mean), pytest.approx(expected.found.error))
     point = Frontier("run", {"a": CURVES["a"]}, found, found, "useful")
     for number, one in enumerate(seeds):
         alone = Rows([one], queries[:1]).over(point.ahead("a", "TS", SIGNED))
         each = found._each(number, point.ahead("a", "TS", SIGNED))
+        assert alone.found is not None
         assert each.mean() == pytest.approx(alone.mean)
-        assert each.std() / np.sqrt(QUERIES) == pytest.approx(alone.error, rel=0.1)
+        assert each.std() / np.sqrt(QUERIES) == pytest.approx(alone.found.error, rel=0.1)
 
 
 def test_seeds_that_share_queries_count_both() -> None:
@@ -211,8 +214,8 @@ def test_seeds_that_share_queries_count_both() -> None:
     assert (test.queries, test.seeds) == (250, 2)
     means = [one["TS"]["useful"].mean() for one in seeds]
     assert test.mean == pytest.approx(np.mean(means))
-    assert test.error is not None
-    assert test.error > np.std(means, ddof=1) / np.sqrt(2)
+    assert test.found is not None
+    assert test.found.error > np.std(means, ddof=1) / np.sqrt(2)
 
 
 def test_one_seed_has_an_interval_over_queries() -> None:
@@ -250,7 +253,7 @@ def test_undefined_queries_are_left_out() -> None:
     ],
 )
 def test_every_verdict(mean: float, error: float, reached: int, mark: str, supported: bool | None) -> None:
-    found, verdict = judged(replace(SECURE, mean=mean, error=error), 0.018, reached, 5, "|b|")
+    found, verdict = judged(replace(SECURE, mean=mean, found=Mean(mean, error, 100.0)), 0.018, reached, 5, "|b|")
     assert (found, verdict.supported) == (mark, supported)
     assert bool(verdict.needs) == (supported is None)
 

@@ -108,7 +108,8 @@ class Found:
         base, mean = (original, means[0][0]) if of_original else (debiased, means[0][1])
         # To first order (the delta method).
         values = changes[0] + 100 * (debiased - original) / mean - changes[0] * base / mean
-        return Value.of(estimate(values))
+        found = estimate(values)
+        return Value(float(changes[0]), found.n, "queries", found.ci95)
 
     def paired_values(self, first: Key, second: Key, measure: str) -> list[tuple[Array, Array]]:
         """The values by query of two keys, for each seed that both have."""

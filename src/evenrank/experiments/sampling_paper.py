@@ -20,7 +20,16 @@ from evenrank.io import Run, read_qrels, read_run, read_texts
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.measures import BACKGROUND_DEPTH, Evaluation, parse_measure
-from evenrank.measures.inference import MARGIN, SIGNIFICANT, Mixed, compare_sizes, estimate, holm, mixed_test
+from evenrank.measures.inference import (
+    MARGIN,
+    SIGNIFICANT,
+    Mixed,
+    compare_sizes,
+    estimate,
+    holm,
+    mixed_test,
+    proportion,
+)
 from evenrank.reports.page import COLOURS, specification
 from evenrank.training.card import ruined
 
@@ -269,7 +278,8 @@ def per_query(figures: Figures, queries: pl.Series, system: str, baseline: str, 
 
 def share_above(differences: Sequence[float] | pl.Series) -> Value:
     """The share of queries whose difference is above 0."""
-    return _over_queries(np.asarray([float(one > 0) for one in differences]))
+    above, n = sum(one > 0 for one in differences), len(differences)
+    return Value(above / n if n else None, n, "queries", proportion(above, n))
 
 
 def _mean(values: Array) -> float:

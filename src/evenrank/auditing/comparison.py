@@ -51,6 +51,7 @@ def with_statistics(measured: list[Measured], measures: list[Measure], baseline:
                 run.known.get(key),
                 run.bounds.get(key),
                 lean=leans[r],
+                partly_labelled=run.partly_known(key),
                 greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts,
             )

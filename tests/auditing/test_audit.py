@@ -70,6 +70,14 @@ def test_hand_worked_figures(result):
     assert result["male"].queries == 6
 
 
+def test_intervals_end_where_values_do(result):
+    """RR of six queries is 1 or .2: the test's interval alone would reach above 1."""
+    figure = result["male"].figures["RR@10"]
+    _, low, high = slow_compare(figure.values.tolist())
+    assert high > 1
+    assert figure.ci95 == (pytest.approx(low), 1.0)
+
+
 def test_reference_rankings_are_always_there(result):
     assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     random, ideal = result["random"].figures, result["neutral-first"].figures

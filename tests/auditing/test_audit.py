@@ -13,6 +13,7 @@ import evenrank
 from evenrank import EvenrankError, Run
 from evenrank.auditing import AuditResult
 from evenrank.measures.inference import holm, paired_tests
+from slow_inference import slow_compare
 
 TEXTS = {
     "m1": "he and his father met him",
@@ -69,6 +70,14 @@ def test_hand_worked_figures(result):
     assert result["male"].queries == 6
 
 
+def test_intervals_end_where_values_do(result):
+    """RR of six queries is 1 or .2: the test's interval alone would reach above 1."""
+    figure = result["male"].figures["RR@10"]
+    _, low, high = slow_compare(figure.values.tolist())
+    assert high > 1
+    assert figure.ci95 == (pytest.approx(low), 1.0)
+
+
 def test_reference_rankings_are_always_there(result):
     assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     random, ideal = result["random"].figures, result["neutral-first"].figures
@@ -95,8 +104,8 @@ def test_comparison_with_the_baseline(result):
     assert found.relative == pytest.approx((values - base).mean() / base.mean())
     assert (found.better, found.equal, found.worse) == (3, 0, 3)
     assert (found.t_p, found.wilcoxon_p) == (paired.t_p, paired.wilcoxon_p)
-    # One run compared: nothing to correct.
-    assert found.holm_p == found.t_p
+    assert (found.p, found.holm_p, found.test.why) == (None, None, "only 6 queries say anything, where 15 are needed")
+    assert found.ci95 == pytest.approx(slow_compare((values - base).tolist())[1:])
     # A bias nearer zero is better, whatever its sign.
     bias = result["mixed"].figures["ARaB(magnitude='count')@2"].vs_baseline
     assert (bias.better, bias.worse) == (6, 0)
@@ -105,20 +114,28 @@ def test_comparison_with_the_baseline(result):
 
 
 def test_holm_is_over_the_runs_compared():
-    third = table({str(q): ["f1", "n1", "m1", "m2", "b1", "f2"] for q in range(6)})
-    found = evenrank.audit(
-        {"a": MALE_FIRST, "b": MIXED, "c": third}, collection=COLLECTION, qrels=QRELS, baseline="a", measures="NFaiRR@3"
-    )
+    draw = np.random.default_rng(1)
+    lists = [{str(q): draw.permutation(sorted(TEXTS)).tolist() for q in range(40)} for _ in "abc"]
+    runs = dict(zip("abc", map(table, lists), strict=True))
+    qrels = judgements({str(q): ["m1"] for q in range(40)})
+    found = evenrank.audit(runs, collection=COLLECTION, qrels=qrels, baseline="a", measures="nDCG@10")
     compared = [found[name].figures["nDCG@10"].vs_baseline for name in ("b", "c")]
-    assert [c.holm_p for c in compared] == pytest.approx(holm([c.t_p for c in compared]))
+    gains = [found[name].figures["nDCG@10"].values - found["a"].figures["nDCG@10"].values for name in ("b", "c")]
+    assert [c.p for c in compared] == pytest.approx([slow_compare(gain.tolist())[0] for gain in gains], rel=1e-6)
+    assert [c.holm_p for c in compared] == pytest.approx(holm([c.p for c in compared]))
+    # References are no runs that are compared: their p are not corrected, and nothing is significant of them.
+    ideal = found["relevance-first"].figures["nDCG@10"].vs_baseline
+    assert ideal.p < 0.001
+    assert (ideal.holm_p, ideal.significant) == (None, False)
+    [row] = [line for line in found.table().splitlines() if line.startswith("  (relevance-first)")]
+    assert not row.endswith("*")
 
 
-def test_a_measure_of_the_whole_run_has_an_interval_and_a_permutation_p(result):
+def test_a_measure_of_the_whole_run_is_compared_without_counts_of_queries(result):
     data = json.loads(result.to_json())["runs"]["mixed"]["measures"]["DeltaAPRF"]["vs_baseline"]
     assert data["difference"] == pytest.approx(result["mixed"].figures["DeltaAPRF"].mean - 0.8)
     assert data["ci95"][0] <= data["difference"] <= data["ci95"][1]
-    # 10 of the 20 ways to label six queries move the groups at least so far apart, or fewer: never below 1/20.
-    assert 0.05 <= data["p"] <= 1
+    assert (data["p"], data["why"]) == (None, "a group has only 3 queries, where 15 are needed")
     assert [data[name] for name in ("better", "equal", "worse", "t_p", "wilcoxon_p")] == [None] * 5
 
 
@@ -138,8 +155,8 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
         "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "added", "beyond_relevance",
     ]  # fmt: skip
     assert list(figure["vs_baseline"]) == [
-        "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p",
-        "n", "mean", "baseline_mean", "unequal_depth",
+        "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p",
+        "n", "mean", "baseline_mean", "unequal_depth", "ci95", "p", "holm_p", "noticeable", "why", "verdict",
     ]  # fmt: skip
     assert [str(m) for m in result.measures] == list(data["runs"]["mixed"]["measures"])
     assert "|ARaB|(magnitude='count')@2" in figure_names(data)
@@ -329,7 +346,7 @@ def test_equal_rankings_are_equal_whatever_rounding_says():
     for name, figure in found["b"].figures.items():
         compared = figure.vs_baseline
         assert compared.difference == pytest.approx(0, abs=1e-12), name
-        assert compared.holm_p == 1.0, name
+        assert (compared.ci95, compared.p, compared.test.why) == (None, None, "every value is 0"), name
 
 
 def test_whole_run_figures_are_compared_on_common_queries():
@@ -345,8 +362,7 @@ def test_whole_run_figures_are_compared_on_common_queries():
     figure = found["b"].figures["|ARaB|@5"]
     assert figure.mean != pytest.approx(found["a"].figures["|ARaB|@5"].mean)
     assert figure.vs_baseline.difference == 0
-    assert figure.vs_baseline.ci95 == (0, 0)
-    assert figure.vs_baseline.p == 1.0
+    assert (figure.vs_baseline.p, figure.vs_baseline.test.why) == (None, "every value is 0")
 
 
 def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_one():
@@ -368,8 +384,8 @@ def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
     )
     compared = found["tied"].figures["ARaB(magnitude='count')@2"].vs_baseline
     # By falling id: n1, m2 come first; on average over the orders of the tie, 0.
-    assert compared.tie_difference == pytest.approx(-3.5)
-    assert "depends on the order of tied documents in tied" in found.table()
+    assert compared.tied.mean == pytest.approx(-3.5)
+    assert "depends on the order of tied documents in tied" in " ".join(found.table().split())
 
 
 def test_scores_made_otherwise_than_asked_are_refused(tmp_path):

@@ -12,7 +12,7 @@ from evenrank.auditing.findings import Excess
 from evenrank.auditing.summary import origin_sentences, origins_title
 from evenrank.measures import parse_measure
 from small_audits import run
-from small_origins import LEAN, NEUTRAL, excess, with_differences
+from small_origins import LEAN, NEUTRAL, excess, told, with_differences
 from small_reports import small_audit
 
 UP = excess([0.05, 0.06, 0.07], 0.05, (0.01, 0.11), 0.01)
@@ -29,7 +29,12 @@ def words(base: AuditResult, added: Excess) -> list[str]:
 
 
 def unclear(of: Excess) -> Excess:
-    return replace(of, ci95=(-0.1, 0.2), t_p=0.4)
+    return replace(of, test=told(of.mean, (-0.1, 0.2), 0.4))
+
+
+def candidates(of: Excess, leans: bool) -> Excess:
+    """The difference of candidates that are shown to lean, or not."""
+    return replace(of, leans=told(of.reference, None, 0.01 if leans else 0.4))
 
 
 @pytest.mark.parametrize(
@@ -42,27 +47,27 @@ def unclear(of: Excess) -> Excess:
         (UP, False, "Its candidates are not shown to lean; the ranker adds a lean."),
         (DOWN, False, "Its candidates are not shown to lean, and its order leans less than they do."),
         (
-            replace(UP, tie_mean=0.0, tie_p=0.9),
+            replace(UP, tied=told(0.0, None, 0.9)),
             True,
             "The candidates lean; what its ranker does to that depends on the",
         ),
-        (replace(UP, tie_mean=0.5, tie_p=0.01), True, "The ranker adds to the lean of its candidates."),
+        (replace(UP, tied=told(0.5, None, 0.01)), True, "The ranker adds to the lean of its candidates."),
     ],
 )
 def test_whose_lean_it_is(base: AuditResult, added: Excess, leans: bool, expected: str) -> None:
-    assert words(base, replace(added, leans=leans))[0].startswith(expected)
+    assert words(base, candidates(added, leans))[0].startswith(expected)
 
 
 def test_neither_is_shown(base: AuditResult) -> None:
-    result = with_differences(base, {"old": (replace(unclear(UP), leans=False), None)})["old"]
-    for ci95, expected in (
-        ((-0.1, 0.1), "Neither its candidates nor its order are shown to lean."),
+    result = with_differences(base, {"old": (candidates(unclear(UP), leans=False), None)})["old"]
+    for p, expected in (
+        (0.4, "Neither its candidates nor its order are shown to lean."),
         (
-            (0.1, 0.2),
+            0.01,
             "Whose lean that is, is not shown: neither that its candidates lean nor that its order adds to it.",
         ),
     ):
-        figures = {LEAN: replace(result.figures[LEAN], ci95=ci95)}
+        figures = {LEAN: replace(result.figures[LEAN], lean=told(0.11, None, p))}
         assert origin_sentences(replace(result, figures=figures), parse_measure(LEAN))[0] == expected
     assert words(base, UP)[0].startswith("Its own candidates")
 
@@ -72,10 +77,10 @@ def test_what_the_order_does(base: AuditResult) -> None:
     assert "its order reduces the lean of its candidates by 0.060 [0.010, 0.110] (p = 0.010)." in words(base, DOWN)[0]
     other = replace(UP, reference=-0.1)
     assert "its order reduces the lean of its candidates by 0.060 [0.010, 0.110]" in words(base, other)[0]
-    turned = words(base, replace(DOWN, reference=0.02))[0]
+    turned = words(base, candidates(replace(DOWN, reference=0.02), leans=True))[1]
     assert "its order turns their lean to the other side: -0.060 [-0.110, -0.010]" in turned
     # Candidates that are not shown to lean have no side.
-    assert "its order adds -0.060" in words(base, replace(DOWN, reference=0.02, leans=False))[1]
+    assert "its order adds -0.060" in words(base, candidates(replace(DOWN, reference=0.02), leans=False))[1]
 
 
 def test_more_and_less_neutral(base: AuditResult) -> None:
@@ -93,7 +98,7 @@ def test_more_and_less_neutral(base: AuditResult) -> None:
 
 def test_the_mark_of_ties_is_explained(base: AuditResult) -> None:
     assert "~" not in origins_title(with_differences(base, {"old": (UP, None)}))
-    tied = with_differences(base, {"old": (replace(UP, tie_mean=0.5), None)})
+    tied = with_differences(base, {"old": (replace(UP, tied=told(0.5, None, None)), None)})
     assert "~ here: ties decide" in origins_title(tied)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import evenrank
@@ -11,8 +12,9 @@ from evenrank.auditing import AuditResult
 from evenrank.auditing.findings import Excess, same_verdict
 from evenrank.auditing.summary import origin_sentences, summarise
 from evenrank.measures import parse_measure
+from evenrank.measures.inference import compare
 from small_audits import collection, run
-from small_origins import LEAN, excess, with_differences
+from small_origins import LEAN, excess, told, with_differences
 from small_reports import small_audit
 
 ADDED = excess([0.1, 0.2, 0.6], 0.05, (0.1, 0.6), 0.0001)
@@ -37,12 +39,14 @@ def test_what_is_shown(base: AuditResult) -> None:
     assert words(base, ADDED, BEYOND) == [
         f"{start}{adds}{would}the difference, +0.200 [+0.050, +0.500] (p = 0.030), is beyond relevance."
     ]
-    unclear = replace(BEYOND, ci95=(-0.1, 0.5), t_p=0.2)
+    unclear = replace(BEYOND, test=told(0.2, (-0.1, 0.5), 0.2))
     assert words(base, ADDED, unclear) == [
         f"{start}{adds}{would}nothing is shown to be beyond relevance (+0.200 [-0.100, +0.500], p = 0.200)."
     ]
-    alone = replace(ADDED, ci95=None, t_p=None)
-    assert words(base, alone, None) == [f"{start}is not shown to add anything (+0.300, without a test)."]
+    alone = replace(ADDED, test=told(0.3, None, None))
+    assert words(base, alone, None) == [f"{start}is not shown to add anything (+0.300, too few queries for a test)."]
+    nothing = replace(ADDED, mean=0.0, test=compare(np.zeros(20)))
+    assert words(base, nothing, None) == [f"{start}is not shown to add anything (0.000, no query differs)."]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_one_sentence_on_ties(
     expected: str,
 ) -> None:
     changed = [
-        of if tied is None else replace(of, tie_mean=tied[0], tie_p=tied[1])
+        of if tied is None else replace(of, tied=told(tied[0], None, tied[1]))
         for of, tied in ((ADDED, added), (BEYOND, beyond))
     ]
     sentences = words(base, *changed)[1:]
@@ -74,11 +78,11 @@ def test_one_sentence_on_ties(
 
 
 def test_what_only_ties_show(base: AuditResult) -> None:
-    unclear = replace(ADDED, ci95=(-0.1, 0.6), t_p=0.2)
-    assert words(base, replace(unclear, tie_mean=0.2, tie_p=0.01), None)[1:] == [
+    unclear = replace(ADDED, test=told(0.3, (-0.1, 0.6), 0.2))
+    assert words(base, replace(unclear, tied=told(0.2, None, 0.01)), None)[1:] == [
         f"{TIES}it adds +0.200 (p = 0.010), which is shown."
     ]
-    assert words(base, replace(unclear, tie_mean=0.9, tie_p=0.3), None)[1:] == [
+    assert words(base, replace(unclear, tied=told(0.9, None, 0.3)), None)[1:] == [
         f"{TIES}it adds +0.900 (p = 0.300), which is still not shown."
     ]
 

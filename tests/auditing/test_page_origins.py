@@ -15,7 +15,7 @@ from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.stages_section import stage_rows
 from evenrank.auditing.summary import perfect
 from small_audits import text_of
-from small_origins import LEAN, NEUTRAL, excess, with_differences, with_stages
+from small_origins import LEAN, NEUTRAL, excess, told, with_differences, with_stages
 from small_reports import labelled_audit, small_audit
 
 NAN = float("nan")
@@ -149,7 +149,7 @@ def test_what_a_perfect_ranking_adds(base: AuditResult) -> None:
 
 
 def test_a_difference_that_ties_decide_is_marked(base: AuditResult) -> None:
-    tied = replace(ADDED, tie_mean=0.0, tie_p=0.9)
+    tied = replace(ADDED, tied=told(0.0, None, 0.9))
     page = render_page(with_differences(base, {"old": (tied, BEYOND)}))
     assert rows(page, "origins")[1][4] == "+0.3000~"
     assert rows(page, "origins")[1][8] == "+0.4000 of 2 queries"
@@ -227,7 +227,7 @@ def test_names_are_escaped(base: AuditResult) -> None:
 
 
 def test_ties_are_marked_in_a_notebook(base: AuditResult) -> None:
-    tied = replace(BEYOND, tie_mean=0.01, tie_p=0.9)
+    tied = replace(BEYOND, tied=told(0.01, None, 0.9))
     page = with_differences(base, {"old": (ADDED, tied)})._repr_html_()
     assert "+0.3000<br>" in page
     assert "<br>beyond relevance +0.4000~<br>" in page

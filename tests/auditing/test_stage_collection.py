@@ -10,19 +10,19 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import evenrank
 from evenrank import AuditResult
 from evenrank.auditing.documents import smallest
 from evenrank.auditing.findings import Decomposition
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
-from small_audits import TEXTS, collection, run
+from slow_inference import slow_compare
+from small_audits import TEXTS, collection, many, run
 
 LEAN = "ARaB(magnitude='bool')@2"
 # Of 16 documents, 9 of m, 3 of f and 4 of none: the mean side is 6/16.
 DOCUMENTS = {f"{kind}{number}": TEXTS[kind] for kind, many in (("m", 9), ("f", 3), ("n", 4)) for number in range(many)}
-FIRST = {"1": ["m1", "f1", "n1"], "2": ["f1", "m1", "m2"], "3": ["n1"]}
+FIRST = many({"1": ["m1", "f1", "n1"], "2": ["f1", "m1", "m2"], "3": ["n1"]}, 6)
 SECOND = {query: docs[::-1] for query, docs in FIRST.items()}
 STAGES = {"A": run(FIRST), "B": run(SECOND)}
 
@@ -53,11 +53,10 @@ def test_the_collection_by_hand() -> None:
     assert found.candidates == pytest.approx(1 / 9)
     step = found.retrieval
     assert step is not None
-    differences = np.array([0, 1 / 3, 0]) - 6 / 16
+    differences = np.array([0, 1 / 3, 0] * 6) - 6 / 16
     assert step.added == pytest.approx(differences.mean())
-    assert step.p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
-    assert step.ci95 is not None
-    assert step.ci95[0] < step.added < step.ci95[1]
+    p, *ends = slow_compare(differences.tolist())
+    assert (step.test.p, step.test.ci95) == (pytest.approx(p, rel=1e-6), pytest.approx(tuple(ends)))
     assert step.figure == found.candidates
     assert [one.stage for one in found.steps] == ["A", "B"]
     assert found.collection + step.added + sum(one.added for one in found.steps) == pytest.approx(found.total)
@@ -81,9 +80,12 @@ def test_json_text_and_sentence() -> None:
     assert found["collection"] == {"figure": pytest.approx(6 / 16)}
     step = of(result).retrieval
     assert step is not None
-    assert step.ci95 is not None
+    assert step.test.ci95 is not None
     assert found["candidates"]["figure"] == pytest.approx(1 / 9)
-    assert found["candidates"]["added"] == {"mean": step.added, "ci95": list(step.ci95), "p": step.p}
+    assert found["candidates"]["added"] == {
+        **{"mean": step.added, "ci95": list(step.test.ci95), "p": step.test.p, "holm_p": step.test.holm_p},
+        **{"noticeable": step.test.noticeable, "why": None, "verdict": "shown"},
+    }
     lines = [line.split() for line in result.table().split("\n")]
     assert ["(collection)", "0.3750", "–", "0.3750"] in lines
     assert ["(candidates)", "-0.2639"] in [line[:2] for line in lines]
@@ -137,7 +139,7 @@ def test_labels_are_no_sample_of_the_collection() -> None:
 @pytest.mark.parametrize("measures", ["AbsARaB@2 AWRF@2 |ARaB|@2", "nDCG@2"])
 def test_no_other_measure_reads_the_collection_again(monkeypatch: pytest.MonkeyPatch, measures: str) -> None:
     monkeypatch.setattr("evenrank.auditing.documents.smallest", None)
-    found = audit(measures, qrels={"1": {"m1": 1}})
+    found = audit(measures, qrels={"1.0": {"m1": 1}})
     assert not any("Stages" in text for text in found.notes)
 
 

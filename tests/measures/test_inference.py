@@ -30,6 +30,7 @@ from evenrank.measures.inference import (
     queries_to_hold,
     size_of,
 )
+from slow_inference import slow_compare
 
 rng = np.random.default_rng(7)
 VALUES, BASELINE = rng.random(40), rng.random(40)
@@ -130,41 +131,6 @@ def test_bootstrap_leaves_undefined_values_out():
 # --- the mean of values differs from 0 -------------------------------------------------------------------------------
 
 few = hst.lists(hst.one_of(hst.just(0.0), hst.floats(-3, 3)), min_size=2, max_size=60)
-
-
-def slow_compare(values: list[float]) -> tuple[float | None, float, float]:
-    """p, and the ends of the interval of the values that are not 0, step by step as the rule is written."""
-    present = [x for x in values if abs(x) > 1e-12]
-    k = len(present)
-
-    def tests(sample: list[float], mu: float) -> tuple[float, float, int]:
-        n = len(sample)
-        mean = math.fsum(sample) / n
-        s = math.sqrt(math.fsum((x - mean) ** 2 for x in sample) / (n - 1))
-        t = (mean - mu) * math.sqrt(n) / s
-        third = math.fsum((x - mean) ** 3 for x in sample) / n
-        second = math.fsum((x - mean) ** 2 for x in sample) / n
-        a = (1 + 6 / n) * third / second**1.5 / math.sqrt(n)
-        return t, t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6, n - 1
-
-    mean = math.fsum(present) / k
-    reach = max(abs(x - mean) for x in present)
-
-    def rejects(mu: float, side: int) -> float:
-        """The larger one-sided p of the claim that the mean is on that side of mu."""
-        samples = [present] + ([[*present, mean - side * reach]] if k < 30 else [])
-        found = [tests(sample, mu) for sample in samples]
-        return max(float(stats.t.sf(side * t, freedom)) for *both, freedom in found for t in both)
-
-    p = min(1.0, 2 * rejects(0.0, 1 if mean >= 0 else -1))
-    ends = []
-    for side in (1, -1):
-        inside, outside = mean, mean - side * 1e4
-        for _ in range(80):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if rejects(middle, side) > 0.025 else (inside, middle)
-        ends.append(inside)
-    return p, *ends
 
 
 @given(few)

@@ -10,7 +10,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.io.wording import counted
-from evenrank.measures import describe, is_bias, resolve
+from evenrank.measures import describe, is_bias, is_linear, resolve
 from evenrank.measures.inference import EQUAL
 from evenrank.reports.citations import CITATIONS
 from evenrank.reports.format import NONE, interval, number, p_value, true_minus
@@ -216,6 +216,10 @@ _BOUNDS = (
     "Only bounds are known: where in them a figure lies is not known, and so neither is what the order of the"
     " documents adds."
 )
+_UNLABELLED = (
+    "Some candidates have no label: what their random order would hold is not known, and so neither is what the order"
+    " of the documents adds, nor what is beyond relevance."
+)
 _NO_QRELS = (
     "Without qrels it is unknown what a perfect ranking of the same candidates would add, and so is what a run has"
     " beyond relevance."
@@ -244,7 +248,10 @@ def origins_section(result: Findings) -> dict[str, object] | None:
 def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
     """Why something is not known."""
     if not found:
-        return _BOUNDS if only_bounds(result) else _NO_SUM
+        figures = [run.figures[str(m)] for m in result.measures if is_linear(m) for run in result.given]
+        if not figures or not result.partly_labelled:
+            return _NO_SUM
+        return _BOUNDS if only_bounds(result) and all(f.mean is None for f in figures) else _UNLABELLED
     if relevance:
         return ""
     return _NO_COMMON if result.judged else _NO_QRELS
@@ -283,7 +290,7 @@ def _rows(result: Findings, key: str, relevance: bool) -> list[dict[str, object]
 
 
 def _difference(of: Excess) -> tuple[str, str, str]:
-    return signed(of.mean), signed_interval(of.ci95), p_value(of.t_p)
+    return signed(of.mean), signed_interval(of.ci95), p_value(of.test.p)
 
 
 def _tags(figure: Figure, added: Excess, beyond: Excess | None) -> dict[int, str]:
@@ -318,7 +325,7 @@ def _marks(figure: Figure) -> list[tuple[object, ...]]:
     for kind, of in (("added", figure.added), ("beyond", figure.beyond_relevance)):
         if of is not None:
             low, high = of.ci95 or (None, None)
-            marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.t_p)))
+            marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.test.p)))
     would = perfect(figure)
     if would is not None:
         marks.insert(1, ("perfect", rounded(would), None, None, None))

@@ -98,8 +98,8 @@ class AuditResult(Findings, Result):
         labels ``known`` of ``known_of`` rows that the measure looks at, and ``bound_low`` and ``bound_high``;
         ``tie_mean``, ``tie_low``, ``tie_high``; of a listwise re-ranking ``order_mean``, ``order_low``, ``order_high``;
         of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``, ``t_p``,
-        ``wilcoxon_p``, ``holm_p``, for a measure of the whole run ``p``, ``difference_low`` and ``difference_high``; of
-        what the run's order adds to its candidates ``added``, ``added_low``, ``added_high``, ``added_p`` (t-test) and
+        ``wilcoxon_p``, ``holm_p``, ``p``, ``difference_low`` and ``difference_high``; of
+        what the run's order adds to its candidates ``added``, ``added_low``, ``added_high``, ``added_p`` and
         ``added_tie_mean``, and the same of what it has ``beyond_relevance``. Null where there is no value.
         """
         return pl.DataFrame([row for run in self.runs for row in _rows(run)], schema=_SCHEMA)

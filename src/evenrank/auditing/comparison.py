@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError, Order, Run, read_run
 from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, greatest_value, is_bias, is_linear, resolve
+from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.reports.format import Interval, number
@@ -56,6 +56,7 @@ def with_statistics(
                 run.known.get(key),
                 run.bounds.get(key),
                 lean=leans[r],
+                partly_labelled=run.partly_known(key),
                 greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts,
             )
@@ -74,8 +75,18 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
-        return st.estimate(parts[0]).ci95
+        return _possible(st.estimate(parts[0]).ci95, measure)
     return st.size_of(st.compare_parts(parts, signs(measure))).ci95
+
+
+def _possible(ends: Interval | None, measure: Measure) -> Interval | None:
+    """The interval without the values that no query can have."""
+    if ends is None:
+        return None
+    known = facts(measure)
+    least, most = (end if isinstance(end, float) else None for end in (known["least"], known["most"]))
+    low = ends[0] if least is None else max(ends[0], least)
+    return low, ends[1] if most is None else min(ends[1], most)
 
 
 def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | None]:

@@ -16,7 +16,7 @@ from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.reports.format import Interval
 
-from .findings import KnownLabels
+from .findings import NEUTRAL_FIRST, KnownLabels
 
 Over = Literal["random", "relevance"]
 """An expectation over orders of the same candidates: all orders, or all by falling grade."""
@@ -57,10 +57,13 @@ class Measured:
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
 
+    of_labelled: set[str] = field(default_factory=set)
+    """Measures that are of the labelled part of the background, be all documents known that they look at."""
+
     def partly_known(self, key: str) -> bool:
-        """Whether a measure looks at documents without a label: its figure is of the known ones alone."""
+        """Whether a measure depends on documents without a label: its figure is of the known ones alone."""
         known, rows = self.known.get(key, (0, 0))
-        return known < rows
+        return known < rows or key in self.of_labelled
 
 
 def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -118,7 +121,10 @@ def measure_run(
     for measure in measures:
         if is_bias(measure) and labelled:
             _note_labels(measured, evaluation, measure, over)
-            if _is_unknown(evaluation, measure, over):
+            if name == NEUTRAL_FIRST and evaluation.background is not None and evaluation.background.lacks_labels:
+                measured.of_labelled.add(str(measure))
+            # Of no labelled document there is no figure: neither 0 nor 1.
+            if _is_unknown(evaluation, measure, over) or measured.known[str(measure)][0] == 0:
                 _undefined(measured, evaluation, measure, len(axis))
                 continue
         _measure(measured, evaluation, measure, axis, over)
@@ -182,6 +188,9 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
     known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
     run.known[key] = int(known.sum()), len(known)
     run.known_queries[key] = _known_queries(how, evaluation, over)
+    background = evaluation.background
+    if type(how).needs_background and background is not None and background.lacks_labels:
+        run.of_labelled.add(key)
     # Of whole lists, they take a while: not where they would be the figure itself.
     if evaluation.missing == "bounds" and not (over and known.all()):
         if over == "relevance":

@@ -43,6 +43,7 @@ class Step:
             stage, of the stage before for any other. ``test``: whether that differs from 0.
         figure: The figure of the stage's run, on the queries that all stages have.
         tied: The same between expectations over the orders of tied documents; None where there are none.
+        equal: Whether it changes no query's value, whatever the order of ties: there is nothing to say of it.
     """
 
     stage: str
@@ -50,16 +51,12 @@ class Step:
     test: Tested
     figure: float
     tied: Tested | None = None
+    equal: bool = False
 
     @property
     def tie_sensitive(self) -> bool:
         """Whether ties decide what is added: their mean lies outside the interval, or has another significance."""
         return ties_decide(self.test, self.tied)
-
-    @property
-    def equal(self) -> bool:
-        """Whether the stage changes nothing: there is nothing to say of it."""
-        return abs(self.added) <= EQUAL and (self.tied is None or abs(self.tied.mean or 0.0) <= EQUAL)
 
     def shown(self, tied: bool) -> bool:
         """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
@@ -69,6 +66,10 @@ class Step:
         """The step as JSON values."""
         tied = {"tie_added": None if self.tied is None else self.tied.mean, "tie_p": _p_of(self.tied)}
         return {"stage": self.stage, "added": self.added, "figure": self.figure, **_told(self.test), **tied}
+
+
+ALL_ZERO = "every value is 0"
+"""What a test says where no query differs."""
 
 
 def _told(test: Tested) -> dict[str, object]:
@@ -85,7 +86,8 @@ def ties_decide(test: Tested, tied: Tested | None) -> bool:
     if tied is None or tied.mean is None:
         return False
     outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
-    return outside or (test.p is not None and tied.p is not None and (test.p < SIGNIFICANT) != (tied.p < SIGNIFICANT))
+    p = 1.0 if tied.why == ALL_ZERO else tied.p
+    return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
 
 
 def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
@@ -381,8 +383,8 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the Holm-corrected p is below .05."""
-        return self.test.shown
+        """Whether the Holm-corrected p is below .05; of a reference ranking, which is not corrected for, never."""
+        return self.test.holm_p is not None and self.test.shown
 
     @property
     def non_inferior(self) -> bool | None:
@@ -421,6 +423,7 @@ class Figure:
             a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
             weighted sum over ranks, the second also without judgements.
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's documents.
+        partly_labelled: Whether documents without a label could change it.
         parts: The arrays [Q] that the figure is made of, such as the two poles' PRF of ΔA-PRF.
     """
 
@@ -441,6 +444,7 @@ class Figure:
     beyond_relevance: Excess | None = None
     lean: Tested | None = None
     greatest: float = 1.0
+    partly_labelled: bool = False
     parts: tuple[Array, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:

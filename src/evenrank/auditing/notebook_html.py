@@ -338,7 +338,7 @@ def _origins(result: Findings) -> str:
     more = " Beyond relevance: run minus a perfect ranking of the same candidates." if beyond else ""
     table = table_html("What the order adds to its candidates", ["", *map(text_html, names)], rows, numeric=True)
     return (
-        f"{table}<p><small>Run minus its own candidates in random order, with 95% interval.{more} p of paired t-tests,"
+        f"{table}<p><small>Run minus its own candidates in random order, with 95% interval.{more} p: t and Hall's t,"
         f" uncorrected.{_of_ties(tied)}</small></p>"
     )
 

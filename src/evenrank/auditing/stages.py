@@ -118,10 +118,19 @@ def _decomposed(rankings: list[Measured], measure: Measure) -> Decomposition | N
         test = compared.test
         if key in before.means:
             test = st.untold(end - start, compared.n, "its figure was drawn over random orders")
-        steps.append(Step(common[place + 1].name, end - start, test, end, compared.tied))
+        equal = _equal(before, after, key)
+        steps.append(Step(common[place + 1].name, end - start, test, end, compared.tied, equal))
     tests = st.corrected([step.test for step in steps])
     steps = [replace(step, test=test) for step, test in zip(steps, tests, strict=True)]
     return _sum_of(measure, figures, steps)
+
+
+def _equal(before: Measured, after: Measured, key: str) -> bool:
+    """Whether every query's value is that of the stage before, also averaged over the orders of tied documents."""
+    if key in before.means or after.partly_known(key):
+        return False
+    pairs = [*zip(before.parts[key], after.parts[key], strict=True), (before.expected[key], after.expected[key])]
+    return all(np.allclose(a, b, rtol=0, atol=st.EQUAL, equal_nan=True) for a, b in pairs)
 
 
 def _sum_of(measure: Measure, figures: list[Figure], steps: list[Step]) -> Decomposition:

@@ -18,7 +18,9 @@ from evenrank.measures.inference import EQUAL, MARGIN, one_in
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.reports.format import NONE, equation, interval, number, p_value
 
+from .comparison import PARTLY
 from .findings import (
+    ALL_ZERO,
     NEUTRAL_FIRST,
     RANDOM,
     Comparison,
@@ -41,6 +43,7 @@ _OF_CANDIDATES = {
     "reduces": "The candidates lean; the ranker reduces it.",
     "turns": "The candidates lean; the ranker turns it to the other side.",
 }
+_NO_DIFFERENCE = "no query differs"
 _FIELDS = ("added", "beyond_relevance")
 _ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
 
@@ -203,7 +206,9 @@ def _tested(of: Excess) -> str:
 
 
 def _p(of: Excess) -> str:
-    return "too few queries for a test" if of.test.p is None else equation("p", of.test.p)
+    if of.test.p is not None:
+        return equation("p", of.test.p)
+    return _NO_DIFFERENCE if of.test.why == ALL_ZERO else "too few queries for a test"
 
 
 def _size(of: Excess) -> str:
@@ -238,7 +243,7 @@ def _tie_p(of: Excess) -> float | None:
 
 def _after_ties(of: Excess) -> str:
     """The verdict on a difference averaged over the orders of tied documents, beside that without."""
-    if _tie_p(of) is None:
+    if _tie_p(of) is None and not (of.tied is not None and of.tied.why == ALL_ZERO):
         return "has no test"
     shown = of.shown(tied=True)
     if same_verdict(of.mean, of.tie_mean or 0.0, shown=of.shown(), tied_shown=shown):
@@ -323,6 +328,8 @@ def on_common(result: Findings, figure: Figure) -> str:
     """A comparison's means, if it is over fewer queries than the figures; otherwise nothing."""
     compared = figure.vs_baseline
     if compared is None or not compared.partial:
+        return ""
+    if compared.mean is None and compared.test.why == PARTLY:
         return ""
     if compared.mean is None:
         return "no difference: estimated over other queries" if compared.n else "no common queries"
@@ -476,11 +483,16 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
 
 def _not_ruled_out(compared: Comparison) -> str:
     """Why a loss is possible: what is known of the difference, and how few ruined queries would make it up."""
-    said = compared.test.why or f"not significant, {equation('Holm p', compared.holm_p)}"
+    said = _why(compared.test) or f"not significant, {equation('Holm p', compared.holm_p)}"
     if compared.no_loss is None or compared.baseline_mean is None:
         return said
     few = max(1, round(one_in(MARGIN, compared.baseline_mean, compared.no_loss.loss / (1 - MARGIN))))
     return f"{said}; a loss in 1 of {few} queries could make up 5%"
+
+
+def _why(test: Tested) -> str | None:
+    """Why a difference was not tested."""
+    return _NO_DIFFERENCE if test.why == ALL_ZERO else test.why
 
 
 # --- bias ------------------------------------------------------------------------------------------------------------
@@ -494,15 +506,17 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     ranks = f"The first {measure.params['cutoff']} ranks of {run.name}"
     numbers = _numbers(figure)
     clear = figure.lean is not None and figure.lean.shown
-    if figure.lean is not None and figure.lean.why is not None:
-        text = f"Whether the {ranks[4:]} lean cannot be told: {figure.lean.why} {numbers}"
+    flat = figure.lean is not None and figure.lean.why == ALL_ZERO
+    if flat:
+        text = f"{ranks} lean in no query {numbers}"
+    elif figure.lean is not None and figure.lean.why is not None:
+        why = figure.lean.why if figure.lean.n > 1 else "there is only one query"
+        text = f"It cannot be told whether the {ranks[4:]} lean: {why} {numbers}"
     elif clear:
         text = f"{ranks} lean towards {passages(pair[0] if figure.mean > 0 else pair[1], pair)} {numbers}"
     else:
-        text = f"{ranks} show no clear lean between {both(pair)} {numbers}{_noticed(figure.lean)}"
-    if figure.added is None:
-        text += f"; a random order of the candidates has {number(result[RANDOM].figures[str(measure)].mean)}"
-    sentences = [f"{text}."]
+        text = f"{ranks} show no clear lean between {both(pair)} {numbers}{_noticed('lean', figure.lean)}"
+    sentences = [f"{text}{_of_random(result, figure)}."]
     if figure.tie_sensitive:
         sentences.append(f"Averaged over the orders of its tied documents, {measure} is {number(figure.tie_mean)}.")
     if figure.order_sensitive:
@@ -511,23 +525,39 @@ def _lean(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
     if compared is not None and result.baseline is not None:
         sentences += _difference(result, run, measure, compared)
     nearer = compared is not None and compared.significant and not compared.unequal_depth and not _further(compared)
-    if not clear or nearer:
+    if (not clear or nearer) and not flat and not figure.partly_labelled:
         sentences += _unsigned(result, run, measure)
     return sentences
 
 
-def _noticed(test: Tested | None) -> str:
-    """What would have been noticed: ``; .13 would have been noticed``."""
-    return "" if test is None or test.noticeable is None else f"; {number(test.noticeable)} would have been noticed"
+def _noticed(what: str, test: Tested | None) -> str:
+    """What would have been noticed: ``; a lean of .13 would have been noticed in 8 of 10 such samples``."""
+    if test is None or test.noticeable is None:
+        return ""
+    return f"; a {what} of {number(test.noticeable)} would have been noticed in 8 of 10 such samples"
+
+
+def _of_random(result: Findings, figure: Figure) -> str:
+    """What stands beside a figure where it is not known what its order adds."""
+    if figure.added is not None:
+        return ""
+    if result.partly_labelled:
+        return "; what its order adds is not known, as some candidates have no label"
+    of_random = result[RANDOM].figures[str(figure.measure)].mean
+    return "" if of_random is None else f"; a random order of the candidates has {number(of_random)}"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> str:
     if figure.bounds is not None:
         low, high = map(number, figure.bounds)
         return f"{figure.measure} of {run.name} is between {low} and {high}, whatever the unknown labels are."
+    if figure.known is not None and figure.known[0] == 0:
+        return f"{figure.measure} of {run.name} is not known: no document that it looks at has a label."
     if figure.known is not None and not figure.undefined:
         return f"{figure.measure} of {run.name} is not known: it has no exact bounds over unknown labels."
-    return f"{figure.measure} of {run.name} is undefined for every query."
+    which = "labelled document" if figure.partly_labelled else "document"
+    why = f", as no {which} of the background is neutral" if type(figure.measure) is type(NFaiRR) else ""
+    return f"{figure.measure} of {run.name} is undefined for every query{why}."
 
 
 def _numbers(figure: Figure) -> str:
@@ -553,19 +583,25 @@ def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Com
             f" {common_queries(result, run.figures[str(measure)])} ({number(compared.difference)}:"
             f" {number(compared.mean)} against {number(compared.baseline_mean)}{towards})"
         )
+    if compared.test.why == ALL_ZERO and not compared.partial:
+        return [f"In {measure} it differs from {result.baseline} in no query."]
     if compared.holm_p is None:
-        text = f"{start} could not be tested ({compared.test.why})"
+        text = f"{start} could not be tested ({_why(compared.test)})"
     elif compared.significant:
         text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
         if resolve(measure).better == "nearer zero":
             further = _further(compared)
             text += f": its mean is {'further from' if further else 'nearer to'} 0"
     else:
-        text = f"{start} is not significant ({equation('Holm p', compared.holm_p)}{_noticed(compared.test)})"
+        text = (
+            f"{start} is not significant ({equation('Holm p', compared.holm_p)}{_noticed('difference', compared.test)})"
+        )
     tied = [name for name in (run.name, result.baseline) if name and result[name].figures[str(measure)].tie_sensitive]
     if not tied:
         return [text + "."]
     ties = f"tied documents in {' and '.join(tied)}"
+    if compared.tied is not None and compared.tied.why == ALL_ZERO:
+        return [f"{text}, but it depends on the order of {ties}. Averaged over those orders, no query differs."]
     if compared.tied is None or compared.tied.p is None or compared.tied.mean is None:
         return [f"{text}, but it depends on the order of {ties}."]
     # The mean over the orders of tied documents does not depend on how ties are broken.
@@ -618,11 +654,15 @@ def _neutrality(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
         return [_without_mean(run, figure)]
     if result.all_neutral:
         return [f"{measure} tells nothing about {run.name}: every document of the background counts as neutral."]
-    random, ideal = (number(result[name].figures[str(measure)].mean) for name in (RANDOM, NEUTRAL_FIRST))
-    of_any = "" if figure.added is not None else f"a random order of the candidates has {random}, "
+    ideal = result[NEUTRAL_FIRST].figures[str(measure)]
+    of_ideal = (
+        ""
+        if ideal.mean is None or ideal.partly_labelled
+        else f"; the {_ideal_order(result, run)} has {number(ideal.mean)}"
+    )
     sentences = [
         f"Neutrality of the first {measure.params['cutoff']} ranks of {run.name}: {number(figure.mean)}"
-        f" {_numbers_of(figure)}; {of_any}the {_ideal_order(result, run)} has {ideal}."
+        f" {_numbers_of(figure)}{_of_random(result, figure)}{of_ideal}."
     ]
     if figure.vs_baseline is not None:
         sentences += _difference(result, run, measure, figure.vs_baseline)
@@ -636,6 +676,8 @@ def _ideal_order(result: Findings, run: RunAudit) -> str:
 
 
 def _numbers_of(figure: Figure) -> str:
+    if figure.partly_labelled:
+        return f"({figure.measure}, no interval: documents without a label could change it)"
     if figure.ci95 is None:
         return f"({figure.measure})"
     return f"({figure.measure}, 95% interval {number(figure.ci95[0])} to {number(figure.ci95[1])})"
@@ -650,7 +692,7 @@ def _pairs(result: Findings, run: RunAudit, measure: Measure) -> list[str]:
         return [f"{measure} of {run.name} is undefined: a group has no relevant passage."]
     first, second = passages(pair[0], pair), passages(pair[1], pair)
     if figure.lean is not None and figure.lean.why is not None:
-        text = f"whether {both(pair)} differ cannot be told, as {figure.lean.why}"
+        text = f"it cannot be told whether {both(pair)} differ: {figure.lean.why}"
     elif figure.lean is None or not figure.lean.shown:
         text = f"no clear difference between {both(pair)}"
     elif figure.mean > 0:

@@ -253,7 +253,7 @@ def _legend(result: Findings) -> str:
         of = " of the signed difference" if signed else ""
         if _unknown(result):
             return (
-                f"{text} differ.: run minus baseline, with its interval for a measure of the whole run. Holm p:"
+                f"{text} differ.: run minus baseline, with its interval. Holm p:"
                 f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
             )
         text += (

@@ -148,10 +148,14 @@ class Background:
     lengths: Array
     run: Run
     depth: int
+    skipped: bool = False
+    """Whether documents of the run that the group table lacks are left out."""
 
     @property
     def lacks_labels(self) -> bool:
         """Whether the group table lacks one of the documents."""
+        if self.skipped:
+            return True
         inside = np.arange(self.documents.shape[1]) < self.lengths[:, None]
         return bool((self.documents[inside] < 0).any())
 
@@ -391,7 +395,7 @@ class JoinedRun:
         top = self.neutrality.first(lists, deepest)
         documents = self.scored_rows.first(lists, deepest)
         lengths = np.minimum(lists.lengths, deepest)
-        return Background(name, self.queries, top, documents, lengths, self.run, depth)
+        return Background(name, self.queries, top, documents, lengths, self.run, depth, self.kept is not None)
 
     def target_shares(self, kind: TargetKind | None = None) -> Array:
         """The share [Q, G] of exposure that each group should have in each query; NaN where it is undefined.

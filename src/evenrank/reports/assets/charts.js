@@ -88,20 +88,32 @@ function shortened(name, most) {
 
 const CORNERS = { ne: [1, -1], nw: [-1, -1], se: [1, 1], sw: [-1, 1] };
 
+/** The ends of an axis as Vega draws it: with room at both ends, then at round numbers. */
+function axisEnds(least, most, size) {
+  const room = ((most - least || 1) * 24) / Math.max(1, size - 48);
+  const [low, high] = [least - room, most + room];
+  const rough = (high - low) / 10;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const factor = [[10, Math.sqrt(50)], [5, Math.sqrt(10)], [2, Math.sqrt(2)]].find(([, from]) => rough / power >= from)?.[0] ?? 1;
+  const step = factor * power;
+  return [Math.floor(low / step) * step, Math.ceil(high / step) * step];
+}
+
 /** Puts each label at the corner of its point where it overlaps the fewest labels, points and edges. */
 function corners(points, width, height) {
-  const span = (low, high) => {
+  const span = (low, high, size) => {
     const all = points.flatMap((point) => [point[low], point[high]]);
-    const [least, most] = [Math.min(...all), Math.max(...all)];
-    return (value) => (value - least) / (most - least || 1);
+    const [least, most] = axisEnds(Math.min(...all), Math.max(...all), size);
+    return (value) => ((value - least) / (most - least)) * size;
   };
-  const [x, y] = [span("xLow", "xHigh"), span("yLeast", "yMost")];
-  const places = points.map((point) => [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)]);
+  const [x, up] = [span("xLow", "xHigh", width), span("yLeast", "yMost", height)];
+  const y = (value) => height - up(value);
+  const places = points.map((point) => [x(point.x), y(point.y)]);
   const taken = places.map(([left, top]) => [left - 8, top - 8, left + 8, top + 8]);
   const lines = points.flatMap((point) => {
-    const [left, top] = [20 + x(point.x) * (width - 40), 20 + (1 - y(point.y)) * (height - 40)];
-    const across = [20 + x(point.xLow) * (width - 40), top - 1, 20 + x(point.xHigh) * (width - 40), top + 1];
-    return [across, [left - 1, 20 + (1 - y(point.yMost)) * (height - 40), left + 1, 20 + (1 - y(point.yLeast)) * (height - 40)]];
+    const [left, top] = [x(point.x), y(point.y)];
+    const across = [x(point.xLow), top - 1, x(point.xHigh), top + 1];
+    return [across, [left - 1, y(point.yMost), left + 1, y(point.yLeast)]];
   });
   const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
   points.forEach((point, place) => {
@@ -112,7 +124,7 @@ function corners(points, width, height) {
     for (const [corner, [right, down]] of Object.entries(CORNERS)) {
       const box = [right > 0 ? left + 9 : left - 9 - size, top + down * 12 - 8, right > 0 ? left + 9 + size : left - 9, top + down * 12 + 8];
       const outside = Math.max(0, -box[0]) + Math.max(0, box[2] - width);
-      const cost = [...taken, ...lines].reduce((sum, other) => sum + overlap(box, other), 0) + outside * 20;
+      const cost = [...taken, ...lines].reduce((sum, other) => sum + overlap(box, other), 0) + outside * 1e4;
       if (best === null || cost < best.cost) best = { corner, box, cost };
     }
     point.corner = best.corner;

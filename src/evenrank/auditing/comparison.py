@@ -145,7 +145,7 @@ def _compare(
             found = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
             if guaranteed is not None and found.no_loss is not None:
                 of_both = run.values[str(measure)], measured[base].values[str(measure)]
-                limit = st.guaranteed_no_loss(*of_both, guaranteed.to_list(), greatest_value(measure))
+                limit = st.guaranteed_no_loss(*of_both, guaranteed.to_list(), found.no_loss.loss / (1 - st.MARGIN))
                 found = replace(found, guaranteed=limit)
             compared[r] = found
     given = [(r, c) for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
@@ -177,6 +177,9 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
     n = int(both.sum())
+    sizes = None
+    if resolve(measure).signed and n:
+        sizes = st.compare_sizes([values[both]], [baseline[both]], [1.0])
     tied = None
     if key in run.expected and key in base.expected:
         tied = st.compare(run.expected[key] - base.expected[key])
@@ -191,6 +194,7 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         paired.wilcoxon_p,
         no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
         tied=tied,
+        sizes=sizes,
         n=n,
         mean=float(values[both].mean()) if n else None,
         baseline_mean=float(baseline[both].mean()) if n else None,

@@ -10,7 +10,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, is_bias, resolve
+from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, greatest_value, is_bias, resolve
 from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
@@ -145,7 +145,7 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
         if figure is not None:
             run.means[key] = figure
         return
-    if isinstance(how, LinearMeasure) and not np.isfinite(how.most):
+    if isinstance(how, LinearMeasure) and greatest_value(measure) is None:
         run.greatest[key] = how.greatest(evaluation)
     of_ties = how.ties(evaluation)
     run.ties[key] = of_ties.mean, of_ties.range

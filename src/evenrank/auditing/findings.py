@@ -335,6 +335,7 @@ class Comparison:
             and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken.
+        sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other; None of others.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
         mean, baseline_mean: The means over these ``n`` queries.
         partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
@@ -353,6 +354,7 @@ class Comparison:
     no_loss: MeanBound | None = None
     guaranteed: float | None = None
     tied: Tested | None = None
+    sizes: Tested | None = None
     n: int = 0
     mean: float | None = None
     baseline_mean: float | None = None
@@ -422,7 +424,8 @@ class Figure:
         added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
             a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
             weighted sum over ranks, the second also without judgements.
-        greatest: The largest size that a query's value can have; of a measure without bounds, with the run's documents.
+        greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
+            documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
         parts: The arrays [Q] that the figure is made of, such as the two poles' PRF of ΔA-PRF.
     """
@@ -443,7 +446,7 @@ class Figure:
     added: Excess | None = None
     beyond_relevance: Excess | None = None
     lean: Tested | None = None
-    greatest: float = 1.0
+    greatest: float | None = None
     partly_labelled: bool = False
     parts: tuple[Array, ...] = field(default=(), repr=False)
 

@@ -589,9 +589,9 @@ def _difference(result: Findings, run: RunAudit, measure: Measure, compared: Com
         text = f"{start} could not be tested ({_why(compared.test)})"
     elif compared.significant:
         text = f"{start} is significant ({equation('Holm p', compared.holm_p)})"
-        if resolve(measure).better == "nearer zero":
-            further = _further(compared)
-            text += f": its mean is {'further from' if further else 'nearer to'} 0"
+        sizes = compared.sizes
+        if sizes is not None and sizes.shown:
+            text += f": its mean is {'further from' if (sizes.mean or 0.0) > 0 else 'nearer to'} 0"
     else:
         text = (
             f"{start} is not significant ({equation('Holm p', compared.holm_p)}{_noticed('difference', compared.test)})"

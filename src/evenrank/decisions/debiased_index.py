@@ -29,7 +29,7 @@ from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
-from evenrank.measures.inference import Comparison, compare
+from evenrank.measures.inference import Comparison, compare, compare_sizes
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
@@ -211,6 +211,7 @@ class Measured:
     ci95: Interval | None
     added: tuple[float, Interval | None] | None = None
     against: Comparison | None = None
+    farther: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +268,13 @@ def _audited(
 def _measured(result: AuditResult, name: str, measure: str) -> Measured:
     figure = result[name, measure]
     added = None if figure.added is None else (figure.added.mean, figure.added.ci95)
-    against = None
+    against = farther = None
     if name != UNTOUCHED:
-        against = compare(figure.values - result[UNTOUCHED, measure].values)
-    return Measured(figure.mean, figure.ci95, added, against)
+        before = result[UNTOUCHED, measure].values
+        against, both = compare(figure.values - before), ~np.isnan(figure.values - before)
+        if resolve(figure.measure).signed and both.any():
+            farther = compare_sizes([figure.values[both]], [before[both]], [1.0])
+    return Measured(figure.mean, figure.ci95, added, against, farther)
 
 
 def distance(mean: float, bias: str) -> float:
@@ -384,8 +388,13 @@ def _farther(before: Measured, after: Measured, measure: str) -> str:
     against = after.against
     if against is None or before.mean is None or after.mean is None or measure == UTILITY:
         return ""
-    farther = distance(after.mean, measure) > distance(before.mean, measure)
-    return ", farther from no bias" if against.shown and farther else ""
+    # Of a signed measure the sizes are compared: a lean that only turned is no farther.
+    test = after.farther if after.farther is not None else against
+    return (
+        ", farther from no bias"
+        if test.shown and distance(after.mean, measure) > distance(before.mean, measure)
+        else ""
+    )
 
 
 def _difference(figure: Measured) -> str:

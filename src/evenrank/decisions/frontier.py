@@ -80,10 +80,14 @@ class Point:
 
     def to_dict(self) -> dict[str, object]:
         """The point as JSON values."""
-        values = asdict(self)
-        for name in ("utility", "bias"):
-            values[name] = {"mean": values[name][0], "ci95": values[name][1]}
-        return values
+        named = {name: getattr(self, name) for name in ("name", "method", "strength", "reference")}
+        figures = {"utility": self.utility, "bias": self.bias}
+        apart = {name: getattr(self, name) for name in ("utility_difference", "bias_difference", "beyond")}
+        return {
+            **named,
+            **{name: {"mean": mean, "ci95": ends} for name, (mean, ends) in figures.items()},
+            **{name: None if one is None else one.to_dict() for name, one in apart.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class EqualBias:
         between: The two strengths; ``biases``: their figures; ``jump``: whether these are so far apart that no strength
             that was tried has this bias.
         utility: The mean over queries, interpolated as each query's value is; the weights are taken as given.
-        cost: Effectiveness minus the run's.
+        cost: Effectiveness minus the run's, corrected over the methods at this bias.
         behind: Effectiveness minus that of the method that costs least, corrected over all pairs of methods at this
             bias, as which one costs least is found on the same queries; None for that one.
         no_loss: Whether it is shown to lose no more than 5% of the run's effectiveness; None without a test.
@@ -117,7 +121,8 @@ class EqualBias:
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
-        return asdict(self)
+        behind = None if self.behind is None else self.behind.to_dict()
+        return {**asdict(self), "cost": self.cost.to_dict(), "behind": behind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ def _estimated(values: Array, *, signed: bool = False) -> tuple[float | None, In
 class Plane:
     """Rankings of the same queries; the first one is the run that all others are compared with."""
 
-    def __init__(self, rankings: Sequence[Ranking], bias: Measure, greatest: float = 1.0) -> None:
+    def __init__(self, rankings: Sequence[Ranking], bias: Measure, greatest: float | None = 1.0) -> None:
         self.rankings, self.greatest = tuple(rankings), greatest
         self.run = self.rankings[0]
         mean = mean_of(self.run.bias) or 0.0
@@ -238,7 +243,8 @@ class Plane:
         pairs = itertools.combinations([reached[name] for name in names], 2)
         # Those with the best come first. It is the best of these queries, so that any pair could have been one.
         behind = [None, *st.corrected([st.compare(second - first) for first, second in pairs])]
-        for method, apart in zip(names, behind, strict=False):
+        costs = st.corrected([st.compare(reached[name] - self.run.utility) for name in names])
+        for method, cost, apart in zip(names, costs, behind, strict=False):
             values, part, (before, after) = reached[method], parts[method], found[method]
             strengths = before.strength or 0.0, after.strength or 0.0
             yield EqualBias(
@@ -247,18 +253,21 @@ class Plane:
                 method,
                 (1 - part) * strengths[0] + part * strengths[1],
                 mean_of(values) or 0.0,
-                st.compare(values - self.run.utility),
+                cost,
                 apart,
-                self._no_loss(values),
+                self._no_loss(values, len(names)),
                 strengths,
                 (self._sign * self.gap(before), self._sign * self.gap(after)),
                 self._is_jump(before, after, level),
             )
 
-    def _no_loss(self, values: Array) -> bool | None:
-        """Whether values [Q] are shown to lose no more than 5% of the run's; None without a test."""
+    def _no_loss(self, values: Array, methods: int) -> bool | None:
+        """Whether values [Q] are shown to lose no more than 5% of the run's; None without a test.
+
+        Corrected for the number of ``methods``, of which the best one is looked at.
+        """
         test = st.no_loss(values, self.run.utility, greatest=self.greatest)
-        return None if test is None else test.p_holds() <= st.SIGNIFICANT
+        return None if test is None else test.p_holds() <= st.SIGNIFICANT / methods
 
     def _part(self, ends: tuple[Ranking, Ranking], level: float) -> float:
         """How far a bias is on the way from one ranking to another."""
@@ -832,7 +841,7 @@ def _all(found: Frontier) -> Table:
     )
     heads += ("beyond the line", "95%") if lines else ()
     notes = [
-        "†: a reference ranking of the run's documents. p: paired t-tests, not corrected. A row for several strengths:"
+        "†: a reference ranking of the run's documents. p: t and Hall's t, not corrected. A row for several strengths:"
         " all figures are equal."
     ]
     if lines:

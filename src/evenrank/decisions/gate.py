@@ -17,13 +17,22 @@ from evenrank.io.errors import EvenrankError, plain, quoted, readable
 from evenrank.io.outputs import json_text
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
 from evenrank.io.wording import are, counted
-from evenrank.measures.inference import LEAST, POWER, BoundTest, MeanBound, SizeBound, factor_to_decide, queries_to_hold
+from evenrank.measures.inference import (
+    LEAST,
+    POWER,
+    BoundTest,
+    MeanBound,
+    Outcome,
+    SizeBound,
+    factor_to_decide,
+    queries_to_hold,
+)
+from evenrank.measures.inference import outcome as outcome_of
 from evenrank.reports.format import equation, number
 
 from .budget import Budget, Rule, as_budget
 from .gate_rules import Audited, Tested, against, as_audited, tested, unequal_depth
 
-Outcome = Literal["holds", "broken", "not shown"]
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
 
@@ -272,11 +281,9 @@ def _ruling(
         nothing = (None,) * 7
         return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
-    outcome: Outcome = "not shown"
-    if p_holds <= alpha if found.guaranteed is None else found.guaranteed > 0:
-        outcome = "holds"
-    elif corrected is not None and corrected <= alpha:
-        outcome = "broken"
+    outcome = outcome_of(test, alpha, p_broken=1.0 if corrected is None else corrected)
+    if found.guaranteed is not None and outcome != "broken":
+        outcome = "holds" if found.guaranteed > 0 else "not shown"
     return Ruling(
         rule,
         other,
@@ -345,10 +352,13 @@ def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
 
 
 def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> int | None:
+    if test.distance > 0 and not math.isfinite(test.loss):
+        return None
     if test.distance > 0:
         needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
         return None if needed is None else max(needed, n + 1)
-    factor = factor_to_decide(test.distance, test.error, level)
+    # It is tested on both sides.
+    factor = factor_to_decide(test.distance, test.error, level / 2)
     if factor is None or n * factor > _MOST_QUERIES:
         return None
     # Fewer than there are would contradict the outcome: the approximation is a little short for few queries.
@@ -399,6 +409,8 @@ def remark(ruling: Ruling) -> str:
         parts.append(equation("p", ruling.p_broken))
         if ruling.holm_p != ruling.p_broken:
             parts[-1] = equation("Holm p", ruling.holm_p)
+    elif ruling.outcome == "not shown" and ruling.test is not None and not math.isfinite(ruling.test.loss):
+        parts.append("the audit does not tell how large a query's value can be, so nothing holds")
     elif ruling.outcome == "not shown" and ruling.test is not None:
         if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
             parts.append("broken but for the correction for several rules")

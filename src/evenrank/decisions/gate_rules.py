@@ -60,9 +60,9 @@ def tested(
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
-    ``greatest``: the size of the greatest value that the measure can take; ``guaranteed``: an order [Q] of the queries
-    in which the betting bound goes through them, None: no such bound. Raises EvenrankError for a share of a mean that
-    is not above 0.
+    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
+    ``guaranteed``: an order [Q] of the queries in which the betting bound goes through them, None: no such bound.
+    Raises EvenrankError for a share of a mean that is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
@@ -79,43 +79,47 @@ def tested(
     if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
         raise EvenrankError(f"no guaranteed bound of {rule.subject}: what a query can have is not bounded")
     if rule.absolute:
-        return Tested(bound_of_size(own, other, rule.bound, greatest, factors), n, left_out, mean, of_other)
+        size = max(map(abs, _range(rule, greatest)))
+        return Tested(bound_of_size(own, other, rule.bound, size, factors), n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
-    within, loss, most = _within(rule, own, other, greatest)
+    least, most = _range(rule, greatest)
+    within, ends = _within(rule, own, other, (least, most))
     unit = of_other if rule.relative and of_other is not None else 1.0
     sign = 1 if rule.floor else -1
-    test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors)
+    test = bound_of_mean(within, -ends[0], bound=rule.bound, sign=sign, unit=unit, factors=factors)
     if_equal = needed = None
     margin = -sign * rule.bound * unit
-    if other is not None and margin > NEAR_ZERO:
+    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least):
         spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
-        if_equal, needed = queries_to_hold(margin, spread, loss, alpha), greatest / margin
+        if_equal, needed = queries_to_hold(margin, spread, -ends[0], alpha), (most - least) / margin
     limit = None
     if guaranteed is not None:
         order = np.argsort(guaranteed[~gone[0]], kind="stable")
-        limit = guaranteed_lower(within[0][order], -loss, most, alpha)
+        limit = guaranteed_lower(within[0][order], *ends, alpha)
     return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
 
 
+def _range(rule: Rule, greatest: float) -> tuple[float, float]:
+    """The least and the most that a query's value of the rule's quantity can be; infinite where that is not known."""
+    least = rule.facts.least if math.isfinite(rule.facts.least) else -greatest
+    most = rule.facts.most if math.isfinite(rule.facts.most) else greatest
+    # A difference from the same documents in another order.
+    return (least, most) if rule.quantity == "figure" else (least - most, most - least)
+
+
 def _within(
-    rule: Rule, own: list[Array], other: list[Array] | None, greatest: float
-) -> tuple[list[Array], float, float]:
-    """How far each query [n] of each part is within the bound, what a query that loses all would lose,
-    and the most that one can be within it."""
-    sign = 1 if rule.floor else -1
-    if rule.relative:
-        assert other is not None
-        share = 1 + rule.bound
-        loss, most = (share * greatest, greatest) if rule.floor else (greatest, share * greatest)
-        return [sign * (a - share * b) for a, b in zip(own, other, strict=True)], loss, most
-    apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
-    within = [sign * (part - rule.bound) for part in apart]
-    if other is None and rule.floor:
-        # A query that loses all has the least value there is.
-        least = rule.facts.least if np.isfinite(rule.facts.least) else 0.0
-        return within, rule.bound - least, greatest - rule.bound
-    return within, greatest + sign * rule.bound, greatest - sign * rule.bound
+    rule: Rule, own: list[Array], other: list[Array] | None, ends: tuple[float, float]
+) -> tuple[list[Array], tuple[float, float]]:
+    """How far each query [n] of each part is within the bound, and the least and the most that one can be."""
+    sign, (least, most) = 1 if rule.floor else -1, ends
+    share = 1 + rule.bound if rule.relative else 1.0
+    bound = 0.0 if rule.relative else rule.bound
+    others = [np.zeros(len(part)) for part in own] if other is None else [share * part for part in other]
+    within = [sign * (a - b - bound) for a, b in zip(own, others, strict=True)]
+    low, high = (0.0, 0.0) if other is None else (share * least, share * most)
+    far = sorted((sign * (least - high - bound), sign * (most - low - bound)))
+    return within, (far[0], far[1])
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:
@@ -235,15 +239,14 @@ class Audited:
         return None if found is None else self._array(found)
 
     def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
-        """The largest size that a query's value can have; of an audit that does not tell, the largest one here."""
+        """The largest size that a query's value can have; infinite where the audit does not tell."""
         if math.isfinite(rule.facts.most):
             return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
         known = [self.figure(run, rule).get("greatest") for run in runs]
-        values = [one for one in known if isinstance(one, int | float) and math.isfinite(one)]
-        if len(values) == len(runs):
-            return float(max(values))
-        every = np.concatenate([part for run in runs for part in self.parts(run, rule)])
-        return float(np.nanmax(np.abs(every), initial=0.0))
+        values = [
+            float(one) for one in known if isinstance(one, int | float) and not isinstance(one, bool) and one >= 0
+        ]
+        return max(values) if len(values) == len(runs) else math.inf
 
     def hashed_order(self) -> Array:
         """A number [Q] for each query that does not depend on its values: its place in the order of hashed ids."""

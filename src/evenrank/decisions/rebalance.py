@@ -96,6 +96,10 @@ class Bound:
         if how.part_count > 1 or how.of_rankings:
             raise EvenrankError(f"`{what}`: expected a measure that is a mean over queries, found {measure}")
         at_most = found["sign"] in ("<=", "≤")
+        if how.signed and not at_most:
+            raise EvenrankError(
+                f"`{what}`: {measure} is better nearer 0: expected at most a number, found {quoted(text)}"
+            )
         percent = bool(found["percent"])
         return cls(" ".join(text.split()), measure, at_most, value / 100 if percent else value, percent)
 
@@ -119,11 +123,13 @@ class Bound:
 
         Of a ``relative`` bound, the test's values are less that share of the run's figure.
         """
-        sign = -1 if self.at_most else 1
+        sign, how = -1 if self.at_most else 1, resolve(self.measure)
         share, limit = (self.value, 0.0) if self.relative else (0.0, self.value)
-        if resolve(self.measure).signed and self.at_most:
+        if how.signed:
             return st.bound_of_size([values], [share * of_run] if self.relative else None, limit, greatest)
-        loss = share * greatest if self.relative and not self.at_most else greatest + sign * limit
+        least = how.least if math.isfinite(how.least) else -greatest
+        # What is lost goes down to the least value for a floor, up to the greatest for a ceiling.
+        loss = limit + share * greatest - least if not self.at_most else greatest - limit - share * least
         return st.bound_of_mean([sign * (values - share * of_run - limit)], loss, bound=limit, sign=sign)
 
 
@@ -165,10 +171,11 @@ class Outcome:
         }
 
 
-def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest: float) -> Outcome:
+def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest: float, bounds: int = 1) -> Outcome:
     """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q].
 
-    ``greatest``: the size of the greatest value that the measure can take.
+    ``greatest``: the size of the greatest value that the measure can take; ``bounds``: of how many this is one, for
+    which "broken" is corrected.
     """
     both = ~np.isnan(values - of_run)
     new, base = values[both], of_run[both]
@@ -181,9 +188,8 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
         return Outcome(bound, tuning, size, None, met, "not shown", n)
     test = bound.test(new, base, greatest)
     broken = test.p_broken()
-    verdict: Verdict = "holds" if test.p_holds() <= ALPHA else "not shown"
-    if verdict != "holds" and broken is not None and broken <= ALPHA:
-        verdict = "broken"
+    corrected = None if broken is None else min(1.0, bounds * broken)
+    verdict: Verdict = st.outcome(test, ALPHA, p_broken=1.0 if corrected is None else corrected)
     of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
     return Outcome(bound, tuning, size, (low, high), met, verdict, n)
@@ -648,8 +654,8 @@ class Rebalanced(Result):
         if self.audit is None:
             return self.lacks
         found: dict[str, list[str]] = {}
-        for measure, before, after, apart in _rows(self.audit, self.name):
-            if apart.shown and (how := _worse(before, after)) is not None:
+        for measure, before, after, _ in _rows(self.audit, self.name):
+            if (how := _worse(before, after)) is not None and _farther(before, after):
                 figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
                 found.setdefault(how, []).append(figures)
         further = (f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
@@ -703,6 +709,13 @@ def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.C
         first, second = audit[before, measure], audit[name, measure]
         rows.append((measure, first, second, _apart(second, first)))
     return rows
+
+
+def _farther(before: Figure, after: Figure) -> bool:
+    """Whether a figure is shown to be further from 0 than it was."""
+    both = ~np.isnan(before.values - after.values)
+    found = st.compare_sizes([after.values[both]], [before.values[both]], [1.0]) if both.any() else None
+    return found is not None and found.shown and (found.mean or 0.0) > 0
 
 
 def _worse(before: Figure, after: Figure) -> str | None:
@@ -1079,10 +1092,13 @@ def _outcomes(request: Request, plan: Plan, found: AuditResult, name: str) -> tu
         return np.asarray(found[run, str(measure)].values)
 
     def greatest(measure: Measure) -> float:
-        return max(found[run, str(measure)].greatest for run in (name, base))
+        known = [found[run, str(measure)].greatest for run in (name, base)]
+        return max(math.inf if one is None else one for one in known)
 
-    base = str(found.baseline)
+    base, several = str(found.baseline), len(request.bounds)
     return tuple(
-        outcome(bound, tuned, values(name, bound.measure), values(base, bound.measure), greatest(bound.measure))
+        outcome(
+            bound, tuned, values(name, bound.measure), values(base, bound.measure), greatest(bound.measure), several
+        )
         for bound, tuned in zip(request.bounds, plan.sizes or (), strict=True)
     )

@@ -122,7 +122,8 @@ class RunMeasure:
     ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
     queries; ``signed``: the sign of a value says towards which pole; ``drawn``: what ties do to it is drawn rather than
     computed; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and ``most``: no value
-    is beyond; ``of_rankings``: it looks at all rankings of a system; ``meaning``: one sentence for readers of a report.
+    is beyond, ``reach``: none is larger but for documents that the background lacks; ``of_rankings``: it looks at all
+    rankings of a system; ``meaning``: one sentence for readers of a report.
     """
 
     better: Better = "higher"
@@ -136,6 +137,7 @@ class RunMeasure:
     undirected = False
     of_rankings = False
     least, most = -np.inf, np.inf
+    reach: float | None = None
     meaning = ""
 
     def queries(self, run: JoinedRun) -> pl.Series:

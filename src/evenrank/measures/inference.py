@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -114,9 +115,26 @@ def untold(mean: float | None, n: int, why: str, unit: str = "queries", ci95: In
 
 
 def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons with Holm's correction over those that have a p."""
+    """The comparisons with Holm's correction over those that have a p.
+
+    What is ``noticeable`` is then what the first of so many tests notices (by normal quantiles).
+    """
     after = holm([one.p for one in comparisons])
-    return [replace(one, holm_p=p) for one, p in zip(comparisons, after, strict=True)]
+    wider = _wider(sum(p is not None for p in after))
+    return [
+        replace(one, holm_p=p, noticeable=None if one.noticeable is None else wider * one.noticeable)
+        for one, p in zip(comparisons, after, strict=True)
+    ]
+
+
+def _wider(tests: int) -> float:
+    """How much larger a difference has to be to be noticed as one of so many tests."""
+    if tests < 2:
+        return 1.0
+    from scipy.special import ndtri
+
+    room = ndtri(POWER)
+    return float((ndtri(1 - SIGNIFICANT / 2 / tests) + room) / (ndtri(1 - SIGNIFICANT / 2) + room))
 
 
 # --- a mean and its skewness -----------------------------------------------------------------------------------------
@@ -270,6 +288,11 @@ class Guarded:
             return two_sided(self.found)
         return min(1.0, 2 * (self.above() if self.found.mean >= 0 else self.below()))
 
+    def noticeable(self) -> float:
+        """The size that is noticed in 8 of 10 such samples: the added value moves the mean and widens its error."""
+        away = self.most.mean - self.found.mean
+        return max(noticeable(one.error, one.freedom) for one in (self.found, self.most)) + away
+
     def ends(self, level: float = 0.95) -> Interval:
         """The means that no test rejects."""
         alpha = (1 - level) / 2
@@ -338,8 +361,7 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
         return untold(mean, count, few(k, n, unit), unit, ci95)
     if not found.error:
         return Comparison(mean, None, count, unit, two_sided(replace(found, freedom=k - 1.0)), noticeable=0.0)
-    size = share * noticeable(found.error, found.freedom)
-    return Comparison(mean, ci95, count, unit, guarded.two_sided(), noticeable=size)
+    return Comparison(mean, ci95, count, unit, guarded.two_sided(), noticeable=share * guarded.noticeable())
 
 
 def few(k: int, n: int, unit: str = "queries") -> str:
@@ -354,11 +376,10 @@ def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
     if share == 1:
         return low, high
     of_all = Guarded.of(values).ends()
-    if low > 0:
-        return min(low, max(of_all[0], 0.0) or low), max(high, of_all[1])
-    if high < 0:
-        return min(low, of_all[0]), max(high, min(of_all[1], 0.0) or high)
-    return min(low, of_all[0]), max(high, of_all[1])
+    # 0 stays outside where the test excludes it, however little.
+    least = max(of_all[0], sys.float_info.min) if low > 0 else of_all[0]
+    most = min(of_all[1], -sys.float_info.min) if high < 0 else of_all[1]
+    return min(low, least), max(high, most)
 
 
 def cluster_totals(values: Array, clusters: Array) -> Array:
@@ -371,7 +392,8 @@ def cluster_totals(values: Array, clusters: Array) -> Array:
 def compare_parts(parts: Sequence[Array], factors: Sequence[float], *, unit: str = "queries") -> Comparison:
     """Whether Σ factor × mean of the ``parts`` [n], which are of different queries, differs from 0.
 
-    As :func:`compare`, with Welch and Satterthwaite's degrees of freedom; of one part, it is that.
+    Of one part it is :func:`compare`; of several t and Hall's t of the sum, with Welch and Satterthwaite's degrees of
+    freedom, all values counted and none added. A part of fewer than 15 values tells nothing.
     """
     if len(parts) == 1:
         return compare(factors[0] * parts[0], unit=unit)
@@ -389,7 +411,7 @@ def compare_parts(parts: Sequence[Array], factors: Sequence[float], *, unit: str
     if least < LEAST:
         return untold(mean, count, f"a group has only {least} {unit}, where {LEAST} are needed", unit, ci95)
     if not found.error:
-        return untold(mean, count, "no value differs from another", unit)
+        return untold(mean, count, "the values of each group are all the same", unit)
     return Comparison(mean, ci95, count, unit, two_sided(found), noticeable=noticeable(found.error, found.freedom))
 
 
@@ -731,8 +753,8 @@ class MeanBound:
             loses all.
         bound: The bound in the units of the rule; ``unit``: what one of these is in those of the measure.
         sign: 1 where the value has to be at least the bound, −1 where at most.
-        loss: What that query loses, −z of it.
-        k: Number of z that are not 0; fewer than 15 break no bound.
+        loss: What that query loses, −z of it; infinite where that is not known, and then nothing holds.
+        k: Number of z that are not 0; fewer than 15 break no bound. ``n``: number of z; fewer than 15 do not hold.
     """
 
     found: Mean
@@ -742,6 +764,7 @@ class MeanBound:
     sign: int
     loss: float
     k: int
+    n: int
     unit: float = 1.0
 
     @property
@@ -761,15 +784,18 @@ class MeanBound:
 
     def limits(self, alpha: float = SIGNIFICANT) -> Interval:
         """The one-sided limits of the value: of the side that may break it with the query that loses all."""
-        within = self.held.mean
-        if self.held.error:
-            within -= quantile(self.held.freedom, 1 - _HELD * alpha) * self.held.error
+        held = self.held if math.isfinite(self.loss) else self.found
+        within = held.mean
+        if held.error:
+            within -= quantile(held.freedom, 1 - _HELD * alpha) * held.error
         beyond = max(upper(one, alpha / 2) for one in (self.found, self.most))
         low, high = sorted((self.sign * within, self.sign * beyond))
         return self.bound + low / self.unit, self.bound + high / self.unit
 
     def p_holds(self) -> float:
-        """p of the claim that it holds: α where the limit reaches the bound."""
+        """p of the claim that it holds: α where the limit reaches the bound; 1 with fewer than 15 queries."""
+        if self.n < LEAST or not math.isfinite(self.loss):
+            return 1.0
         if not self.held.error:
             return float(not self.held.mean >= -EQUAL)
         return min(1.0, tail(self.held.mean / self.held.error, self.held.freedom) / _HELD)
@@ -801,6 +827,7 @@ class SizeBound:
     bound: float
     loss: float
     k: int
+    n: int
     alone: bool
 
     @property
@@ -839,7 +866,9 @@ class SizeBound:
         return -crossing(lambda bound: smaller(of, -bound) - alpha, -of.value - reach, -of.value)
 
     def p_holds(self) -> float:
-        """p of the claim that it holds."""
+        """p of the claim that it holds; 1 with fewer than 15 queries."""
+        if self.n < LEAST or not math.isfinite(self.loss):
+            return 1.0
         return min(1.0, smaller(self.held, self.bound, reached=True) / _HELD)
 
     def p_broken(self) -> float | None:
@@ -866,6 +895,15 @@ class SizeBound:
 
 
 BoundTest = MeanBound | SizeBound
+Outcome = Literal["holds", "broken", "not shown"]
+
+
+def outcome(test: BoundTest, alpha: float = SIGNIFICANT, *, p_broken: float | None = None) -> Outcome:
+    """What a test says of its bound; ``p_broken``: by default the test's own, uncorrected."""
+    if test.p_holds() <= alpha:
+        return "holds"
+    p_broken = test.p_broken() if p_broken is None else p_broken
+    return "broken" if p_broken is not None and p_broken <= alpha else "not shown"
 
 
 def bound_of_mean(
@@ -879,10 +917,12 @@ def bound_of_mean(
 ) -> MeanBound:
     """The test of z ≥ 0 from the parts of z [n], two values or more each; ``loss``: what the added query loses."""
     found = mean_of_samples(within, factors)
-    each = [np.append(part, -loss * np.sign(factor)) for part, factor in zip(within, factors, strict=True)]
-    k = min(int((np.abs(part) > _ZERO).sum()) for part in within)
+    lost = loss if math.isfinite(loss) else 0.0
+    each = [np.append(part, -lost * np.sign(factor)) for part, factor in zip(within, factors, strict=True)]
+    k, n = min(int((np.abs(part) > _ZERO).sum()) for part in within), min(map(len, within))
     most = Guarded.of(within[0]).most if len(within) == 1 else found
-    return MeanBound(found, most, replace(mean_of_samples(each, factors), skew=0.0), bound, sign, loss, k, unit)
+    held = replace(mean_of_samples(each, factors), skew=0.0)
+    return MeanBound(found, most, held, bound, sign, loss, k, n, unit)
 
 
 def bound_of_size(
@@ -894,9 +934,11 @@ def bound_of_size(
 ) -> SizeBound:
     """The test of |mean of own| − |mean of other| ≤ ``bound`` from the parts [n], two values or more each.
 
-    ``greatest``: the size of the greatest value that a query can have.
+    ``greatest``: the size of the greatest value that a query can have; infinite where that is not known.
     """
     found = sizes(own, other, factors)
+    loss = greatest - bound
+    greatest = greatest if math.isfinite(greatest) else 0.0
     towards = -1.0 if found.own.mean < 0 else 1.0
     # The query that leans as far as any can: of one part either way, of several parts in those that add to it.
     most = [towards * greatest] if len(own) == 1 else [greatest * (f * towards > 0) for f in factors]
@@ -912,14 +954,15 @@ def bound_of_size(
     apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
     # Of a bound that is not 0, an equal value tells something too.
     k = min(int((np.abs(part) > _ZERO).sum()) if not bound else len(part) for part in apart)
-    return SizeBound(found, least, plain, bound, greatest - bound, k, other is None)
+    return SizeBound(found, least, plain, bound, loss, k, min(map(len, own)), other is None)
 
 
-def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: float = 1.0) -> MeanBound | None:
+def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: float | None = 1.0) -> MeanBound | None:
     """Whether the mean of values [Q] is at least (1 − ``margin``) times the baseline's: no more than that is lost.
 
     z = new − (1 − m) · base over the queries that both have, and one that loses the ``greatest`` value that the measure
-    can take. None with fewer than two queries, or where the baseline's mean is not above 0.
+    can take, None where that is not known. None with fewer than two queries, where the baseline's mean is not above 0,
+    and without a ``greatest`` value.
 
     >>> base = np.full(20, 0.6)
     >>> no_loss(base, base).p_holds() < 0.05, no_loss(np.tile(base, 10), np.tile(base, 10)).p_holds() < 0.05
@@ -927,7 +970,7 @@ def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: fl
     """
     both = ~np.isnan(values - baseline)
     new, base = values[both], baseline[both]
-    if both.sum() < 2 or base.mean() <= NEAR_ZERO:
+    if greatest is None or both.sum() < 2 or base.mean() <= NEAR_ZERO:
         return None
     return bound_of_mean([new - (1 - margin) * base], (1 - margin) * greatest, bound=-margin, unit=float(base.mean()))
 
@@ -1041,6 +1084,8 @@ def guaranteed_lower(values: Array, least: float, most: float, alpha: float = SI
     True
     """
     scaled = (values - least) / (most - least)
+    if not ((scaled >= -EQUAL) & (scaled <= 1 + EQUAL)).all():
+        raise ValueError(f"expected values from {least:g} to {most:g}")
     n = len(scaled)
     if not n:
         return least
@@ -1220,7 +1265,7 @@ class Mixed:
     """The mean difference over seeds, and its error; p two-sided, None if untested.
 
     ``found``: the mean with its error, None with too few values; limit: of which the error mostly comes, seeds or
-    queries: more of these would narrow the interval.
+    queries: more of these would narrow the interval. ``ci95``: where it is not that of ``found``.
     """
 
     mean: float | None
@@ -1229,6 +1274,7 @@ class Mixed:
     seeds: int
     queries: int
     limit: Literal["seeds", "queries"] = "queries"
+    ci95: Interval | None = None
 
     @property
     def n(self) -> int:
@@ -1237,6 +1283,8 @@ class Mixed:
 
     def interval(self, level: float = 0.95) -> Interval | None:
         """The two-sided interval of the mean."""
+        if level == 0.95 and self.ci95 is not None:
+            return self.ci95
         return None if self.found is None else ends(self.found, level)
 
 
@@ -1285,7 +1333,9 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
     means = np.array([one.mean() for one in known])
     mean = float(means.mean())
     if seeds == 1 and queries > 1:
-        return Mixed(mean, mean_of_samples(known), _of_one_seed(known[0]), 1, queries)
+        alone = compare(known[0])
+        p = 1.0 if alone.p is None and not known[0].any() else alone.p
+        return Mixed(mean, mean_of_samples(known), p, 1, queries, ci95=alone.ci95)
     if same_queries and seeds > 1:
         table = np.stack([one for one in differences if not np.isnan(one).all()])
         queries = int((~np.isnan(table)).any(axis=0).sum())
@@ -1294,11 +1344,6 @@ def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> M
         found = _nested(known, means)
     error = None if found.size is None or found.freedom is None else Mean(mean, found.size, found.freedom, found.skew)
     return Mixed(mean, error, _p(error), seeds, queries, found.limit)
-
-
-def _of_one_seed(values: Array) -> float | None:
-    found = compare(values)
-    return 1.0 if found.p is None and not values.any() else found.p
 
 
 def _nested(known: Sequence[Array], means: Array) -> _Error:

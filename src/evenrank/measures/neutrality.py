@@ -147,6 +147,7 @@ class _NFaiRR(NeutralityMeasure):
     __name__ = NAME = "NFaiRR"
     PRETTY_NAME = "Normalised Fairness of Retrieval Results"
     needs_background = True
+    reach = 1.0
     meaning = "How neutral the first ranks are, relative to the most neutral order of the same candidates."
 
     def scale(self, run: JoinedRun) -> Array:

@@ -211,10 +211,13 @@ def parse_measures(text: str) -> list[Measure]:
     return list(dict.fromkeys(measures))
 
 
-def greatest_value(measure: Measure) -> float:
-    """The largest size that a query's value can have; 1 of a measure without known bounds."""
-    found = facts(measure)
-    return max((abs(end) for name in ("least", "most") if isinstance(end := found[name], float)), default=1.0)
+def greatest_value(measure: Measure) -> float | None:
+    """The largest size that a query's value can have; None where that is not known, or depends on the documents."""
+    how, found = resolve(measure), facts(measure)
+    if how.reach is not None:
+        return how.reach
+    ends = [found["least"], found["most"]]
+    return max(abs(end) for end in ends if isinstance(end, float)) if None not in ends else None
 
 
 def facts(measure: Measure) -> dict[str, object]:

@@ -301,7 +301,7 @@ def _said(variant: Found, above: str, below: str) -> str:
 def _squad_parts(found: Found) -> Iterator[str]:
     moved, added = (next(iter(found.values()))[part] for part in ("moved", "added"))
     yield (
-        f"Questions about six articles, of which no ranker here has seen a question, with BM25's first {DEPTH} passages: "
+        f"Questions about six articles, with BM25's first {DEPTH} passages: "
         f"{moved['queries']} for what depends on the answer, which changes the answering passage alone, and "
         f"{added['queries']} for added text. Above 0 the ranker prefers the changed passage. nDCG@10 is that of the "
         "list as it is."

@@ -1,4 +1,4 @@
-"""The page "Four rankers probed": what BM25, MiniLM, its first layers and a trained `cat` react to.
+"""The page "Rankers probed": what BM25, MiniLM, its first layers and a trained `cat` react to.
 
 python docs/probes.py DATA MODEL measures on the public data in the folder DATA (``grepbiasir``, ``squad2``, ``nq_utd``)
 with all-MiniLM-L6-v2 in the folder MODEL, into ``docs/probes/measured.json``, in about 20 minutes on two cores; with or
@@ -301,7 +301,7 @@ def _said(variant: Found, above: str, below: str) -> str:
 def _squad_parts(found: Found) -> Iterator[str]:
     moved, added = (next(iter(found.values()))[part] for part in ("moved", "added"))
     yield (
-        f"Questions about six articles that the `cat` was not trained on, with BM25's first {DEPTH} passages: "
+        f"Questions about six articles, with BM25's first {DEPTH} passages: "
         f"{moved['queries']} for what depends on the answer, which changes the answering passage alone, and "
         f"{added['queries']} for added text. Above 0 the ranker prefers the changed passage. nDCG@10 is that of the "
         "list as it is."

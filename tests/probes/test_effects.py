@@ -87,11 +87,10 @@ def slow_preference(changes, signs):
         return by_side
 
     def total(by_side):
-        return sum((len(s) - 1) / len(s) * sum(x**2 for x in s) for s in by_side.values())
+        return sum(x**2 for s in by_side.values() for x in s)
 
     by_passage, by_pair = total(variance(passage)), total(variance(list(zip(query, passage, strict=True))))
-    queries = [x for s in variance(query).values() for x in s]
-    by_query = (len(queries) - 1) / len(queries) * sum(x**2 for x in queries)
+    by_query = total(variance(query))
     return value, kappa, max(by_query, by_passage, by_query + by_passage - by_pair) ** 0.5
 
 

@@ -417,8 +417,8 @@ def _probe_table(probes: Probes) -> Table:
     note = (
         f"Balanced accuracy of least-squares support vector machines over {FOLDS} folds, each passage held out once;"
         f" passages: {counts}. Kernel: RBF or quadratic, tuned on the other folds, as the linear machine's cost is."
-        " Groups weigh alike. A passage and the one nearest to it in the debiased index are in the same fold, and count as one:"
-        " copies of a text with the words of another group do not decide."
+        " Groups weigh alike. A passage and the one nearest to it in the debiased index are in the same fold, and count"
+        " as one: copies of a text with the words of another group do not decide."
     )
     return Table("What a probe recovers", ("index", "linear", "95%", "kernel", "95%", "chance"), rows, (note,))
 

@@ -370,7 +370,8 @@ def cluster_parts(values: Array, clusters: Array) -> Array:
     """
     _, place = np.unique(clusters, return_inverse=True)
     apart = np.bincount(place, values - values.mean())
-    return values.mean() + apart * len(apart) / len(values)
+    found: Array = values.mean() + apart * len(apart) / len(values)
+    return found
 
 
 def size_of(found: Estimate) -> Estimate:

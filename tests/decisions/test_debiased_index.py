@@ -75,9 +75,11 @@ def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
     assert probes.before is not None
     assert probes.after is not None
     assert probes.before.linear.accuracy < 0.6
-    for one in (probes.before, probes.after):
-        assert one.kernel.accuracy >= 0.7
-        assert one.kernel.shown
+    # LEACE takes one of the four numbers, and with it a part of the product.
+    assert probes.before.kernel.accuracy >= 0.7
+    assert probes.after.kernel.accuracy >= 0.6
+    assert probes.before.kernel.shown
+    assert probes.after.kernel.shown
     assert found.summary()[-1].startswith("Linear erasure leaves what is not linear: a kernel probe is right")
     values = found.to_dict()["probes"]["after"]["kernel"]  # type: ignore[index]
     assert (values["verdict"], values["chance"], values["unit"], values["n"]) == ("shown", 0.5, "passages", COUNT)

@@ -19,11 +19,11 @@ import pytest
 import evenrank
 from evenrank.experiments.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict, plane
 from evenrank.groups import Lexicon
+from evenrank.measures.inference import estimate
 from evenrank.position.answers import position_answers
 from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity import Comparison, MovedAnswers, SensitivityResult
+from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.position.similarity import SimilarityResult, term_similarity
-from evenrank.probes.effects import effect
 from evenrank.reports.page import Page, bars, curve, histogram
 from evenrank.reports.page import Table as PageTable
 from reaching import CHECK, OPEN, unreachable
@@ -83,10 +83,9 @@ def similarity(folder: Path) -> Any:
 
 def sensitivity(folder: Path) -> Any:
     rng = np.random.default_rng(0)
-    queries = np.arange(40)
     rows = [Versions(rng.random((40, 11)) * 100, np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
-    one = Comparison(*(position_curve(versions, level=1.0) for versions in rows))
-    of = effect(rng.random(40), queries, queries)
+    one = Curves(*(position_curve(versions, level=1.0) for versions in rows))
+    of = estimate(rng.random(40), unit="passages")
     turned = MovedAnswers(one, one, one, one, of, of, np.arange(11), 40, 40, 20, 1)
     return SensitivityResult(LONG, 60, 30, 2, 0.5, turned, 3, {}, added=1, without_candidates=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
+from evenrank.measures import resolve
 from evenrank.measures.inference import Comparison, compare, compare_sizes
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
@@ -205,13 +206,19 @@ UTILITY, ARAB, NFAIRR = "nDCG@10", "ARaB@10", "NFaiRR@10"
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A figure of a ranking: its ``mean`` and interval; what the order ``added`` to its candidates, (mean, interval),
-    where the measure is linear; and the figure ``against`` the untouched index's."""
+    where the measure is linear; and the figure ``against`` the untouched index's. ``farther``: of a signed measure,
+    whether it is farther from 0 than that."""
 
     mean: float | None
     ci95: Interval | None
     added: tuple[float, Interval | None] | None = None
     against: Comparison | None = None
     farther: Comparison | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        against = None if self.against is None else self.against.to_dict()
+        return {"mean": self.mean, "ci95": self.ci95, "added": self.added, "against": against}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +231,7 @@ class Rankings:
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
-        runs = {name: {measure: asdict(one) for measure, one in of.items()} for name, of in self.figures.items()}
+        runs = {name: {measure: one.to_dict() for measure, one in of.items()} for name, of in self.figures.items()}
         return {"queries": self.queries, "depth": self.depth, "runs": runs}
 
 
@@ -390,11 +397,8 @@ def _farther(before: Measured, after: Measured, measure: str) -> str:
         return ""
     # Of a signed measure the sizes are compared: a lean that only turned is no farther.
     test = after.farther if after.farther is not None else against
-    return (
-        ", farther from no bias"
-        if test.shown and distance(after.mean, measure) > distance(before.mean, measure)
-        else ""
-    )
+    farther = distance(after.mean, measure) > distance(before.mean, measure)
+    return ", farther from no bias" if test.shown and farther else ""
 
 
 def _difference(figure: Measured) -> str:

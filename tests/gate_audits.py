@@ -20,7 +20,7 @@ def audit(new: dict[str, Any], old: dict[str, Any] | None = None, **more: Any) -
 
     def figure(values: Any) -> dict[str, Any]:
         listed = [None if np.isnan(v) else float(v) for v in values]
-        return {"values": listed, "mean": float(np.nanmean(values))}
+        return {"values": listed, "mean": float(np.nanmean(values)), "greatest": 1.0}
 
     size = len(next(iter(new.values())))
     runs = {

@@ -27,23 +27,19 @@ def test_each_verdict_of_the_core_has_its_cells() -> None:
     made = re.findall(r"^def (\w+)\((?:[^)]|\n)*?\) -> (?:Comparison|MeanBound|SizeBound|Mixed)\b", core, re.M)
     made += re.findall(r"^def (guaranteed_lower)\(", core, re.M)
     used = "".join(path.read_text() for path in (ROOT / "benchmarks/calibration").glob("*.py"))
-    used += "".join(path.read_text() for path in (ROOT / "src/evenrank/decisions").glob("*.py"))
-    helpers = {"untold"}
+    # What the probe's cells, those of position and those of limits call through their own functions.
+    helpers = {"untold", "from_error", "bound_of_mean"}
     assert {"compare", "compare_parts", "compare_sizes", "no_loss", "bound_of_size", "mixed_test"} <= set(made)
     assert [name for name in made if name not in helpers and f"{name}(" not in used] == []
 
 
 @pytest.mark.parametrize("rule", sorted({cell.rule for cell in CELLS}))
 def test_a_verdict_is_not_said_where_it_is_false(rule: str) -> None:
-    """Few draws of each cell, all cells of a verdict together: and the command says the same as the core."""
-    said = draws = 0
+    """Few draws of each cell: no cell is far above what it may be, and the command says the same as the core."""
     for cell in (one for one in CELLS if one.rule == rule):
         found = count(cell, min(cell.quick, 40), _COMMAND)
         assert found.apart == 0, cell.name
-        if cell.kind == "false":
-            said, draws = said + found.said, draws + found.draws
-    if draws:
-        assert Count(said, draws).lower() <= 0.05
+        assert cell.kind != "false" or found.lower() <= 0.05, cell.name
 
 
 def test_what_a_count_says() -> None:

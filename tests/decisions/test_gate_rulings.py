@@ -43,7 +43,36 @@ def test_the_number_of_queries_that_would_decide(correction: Any, level: float) 
     assert {within.outcome, beyond.outcome} == {"not shown"}
     assert within.queries_to_decide == queries_to_hold(ERROR, ERROR * QUERIES**0.5, 1.0, chance=0.8)
     z = stats.norm.ppf
-    assert beyond.queries_to_decide == math.ceil(QUERIES * (z(1 - level) + z(0.8)) ** 2)
+    assert beyond.queries_to_decide == math.ceil(QUERIES * (z(1 - level / 2) + z(0.8)) ** 2)
+
+
+def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() -> None:
+    data = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
+    assert one(data, rule("ARaB@10", at_most=0.5)).outcome == "holds"
+    for wrong in (None, -5, True, "1"):
+        data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = wrong
+        found = gate(data, rule("ARaB@10", at_most=0.5))
+        assert found.outcome == "not shown"
+        assert "the audit does not tell how large a query's value can be, so nothing holds" in found.table()
+
+
+def test_few_queries_hold_nothing_whatever_the_range() -> None:
+    data = audit({"ARaB@10": np.zeros(14)})
+    data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = 0.0
+    assert one(data, rule("ARaB@10", at_most=0.5)).outcome == "not shown"
+
+
+@pytest.mark.parametrize("guaranteed", [False, True])
+def test_what_an_order_adds_can_lose_twice_the_range(guaranteed: bool) -> None:
+    rng = np.random.default_rng(0)
+    measure, held = "Share(group='f')@10", 0
+    for _ in range(60):
+        values = np.where(rng.random(200) < 0.05, -0.6, 0.005)
+        data = audit({measure: values})
+        data["runs"]["new"]["measures"][measure]["added"] = data["runs"]["new"]["measures"][measure]
+        budget = {"guaranteed": guaranteed, **rule(measure, quantity="added", at_least=-0.02)}
+        held += one(data, budget).outcome == "holds"
+    assert held <= 3
 
 
 def test_a_gate_fails_two_seeds_in_at_most_one_of_twenty() -> None:

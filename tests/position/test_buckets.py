@@ -47,8 +47,8 @@ def test_places_outside_the_buckets() -> None:
 def test_queries_of_one_passage_are_one_unit() -> None:
     # Four copies of each query: apart, intervals are those of four times the queries; together, those of one.
     rng = np.random.default_rng(3)
-    values, places = rng.random(40), rng.random(40)
-    four, clusters = (np.repeat(values, 4), np.repeat(places, 4)), np.repeat(np.arange(40), 4)
+    values, places = rng.random(120), rng.random(120)
+    four, clusters = (np.repeat(values, 4), np.repeat(places, 4)), np.repeat(np.arange(120), 4)
     one = by_bucket(values, places, (0.0, 0.5), 1.0)
     apart = by_bucket(*four, (0.0, 0.5), 1.0)
     together = by_bucket(*four, (0.0, 0.5), 1.0, clusters=clusters)

@@ -97,15 +97,15 @@ def slow(values: Floats, passages: Ints) -> tuple[float, float, float]:
 def test_contrasts_against_slow_ones() -> None:
     """The two contrasts are tested by passage, with Holm's correction over them and the index."""
     rng = np.random.default_rng(4)
-    passages = np.repeat(np.arange(20), rng.integers(1, 5, 20))
+    passages = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     rows = rng.normal(np.array([0.5, 0, 0.1]), 1, (len(passages), 3))
     found = position_curve(versions(rows), clusters=passages)
     p_values = []
     for one, values in ((found.first_last, rows[:, 0] - rows[:, 2]),
                         (found.ends_middle, (rows[:, 0] + rows[:, 2]) / 2 - rows[:, 1])):  # fmt: skip
         mean, t, hall = slow(values, passages)
-        assert (one.mean, one.n, one.unit) == (pytest.approx(mean), 20, "passages")
-        expected = 2 * float(stdtr(19, -min(abs(t), abs(hall)))) if t * hall > 0 else 1.0
+        assert (one.mean, one.n, one.unit) == (pytest.approx(mean), 40, "passages")
+        expected = 2 * float(stdtr(39, -min(abs(t), abs(hall)))) if t * hall > 0 else 1.0
         assert one.p == pytest.approx(expected)
         p_values.append(expected)
     low, high = sorted(p_values)

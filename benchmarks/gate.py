@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from evenrank.decisions.budget import Budget, as_budget
-from evenrank.decisions.gate_rules import MeanTest, tested
+from evenrank.decisions.gate_rules import tested
 from evenrank.io.types import Array
 from evenrank.measures import facts, parse_measure
-from evenrank.measures.inference import holm
+from evenrank.measures.inference import BoundTest, MeanBound, holm
 
 from .measure import Row, run_command
 
@@ -70,9 +70,14 @@ def budget_of(names: list[str]) -> Budget:
     return as_budget({"rule": rules})
 
 
+def test_of(budget: Budget, place: int, new: Array, old: Array) -> BoundTest | None:
+    """The test of one rule on the values of two runs."""
+    return tested(budget.rules[place], [new], [old], greatest=1.0, guaranteed=None, alpha=budget.alpha).test
+
+
 def broken(budget: Budget, pairs: list[Pair]) -> list[bool]:
     """Which rules are broken on the values of (new, old)."""
-    tests = [tested(rule, [new], [old]).test for rule, (new, old) in zip(budget.rules, pairs, strict=True)]
+    tests = [test_of(budget, place, new, old) for place, (new, old) in enumerate(pairs)]
     corrected = holm([None if test is None else test.p_broken() for test in tests])
     return [p is not None and p <= budget.alpha for p in corrected]
 
@@ -99,8 +104,8 @@ def caught(
         pair = shape(n, loss, rng)
         found += broken(budget, [pair, *others])[0]
         if draw < stated:
-            test = tested(budget.rules[0], [pair[0]], [pair[1]]).test
-            if isinstance(test, MeanTest):
+            test = test_of(budget, 0, *pair)
+            if isinstance(test, MeanBound):
                 said.append(test.power(-loss, budget.alpha / rules))
     return found / draws, float(np.mean(said)) if said else None
 

@@ -46,7 +46,7 @@ def with_statistics(
             figures[r][key] = Figure(
                 measure,
                 None if np.isnan(mean) else mean,
-                run.known_queries.get(key, count),
+                min(count, run.known_queries.get(key, count)),
                 run.undefined[key],
                 _interval(run, measure, leans[r]),
                 tie_mean,

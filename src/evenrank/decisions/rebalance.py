@@ -31,7 +31,7 @@ from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
 from evenrank.measures import inference as st
-from evenrank.measures import is_bias, parse_measure, resolve
+from evenrank.measures import facts, is_bias, parse_measure, resolve
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
@@ -127,7 +127,8 @@ class Bound:
         share, limit = (self.value, 0.0) if self.relative else (0.0, self.value)
         if how.signed:
             return st.bound_of_size([values], [share * of_run] if self.relative else None, limit, greatest)
-        least = how.least if math.isfinite(how.least) else -greatest
+        known = facts(self.measure)["least"]
+        least = known if isinstance(known, float) else -greatest
         # What is lost goes down to the least value for a floor, up to the greatest for a ceiling.
         loss = limit + share * greatest - least if not self.at_most else greatest - limit - share * least
         return st.bound_of_mean([sign * (values - share * of_run - limit)], loss, bound=limit, sign=sign)

@@ -84,13 +84,18 @@ def test_what_few_queries_or_none_say(result: AuditResult) -> None:
 
 def test_difference_significant_or_not(result: AuditResult) -> None:
     def of_p(p: float | None) -> dict[str, Any]:
-        return {"test": dataclasses.replace(told(-0.347, None, p), holm_p=p)}
+        tested = dataclasses.replace(told(-0.347, None, p), holm_p=p)
+        return {"test": tested, "sizes": tested}
 
     audit = changed(result, "new", "ARaB@10", vs=of_p(0.003))
     text = sentence(audit, "ranks of new lean")
     assert (
         "Its difference from old in ARaB@10 (-0.347) is significant (Holm p = 0.003): its mean is nearer to 0." in text
     )
+    # The difference of two leans to either side says nothing of which is larger.
+    turned = changed(result, "new", "ARaB@10", vs=of_p(0.003) | {"sizes": told(-0.01, None, 0.4)})
+    text = sentence(turned, "ranks of new lean")
+    assert "in ARaB@10 (-0.347) is significant (Holm p = 0.003)." in text
     text = sentence(changed(result, "new", "ARaB@10", vs=of_p(0.4)), "ranks of new lean")
     noticed = "a difference of 0.100 would have been noticed in 8 of 10 such samples"
     assert f"is not significant (Holm p = 0.400; {noticed})." in text

@@ -46,7 +46,7 @@ def with_statistics(
             figures[r][key] = Figure(
                 measure,
                 None if np.isnan(mean) else mean,
-                min(count, run.known_queries.get(key, count)),
+                _counted_queries(run, key, count),
                 run.undefined[key],
                 _interval(run, measure, leans[r]),
                 tie_mean,
@@ -64,6 +64,15 @@ def with_statistics(
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
         for r, run in enumerate(measured)
     ]
+
+
+def _counted_queries(run: Measured, key: str, count: int) -> int:
+    """Of how many queries a figure is: those with a value and, with labels, with a labelled document in reach.
+
+    Of a figure that has bounds alone, those with a labelled document.
+    """
+    known = run.known_queries.get(key, count)
+    return known if run.partly_known(key) and not count else min(count, known)
 
 
 def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> Interval | None:

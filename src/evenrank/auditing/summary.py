@@ -14,7 +14,7 @@ from ir_measures import Measure
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
-from evenrank.measures.inference import EQUAL, MARGIN, one_in
+from evenrank.measures.inference import EQUAL, MARGIN, one_in, outcome
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.reports.format import NONE, equation, interval, number, p_value
 
@@ -457,6 +457,8 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
             small = compared.difference < 0 and compared.non_inferior
             p = equation("Holm p", compared.holm_p)
             verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5%' if small else ''})")
+        elif compared.no_loss is not None and outcome(compared.no_loss) == "broken":
+            verdicts.setdefault("a sure loss", []).append(f"{values} ({equation('p', compared.no_loss.p_broken())})")
         elif compared.non_inferior:
             verdicts.setdefault("no loss", []).append(values)
         else:
@@ -474,6 +476,8 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
         elif verdict == "no loss":
             sure = ", whatever the values" * bool(result.settings.get("guaranteed"))
             sentences.append(f"{run.name}: no loss shown, within 5% of {base.name} or better{sure}: {listed}.")
+        elif verdict == "a sure loss":
+            sentences.append(f"{run.name} loses more than 5% of the effectiveness of {base.name}: {listed}.")
         elif verdict == "a loss":
             sentences.append(f"{run.name}: a loss compared with {base.name} cannot be ruled out: {listed}.")
         else:

@@ -163,25 +163,25 @@ class Plane:
         run = self.run
         blind = next((one for one in self.rankings if one.name == BLIND and one.method is None), None)
         lines = [None if blind is None else self._line(run, blind, one) for one in self.rankings]
-        found = []
-        for one, line in zip(self.rankings, lines, strict=True):
-            point = Point(
+        others = [(one, line) for one, line in zip(self.rankings, lines, strict=True) if one is not run]
+        # Corrected over all points: each of them is looked at.
+        utility = iter(st.corrected([st.compare(one.utility - run.utility) for one, _ in others]))
+        bias = iter(st.corrected([st.compare(one.bias - run.bias) for one, _ in others]))
+        beyond = iter(st.corrected([st.compare(one.utility - line) for one, line in others if line is not None]))
+        return tuple(
+            Point(
                 one.name,
                 one.method,
                 one.strength,
                 _estimated(one.utility),
                 _estimated(one.bias, signed=self._signed),
+                None if one is run else next(utility),
+                None if one is run else next(bias),
+                None if one is run or line is None else next(beyond),
                 reference=one.reference,
             )
-            if one is not run:
-                point = replace(
-                    point,
-                    utility_difference=st.compare(one.utility - run.utility),
-                    bias_difference=st.compare(one.bias - run.bias),
-                    beyond=None if line is None else st.compare(one.utility - line),
-                )
-            found.append(point)
-        return tuple(found)
+            for one, line in zip(self.rankings, lines, strict=True)
+        )
 
     def _line(self, run: Ranking, blind: Ranking, one: Ranking) -> Array | None:
         """Effectiveness [Q] on the straight line from the run to ``blind``, at the bias of a ranking."""
@@ -357,7 +357,7 @@ def summary(found: Frontier) -> Iterator[str]:
     if beyond:
         shown = sorted({str(one.method) for one in beyond if _above(one.beyond)})
         yield (
-            f"Beyond the straight line from the run to {BLIND}, with p < .05 (not corrected):"
+            f"Beyond the straight line from the run to {BLIND}, with p < .05 (corrected):"
             f" {', '.join(shown) or 'no method at any strength'}."
         )
 
@@ -841,8 +841,8 @@ def _all(found: Frontier) -> Table:
     )
     heads += ("beyond the line", "95%") if lines else ()
     notes = [
-        "†: a reference ranking of the run's documents. p: t and Hall's t, not corrected. A row for several strengths:"
-        " all figures are equal."
+        "†: a reference ranking of the run's documents. p: t and Hall's t, not corrected; what is said is. A row for"
+        " several strengths: all figures are equal."
     ]
     if lines:
         notes.append(f"Beyond the line: {utility} minus that of a mixture of the run and {BLIND} of the same {bias}.")

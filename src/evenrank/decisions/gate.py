@@ -297,7 +297,7 @@ def _ruling(
         p_holds,
         p,
         corrected,
-        _queries_to_decide(test, found.n, alpha, level) if outcome == "not shown" else None,
+        _queries_to_decide(test, found, alpha, level) if outcome == "not shown" else None,
         _catches(rule, test, level, found.other),
         found.if_equal,
         found.one_in,
@@ -351,12 +351,14 @@ def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
     return signs[0], signs[1]
 
 
-def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> int | None:
+def _queries_to_decide(test: BoundTest, found: Tested, alpha: float, level: float) -> int | None:
+    n = found.n
     if test.distance > 0 and not math.isfinite(test.loss):
         return None
     if test.distance > 0:
         needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
-        return None if needed is None else max(needed, n + 1)
+        # As many as there are did not: what was added to the test is more than this formula knows of.
+        return needed if needed is not None and needed > n and found.guaranteed is None else None
     # It is tested on both sides.
     factor = factor_to_decide(test.distance, test.error, level / 2)
     if factor is None or n * factor > _MOST_QUERIES:
@@ -414,9 +416,10 @@ def remark(ruling: Ruling) -> str:
     elif ruling.outcome == "not shown" and ruling.test is not None:
         if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
             parts.append("broken but for the correction for several rules")
-        needed = ruling.queries_to_decide
-        about = "no number" if needed is None else f"about {needed:,}"
-        parts.append(f"{about} of queries would decide it" if needed is None else f"{about} would decide it")
+        if ruling.queries_to_decide is not None:
+            parts.append(f"about {ruling.queries_to_decide:,} would decide it")
+        elif abs(ruling.test.distance) <= EQUAL:
+            parts.append("no number of queries would decide it")
         if ruling.one_in is not None and ruling.if_equal is not None:
             parts.append(
                 f"a loss in 1 of {ruling.one_in:,.0f} queries could make up the margin; {ruling.if_equal:,} equal ones"

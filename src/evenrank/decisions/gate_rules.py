@@ -77,7 +77,9 @@ def tested(
     if min(map(len, own)) < 2:
         return Tested(None, n, left_out, mean, of_other)
     if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
-        raise EvenrankError(f"no guaranteed bound of {rule.subject}: what a query can have is not bounded")
+        raise EvenrankError(
+            f"no guaranteed bound of {rule.subject}: that needs values between known ends, as effectiveness has"
+        )
     if rule.absolute:
         size = max(map(abs, _range(rule, greatest)))
         return Tested(bound_of_size(own, other, rule.bound, size, factors), n, left_out, mean, of_other)
@@ -90,7 +92,7 @@ def tested(
     test = bound_of_mean(within, -ends[0], bound=rule.bound, sign=sign, unit=unit, factors=factors)
     if_equal = needed = None
     margin = -sign * rule.bound * unit
-    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least):
+    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least) and guaranteed is None:
         spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
         if_equal, needed = queries_to_hold(margin, spread, -ends[0], alpha), (most - least) / margin
     limit = None

@@ -30,8 +30,8 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import inference as st
 from evenrank.measures import facts, is_bias, parse_measure, resolve
+from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table

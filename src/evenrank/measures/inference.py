@@ -47,6 +47,7 @@ _MOST_KEPT = 1 << 24
 _ALL_SIGNS = 13
 _EXACT = 50
 _HALVINGS = 30
+_HALVED = 1e-7
 _ONE_SIDED = 1.6449
 """The normal quantile of one minus SIGNIFICANT."""
 
@@ -852,7 +853,9 @@ class SizeBound:
         """The one-sided limits of the value: the bounds that are just not rejected."""
         reach = 20 * (self.held.own.error + self.held.other.error) + EQUAL
         low, high = self._low(alpha, reach), self._high(self.held, _HELD * alpha, reach)
-        return (max(low, 0.0) if self.alone else low), max(high, self.value)
+        low, high = (max(low, 0.0) if self.alone else low), max(high, self.value)
+        # What halving leaves of 0.
+        return (0.0 if abs(low) <= _HALVED else low), (0.0 if abs(high) <= _HALVED else high)
 
     def _low(self, alpha: float, reach: float) -> float:
         value = self.found.value

@@ -21,26 +21,41 @@ Found = dict[str, Count]
 def main(arguments: Sequence[str]) -> None:
     """Counts, prints what does not hold, and with ``--write`` makes the docs' table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks calibration", description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="", help="only cells whose name has this in it; nothing is kept")
+    parser.add_argument("pattern", nargs="?", default="", help="only cells whose name has this in it; no table")
     parser.add_argument("--quick", action="store_true", help="as many draws as make test has")
     parser.add_argument(
         "--write", action="store_true", help="keep what is found, and make the table of docs/verdicts.md"
     )
+    parser.add_argument("--resume", action="store_true", help="count only cells that are not kept yet")
     chosen = parser.parse_args(arguments)
     every = [cell for cell in cells() if chosen.pattern in cell.name]
+    found = kept() if chosen.resume else {}
     with multiprocessing.Pool(_JOBS) as pool:
-        found = {}
-        counts = pool.imap(_counted, [(cell.name, chosen.quick) for cell in every])
-        for cell, one in zip(every, counts, strict=True):
+        missing = [cell for cell in every if cell.name not in found]
+        counts = pool.imap(_counted, [(cell.name, chosen.quick) for cell in missing])
+        for cell, one in zip(missing, counts, strict=True):
             found[cell.name] = one
             print(line(cell, one), flush=True)
+            if chosen.write:
+                keep(found)
     failed = [cell.name for cell in every if not found[cell.name].holds(cell)]
     print(f"{len(every)} cells, {len(failed)} do not hold{': ' * bool(failed)}{'; '.join(failed)}")
     if chosen.write and not chosen.pattern:
-        KEPT.write_text(
-            json.dumps({name: [one.said, one.draws, one.apart] for name, one in found.items()}, indent=0) + "\n"
-        )
         write(every, found)
+
+
+def kept() -> Found:
+    """The counts that are kept beside the page, by the names of their cells."""
+    if not KEPT.is_file():
+        return {}
+    return {name: Count(*one) for name, one in json.loads(KEPT.read_text()).items()}
+
+
+def keep(found: Found) -> None:
+    """Keeps counts beside the page."""
+    KEPT.write_text(
+        json.dumps({name: [one.said, one.draws, one.apart] for name, one in found.items()}, indent=0) + "\n"
+    )
 
 
 def _counted(asked: tuple[str, bool]) -> Count:
@@ -74,7 +89,9 @@ def tables(every: Sequence[Cell], found: Found) -> str:
     }
     for kind, title in titles.items():
         for rule in dict.fromkeys(cell.rule for cell in every if cell.kind == kind):
-            own = [cell for cell in every if cell.rule == rule and cell.kind == kind]
+            own = [cell for cell in every if cell.rule == rule and cell.kind == kind and cell.name in found]
+            if not own:
+                continue
             sizes = sorted({cell.n for cell in own})
             shares = {(cell.family, cell.n): _share(cell, found[cell.name]) for cell in own}
             rows = [

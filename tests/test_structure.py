@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -156,3 +157,10 @@ def test_no_circle_of_modules() -> None:
     for name in imports:
         visit(name, ())
     assert not circles, "\n".join(circles)
+
+
+def test_intervals_and_p_values_are_made_in_one_place() -> None:
+    """Quantiles and tails of distributions, and percentiles of draws, are the core's alone."""
+    made = re.compile(r"stdtr|scipy\.(stats|special)|percentile\(|\bquantile\(")
+    places = [path for path in SOURCE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))]
+    assert [path.relative_to(SOURCE).as_posix() for path in places] == ["measures/inference.py"]

@@ -119,7 +119,9 @@ def test_loss_is_ruled_out_only_by_non_inferiority(result: AuditResult) -> None:
         text = words(-0.01, 0.3, unproven)
         assert "a loss compared with old cannot be ruled out: nDCG@10" in text
         assert "no loss" not in text
-        assert ("Holm p = 0.300; a loss in 1 of 40 queries could make up 5%)." in text) == (unproven is not None)
+        assert ("Holm p = 0.300; one query in 40 that loses everything would be a loss of 5%" in text) == (
+            unproven is not None
+        )
     worse = words(-0.2, 0.001, no_loss(base, base))
     assert "new is less effective than old" in worse
     assert "within 5%" not in worse
@@ -143,7 +145,7 @@ def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> No
         "new: no loss shown, within 5% of old or better" if held else "new: a loss compared with old"
     )
     few = round(1 / (0.05 * base.mean()))
-    assert (f"(no query differs; a loss in 1 of {few} queries could make up 5%)" in said) == (not held)
+    assert (f"(no query differs; one query in {few} that loses everything would be a loss of 5%" in said) == (not held)
 
 
 def test_effectiveness_unknown_and_untested() -> None:

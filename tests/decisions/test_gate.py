@@ -101,7 +101,7 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
-    said = f"a loss in 1 of {1 / 0.03 / OLD[:20].mean():.0f} queries could make up the margin"
+    said = f"one query in {1 / 0.03 / OLD[:20].mean():.0f} that loses everything would use up the margin"
     assert said in gate(same, rule(against="old", at_least="-3%")).table()
     assert found.if_equal > 100
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evenrank.probes import effects as module
@@ -98,6 +98,8 @@ def slow_preference(changes, signs):
 def test_a_preference_is_its_definition(seed):
     changes, signs = drawn(seed, 40, covered=0.8, preference=0.1)
     swap = preference(changes, signs)
+    # Where the placebo's damage does not show, κ is 1: that has a test of its own.
+    assume(swap.ratio != 1.0)
     value, kappa, error = slow_preference(changes, signs)
     assert swap.ratio == pytest.approx(kappa, rel=1e-9)
     assert swap.finding.mean == pytest.approx(value, rel=1e-9)

@@ -14,7 +14,7 @@ from ir_measures import Measure
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
-from evenrank.measures.inference import EQUAL, MARGIN, one_in, outcome
+from evenrank.measures.inference import EQUAL, MARGIN, one_in, outcome, queries_to_hold
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.reports.format import NONE, equation, interval, number, p_value
 
@@ -486,12 +486,14 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
 
 
 def _not_ruled_out(compared: Comparison) -> str:
-    """Why a loss is possible: what is known of the difference, and how few ruined queries would make it up."""
+    """Why a loss is possible: what is known of the difference, and how few ruined queries would be a loss of 5%."""
     said = _why(compared.test) or f"not significant, {equation('Holm p', compared.holm_p)}"
     if compared.no_loss is None or compared.baseline_mean is None:
         return said
     few = max(1, round(one_in(MARGIN, compared.baseline_mean, compared.no_loss.loss / (1 - MARGIN))))
-    return f"{said}; a loss in 1 of {few} queries could make up 5%"
+    least = queries_to_hold(MARGIN * compared.baseline_mean, 0.0, compared.no_loss.loss)
+    needed = "" if least is None or least <= compared.n else f", and fewer than {least} queries cannot rule that out"
+    return f"{said}; one query in {few} that loses everything would be a loss of 5%{needed}"
 
 
 def _why(test: Tested) -> str | None:

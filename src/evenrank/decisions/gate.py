@@ -52,8 +52,8 @@ class Ruling:
         p_holds, p_broken: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
             samples, if the truth is what was observed; None if no number would, or with one query. ``if_equal``: of a
-            margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: a loss
-            in 1 of so many queries could make up the margin.
+            margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: one
+            query in so many that loses everything would use up the margin.
         catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
             an absolute value against another run's, and if the measure cannot have such a value.
         towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
@@ -422,8 +422,8 @@ def remark(ruling: Ruling) -> str:
             parts.append("no number of queries would decide it")
         if ruling.one_in is not None and ruling.if_equal is not None:
             parts.append(
-                f"a loss in 1 of {ruling.one_in:,.0f} queries could make up the margin; {ruling.if_equal:,} equal ones"
-                " would show that it holds"
+                f"one query in {ruling.one_in:,.0f} that loses everything would use up the margin; {ruling.if_equal:,}"
+                " queries would show that it holds if the runs were equal"
             )
     if ruling.outcome == "broken" or not _has_power(ruling.test):
         return "; ".join(parts)

@@ -35,8 +35,8 @@ class Tested:
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
     figures over the queries used, with their signs. ``guaranteed``: the lower limit of how far the mean is within the
     bound that holds for any values, where it was asked for. ``if_equal``: the number of queries that would show that
-    the rule holds if the runs were equal; ``one_in``: a loss in 1 of so many queries could make up the margin. Both
-    None where the rule has no margin between two runs.
+    the rule holds if the runs were equal; ``one_in``: one query in so many that loses everything would use up the
+    margin. Both None where the rule has no margin between two runs.
     """
 
     test: BoundTest | None

@@ -979,7 +979,7 @@ def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: fl
 
 
 def one_in(margin: float, baseline: float, greatest: float = 1.0) -> float:
-    """X of "a loss in 1 of X queries could make up the margin", a share of the baseline's mean."""
+    """X of "one query in X that loses everything would use up the margin", a share of the baseline's mean."""
     return greatest / (margin * baseline)
 
 

@@ -319,7 +319,7 @@ def estimate(values: Array, *, unit: str = "queries") -> Estimate:
     return Estimate(float(known.mean()), found.ends() if found.found.error else None, len(known), unit)
 
 
-def compare(values: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:
+def compare(values: Array, *, unit: str = "queries") -> Comparison:
     """Whether the mean of values [n] differs from 0: a lean, what an order adds, a paired difference.
 
     Only the k values that are not 0 (within 1e-12) tell: zeros do not change the hypothesis. With their mean x̄, their
@@ -330,8 +330,7 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     many values are 0 is chance too: then the ends are those of all n values, but not beyond 0 where the test excludes
     it.
 
-    ``clusters`` [n]: what values share, such as a passage; the total of each cluster is one value, over the mean size,
-    and the ``n`` of what is found is their number.
+    Values that share what was drawn, such as a passage, are averaged first (:func:`cluster_means`).
 
     Worked example: −.1, .2, .3 and .4, four times each, and 84 zeros: x̄ = .2, s = .1932, t = .2 · 4/.1932 = 4.14, and
     the skewness −.687 · (1 + 6/16)/4 = −.236 makes t_H = 4.14 − 1.35 + .15 − .04 = 2.89: p = .011 with 15 degrees.
@@ -347,9 +346,6 @@ def compare(values: Array, *, clusters: Array | None = None, unit: str = "querie
     if not count:
         return untold(None, 0, "no value is defined", unit)
     mean = float(values.mean())
-    if clusters is not None:
-        values = cluster_totals(values, clusters[known])
-        count, unit = len(values), "clusters" if unit == "queries" else unit
     present = values[np.abs(values) > _ZERO]
     n, k = len(values), len(present)
     if k < 2:
@@ -381,13 +377,6 @@ def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
     least = max(of_all[0], sys.float_info.min) if low > 0 else of_all[0]
     most = min(of_all[1], -sys.float_info.min) if high < 0 else of_all[1]
     return min(low, least), max(high, most)
-
-
-def cluster_totals(values: Array, clusters: Array) -> Array:
-    """The total of each cluster over the mean size of clusters [G], of values [n]: their mean is that of the values."""
-    _, place = np.unique(clusters, return_inverse=True)
-    totals = np.bincount(place, values)
-    return totals * len(totals) / len(values)
 
 
 def compare_parts(parts: Sequence[Array], factors: Sequence[float], *, unit: str = "queries") -> Comparison:
@@ -438,7 +427,7 @@ def cluster_parts(values: Array, clusters: Array) -> Array:
     """One value a cluster [G], of values [n], whose mean is theirs and whose spread is its error's.
 
     x̄ + (total − size · x̄) · G/n: the linear terms of a mean over clusters of unequal sizes. For an interval far from 0,
-    where :func:`cluster_totals` would count the spread of the sizes as one of the values; too narrow where one cluster
+    where totals alone would count the spread of the sizes as one of the values; too narrow where one cluster
     has most of the values.
     """
     _, place = np.unique(clusters, return_inverse=True)

@@ -160,14 +160,6 @@ class Mean:
     def __neg__(self) -> Mean:
         return Mean(-self.mean, self.error, self.freedom, -self.skew)
 
-    def moved(self, by: float) -> Mean:
-        """The same with ``by`` added to every value."""
-        return replace(self, mean=self.mean + by)
-
-    def times(self, factor: float) -> Mean:
-        """The same with every value times a ``factor`` above 0."""
-        return replace(self, mean=self.mean * factor, error=self.error * factor)
-
 
 def mean_of_samples(samples: Sequence[Array], factors: Sequence[float] = (1.0,)) -> Mean:
     """Σ factor × mean of each of the ``samples`` [n], which are of different queries and have two values or more."""

@@ -98,8 +98,8 @@ def slow_preference(changes, signs):
 def test_a_preference_is_its_definition(seed):
     changes, signs = drawn(seed, 40, covered=0.8, preference=0.1)
     swap = preference(changes, signs)
-    # Where the placebo's damage does not show, κ is 1: that has a test of its own.
-    assume(swap.ratio != 1.0)
+    # Where the placebo's damage does not show, κ is 1 or none: that has a test of its own.
+    assume(swap.ratio not in (None, 1.0))
     value, kappa, error = slow_preference(changes, signs)
     assert swap.ratio == pytest.approx(kappa, rel=1e-9)
     assert swap.finding.mean == pytest.approx(value, rel=1e-9)
@@ -213,7 +213,7 @@ def test_an_edit_is_compared_with_its_placebo_at_equal_length():
     assert beyond(longer).verdict == "no difference shown"
     assert beyond(replace(longer, own=longer.own + 0.2)).shown
     apart = replace(changes, lengths=changes.lengths + 9)
-    assert beyond(apart).why == "the variant and its placebo differ in length"
+    assert (beyond(apart).why or "").startswith("the variant and its placebo differ in length; ")
 
 
 def test_the_difference_is_that_of_the_means():

@@ -43,7 +43,8 @@ cannot be told apart."""
 _ZERO = 1e-12
 UNIT = "pairs"
 METHOD = "clustered by query and by passage"
-ALIKE = "the wordings differ in length"
+UNLIKE = "the variant and its placebo differ in length; one that changes it as much would tell"
+ALIKE = "the wordings differ in length; a placebo whose lengths change as much would tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def _tested(changes: Changes, tests: int) -> Comparison:
             why = f"the placebo changes only {with_placebo} passages, where {WITH_PLACEBO} are needed"
             return untold(found.mean, n, why, UNIT, ci95)
         if rows.apart:
-            return untold(found.mean, n, "the variant and its placebo differ in length", UNIT, ci95)
+            return untold(found.mean, n, UNLIKE, UNIT, ci95)
     return from_error(found, n, UNIT, tests=tests, method=METHOD)
 
 

@@ -14,7 +14,7 @@ from evenrank.io import EvenrankError, Order, Run, read_run
 from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve
+from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.reports.format import Interval, number
@@ -120,13 +120,6 @@ PARTLY = "documents without a label could change it"
 """Why nothing can be told of a figure of known documents alone."""
 
 
-def signs(measure: Measure) -> list[float]:
-    """How the mean of each part of a figure enters it."""
-    how = resolve(measure)
-    units = np.eye(how.part_count)
-    return [1.0] if len(units) == 1 else [float(how.per_query(list(unit))) for unit in units]
-
-
 def _documents(run: Measured) -> tuple[int, Lacking | None, KnownLabels | None, Array]:
     """What an audit says of a run's documents."""
     return run.absent, run.lacking, run.labels, run.lengths
@@ -153,9 +146,12 @@ def _compare(
             deep = depth_decides(run, measured[base], measure)
             found = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
             if guaranteed is not None and found.no_loss is not None:
-                of_both = run.values[str(measure)], measured[base].values[str(measure)]
-                limit = st.guaranteed_no_loss(*of_both, guaranteed.to_list(), found.no_loss.loss / (1 - st.MARGIN))
-                found = replace(found, guaranteed=limit)
+                within = run.values[str(measure)] - (1 - st.MARGIN) * measured[base].values[str(measure)]
+                ends = -found.no_loss.loss, found.no_loss.loss / (1 - st.MARGIN)
+                found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
+            if resolve(measure).signed and run.name not in REFERENCES:
+                parts = run.parts[str(measure)], measured[base].parts[str(measure)]
+                found = replace(found, sizes=st.compare_sizes(*parts, signs(measure)))
             compared[r] = found
     given = [(r, c) for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
     for (r, comparison), test in zip(given, st.corrected([c.test for _, c in given]), strict=True):
@@ -186,9 +182,6 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
     n = int(both.sum())
-    sizes = None
-    if resolve(measure).signed and n:
-        sizes = st.compare_sizes([values[both]], [baseline[both]], [1.0])
     tied = None
     if key in run.expected and key in base.expected:
         tied = st.compare(run.expected[key] - base.expected[key])
@@ -203,7 +196,6 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         paired.wilcoxon_p,
         no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
         tied=tied,
-        sizes=sizes,
         n=n,
         mean=float(values[both].mean()) if n else None,
         baseline_mean=float(baseline[both].mean()) if n else None,
@@ -236,7 +228,7 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     if how.signed:
         test = st.compare_parts([part[:, 0] - part[:, 1] for part in parts], signs(measure))
     else:
-        test = st.compare_sizes([part[:, 0] for part in parts], [part[:, 1] for part in parts], signs(measure))
+        test = st.compare_sizes(run.parts[str(measure)], base.parts[str(measure)], signs(measure))
     return Comparison(
         difference,
         replace(test, n=n),

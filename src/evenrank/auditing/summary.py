@@ -457,7 +457,7 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
             small = compared.difference < 0 and compared.non_inferior
             p = equation("Holm p", compared.holm_p)
             verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5%' if small else ''})")
-        elif compared.no_loss is not None and outcome(compared.no_loss) == "broken":
+        elif compared.no_loss is not None and outcome(compared.no_loss, compared.no_loss.p_broken()) == "broken":
             verdicts.setdefault("a sure loss", []).append(f"{values} ({equation('p', compared.no_loss.p_broken())})")
         elif compared.non_inferior:
             verdicts.setdefault("no loss", []).append(values)

@@ -29,8 +29,7 @@ from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
-from evenrank.measures import resolve
-from evenrank.measures.inference import Comparison, compare, compare_sizes
+from evenrank.measures.inference import Comparison
 from evenrank.reports.format import Interval, interval, number, p_value
 from evenrank.reports.page import Page, Table
 from evenrank.reports.result import Result
@@ -275,12 +274,8 @@ def _audited(
 def _measured(result: AuditResult, name: str, measure: str) -> Measured:
     figure = result[name, measure]
     added = None if figure.added is None else (figure.added.mean, figure.added.ci95)
-    against = farther = None
-    if name != UNTOUCHED:
-        before = result[UNTOUCHED, measure].values
-        against, both = compare(figure.values - before), ~np.isnan(figure.values - before)
-        if resolve(figure.measure).signed and both.any():
-            farther = compare_sizes([figure.values[both]], [before[both]], [1.0])
+    compared = figure.vs_baseline
+    against, farther = (None, None) if compared is None else (compared.test, compared.sizes)
     return Measured(figure.mean, figure.ci95, added, against, farther)
 
 

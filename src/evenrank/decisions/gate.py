@@ -240,8 +240,8 @@ def gate(
             if others is not None and len(others) != len(parts):
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
-            order = values.hashed_order() if rules.guaranteed else None
-            test = tested(rule, parts, others, greatest=greatest, guaranteed=order, alpha=rules.alpha)
+            ids = values.ids if rules.guaranteed else None
+            test = tested(rule, parts, others, greatest=greatest, guaranteed=ids, alpha=rules.alpha)
             found.append((other, test))
         except EvenrankError as error:
             raise rules.error(place, str(error)) from None
@@ -281,7 +281,7 @@ def _ruling(
         nothing = (None,) * 7
         return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
-    outcome = outcome_of(test, alpha, p_broken=1.0 if corrected is None else corrected)
+    outcome = outcome_of(test, corrected, alpha)
     if found.guaranteed is not None and outcome != "broken":
         outcome = "holds" if found.guaranteed > 0 else "not shown"
     return Ruling(

@@ -21,7 +21,6 @@ from evenrank.measures.inference import (
     bound_of_mean,
     bound_of_size,
     guaranteed_lower,
-    hashed_order,
     queries_to_hold,
 )
 
@@ -55,14 +54,14 @@ def tested(
     others: Sequence[Array] | None,
     *,
     greatest: float,
-    guaranteed: Array | None,
+    guaranteed: Sequence[object] | None,
     alpha: float,
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
     ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
-    ``guaranteed``: an order [Q] of the queries in which the betting bound goes through them, None: no such bound.
-    Raises EvenrankError for a share of a mean that is not above 0.
+    ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None. Raises EvenrankError for
+    a share of a mean that is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
@@ -97,8 +96,8 @@ def tested(
         if_equal, needed = queries_to_hold(margin, spread, -ends[0], alpha), (most - least) / margin
     limit = None
     if guaranteed is not None:
-        order = np.argsort(guaranteed[~gone[0]], kind="stable")
-        limit = guaranteed_lower(within[0][order], *ends, alpha)
+        ids = [one for one, out in zip(guaranteed, gone[0], strict=True) if not out]
+        limit = guaranteed_lower(within[0], ids, *ends, alpha)
     return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
 
 
@@ -250,11 +249,11 @@ class Audited:
         ]
         return max(values) if len(values) == len(runs) else math.inf
 
-    def hashed_order(self) -> Array:
-        """A number [Q] for each query that does not depend on its values: its place in the order of hashed ids."""
+    @property
+    def ids(self) -> Sequence[object]:
+        """The ids of the queries [Q]."""
         queries = self.data.get("queries")
-        assert isinstance(queries, list | tuple)
-        return np.argsort(hashed_order(queries), kind="stable")
+        return queries if isinstance(queries, list | tuple) else []
 
     def _excess(self, figure: Mapping[str, object], run: str, rule: Rule) -> Mapping[str, object]:
         found = figure.get(rule.quantity.replace(" ", "_"))

@@ -190,7 +190,7 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
     test = bound.test(new, base, greatest)
     broken = test.p_broken()
     corrected = None if broken is None else min(1.0, bounds * broken)
-    verdict: Verdict = st.outcome(test, ALPHA, p_broken=1.0 if corrected is None else corrected)
+    verdict: Verdict = st.outcome(test, corrected, ALPHA)
     of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
     return Outcome(bound, tuning, size, (low, high), met, verdict, n)
@@ -656,7 +656,7 @@ class Rebalanced(Result):
             return self.lacks
         found: dict[str, list[str]] = {}
         for measure, before, after, _ in _rows(self.audit, self.name):
-            if (how := _worse(before, after)) is not None and _farther(before, after):
+            if (how := _worse(before, after)) is not None:
                 figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
                 found.setdefault(how, []).append(figures)
         further = (f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
@@ -708,32 +708,21 @@ def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.C
     rows = []
     for measure in map(str, audit.measures):
         first, second = audit[before, measure], audit[name, measure]
-        rows.append((measure, first, second, _apart(second, first)))
+        assert second.vs_baseline is not None
+        rows.append((measure, first, second, second.vs_baseline.test))
     return rows
 
 
-def _farther(before: Figure, after: Figure) -> bool:
-    """Whether a figure is shown to be further from 0 than it was."""
-    both = ~np.isnan(before.values - after.values)
-    found = st.compare_sizes([after.values[both]], [before.values[both]], [1.0]) if both.any() else None
-    return found is not None and found.shown and (found.mean or 0.0) > 0
-
-
 def _worse(before: Figure, after: Figure) -> str | None:
-    """How a signed measure is further from 0 than it was; None if it is not, and of other measures."""
-    if not resolve(before.measure).signed or before.mean is None or after.mean is None:
+    """How a signed measure is shown to be further from 0 than it was; None if it is not, and of other measures."""
+    sizes = None if after.vs_baseline is None else after.vs_baseline.sizes
+    if sizes is None or not sizes.shown or before.mean is None or after.mean is None:
         return None
-    if abs(after.mean) <= abs(before.mean) + st.EQUAL:
+    if (sizes.mean or 0.0) < 0:
         return None
     if before.mean * after.mean < 0:
         return "leans to the other side, by more than the run does"
     return "leans further than the run does"
-
-
-def _apart(figure: Figure, of_run: Figure) -> st.Comparison:
-    if figure.vs_baseline is not None:
-        return figure.vs_baseline.test
-    return st.compare(figure.values - of_run.values)
 
 
 def _figures(audit: AuditResult, name: str, title: str) -> Table:

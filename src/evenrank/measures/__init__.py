@@ -23,6 +23,7 @@ from .registry import (
     parse_measure,
     parse_measures,
     resolve,
+    signs,
     spelled,
 )
 from .targets import Target, as_target
@@ -81,5 +82,6 @@ __all__ = [
     "ranker_agnostic_fairr",
     "ranker_agnostic_nfairr",
     "resolve",
+    "signs",
     "spelled",
 ]

@@ -698,10 +698,12 @@ def smaller(found: Sizes, bound: float, *, reached: bool = True) -> float:
 def compare_sizes(own: Sequence[Array], other: Sequence[Array], factors: Sequence[float]) -> Comparison:
     """Whether the size of a run's signed figure differs from that of another, from their parts [n] on the same queries.
 
+    Values that are undefined in one of them are left out of both.
     The interval holds the differences that neither of two one-sided tests (:func:`larger`, :func:`smaller`) rejects.
     """
-    n = max(map(len, own))
-    least = min(map(len, own))
+    both = [~np.isnan(a - b) for a, b in zip(own, other, strict=True)]
+    own, other = ([part[known] for part, known in zip(parts, both, strict=True)] for parts in (own, other))
+    n, least = max(map(len, own)), min(map(len, own))
     differ = sum(int((np.abs(a - b) > _ZERO).sum()) for a, b in zip(own, other, strict=True))
     if least < 2:
         return untold(None, n, few(least, least))
@@ -882,11 +884,10 @@ BoundTest = MeanBound | SizeBound
 Outcome = Literal["holds", "broken", "not shown"]
 
 
-def outcome(test: BoundTest, alpha: float = SIGNIFICANT, *, p_broken: float | None = None) -> Outcome:
-    """What a test says of its bound; ``p_broken``: by default the test's own, uncorrected."""
+def outcome(test: BoundTest, p_broken: float | None, alpha: float = SIGNIFICANT) -> Outcome:
+    """What a test says of its bound; ``p_broken``: the test's own or that after correction, None: nothing is broken."""
     if test.p_holds() <= alpha:
         return "holds"
-    p_broken = test.p_broken() if p_broken is None else p_broken
     return "broken" if p_broken is not None and p_broken <= alpha else "not shown"
 
 
@@ -1043,31 +1044,22 @@ def hashed_order(ids: Sequence[object]) -> Array:
     return np.array(sorted(range(len(hashed)), key=hashed.__getitem__), np.int64)
 
 
-def guaranteed_no_loss(values: Array, baseline: Array, ids: Sequence[object], greatest: float = 1.0) -> float | None:
-    """The lower limit of how far the mean of values [Q] is within 5% of the baseline's, that holds for any values.
-
-    ``ids`` [Q] of the queries; None without a query that both have. See :func:`guaranteed_lower`.
-    """
-    order = hashed_order(ids)
-    within = (values - (1 - MARGIN) * baseline)[order]
-    within = within[~np.isnan(within)]
-    if not len(within):
-        return None
-    return guaranteed_lower(within, -(1 - MARGIN) * greatest, greatest)
-
-
-def guaranteed_lower(values: Array, least: float, most: float, alpha: float = SIGNIFICANT) -> float:
+def guaranteed_lower(
+    values: Array, ids: Sequence[object], least: float, most: float, alpha: float = SIGNIFICANT
+) -> float:
     """A lower limit of the mean of values [n] between ``least`` and ``most`` that holds at any n, for any such values.
 
     The betting bound [WSR24, section 4]: who bets λ on each value in turn, λ chosen from those before, multiplies what
     they have by 1 + λ(x − m). If the mean is m or less, they have 1/α times as much at any time in at most a share α of
-    all samples, so the limit may be looked at after every batch. The values have to come in an order that does not
-    depend on them. λ = √(2 ln(1/α) / (σ̂² t ln(t + 1))), at most 3/4 of what could lose all.
+    all samples, so the limit may be looked at after every batch. The values come in the order of the hashes of their
+    ``ids`` [n], which does not depend on them; undefined ones are left out. λ = √(2 ln(1/α) / (σ̂² t ln(t + 1))), at
+    most 3/4 of what could lose all.
 
-    >>> guaranteed_lower(np.full(200, 0.6), 0.0, 1.0) > 0.5
+    >>> guaranteed_lower(np.full(200, 0.6), range(200), 0.0, 1.0) > 0.5
     True
     """
-    scaled = (values - least) / (most - least)
+    scaled = (values[hashed_order(ids)] - least) / (most - least)
+    scaled = scaled[~np.isnan(scaled)]
     if not ((scaled >= -EQUAL) & (scaled <= 1 + EQUAL)).all():
         raise ValueError(f"expected values from {least:g} to {most:g}")
     n = len(scaled)

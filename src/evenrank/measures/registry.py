@@ -220,6 +220,13 @@ def greatest_value(measure: Measure) -> float | None:
     return max(abs(end) for end in ends if isinstance(end, float)) if None not in ends else None
 
 
+def signs(measure: Measure) -> list[float]:
+    """How the mean of each part of a figure enters it."""
+    how = resolve(measure)
+    units = np.eye(how.part_count)
+    return [1.0] if len(units) == 1 else [float(how.per_query(list(unit))) for unit in units]
+
+
 def facts(measure: Measure) -> dict[str, object]:
     """What a measure is, as JSON values.
 
@@ -231,7 +238,6 @@ def facts(measure: Measure) -> dict[str, object]:
     how = resolve(measure)
     utility = isinstance(how, UtilityMeasure) and not isinstance(how, DelegatedMeasure)
     least, most = (0.0, 1.0) if utility else (how.least, how.most)
-    units = np.eye(how.part_count)
     return {
         "bias": is_bias(measure),
         "signed": how.signed,
@@ -239,5 +245,5 @@ def facts(measure: Measure) -> dict[str, object]:
         "cutoff": measure.params.get("cutoff"),
         "least": least if np.isfinite(least) else None,
         "most": most if np.isfinite(most) else None,
-        "signs": [1.0] if len(units) == 1 else [float(how.per_query(list(unit))) for unit in units],
+        "signs": signs(measure),
     }

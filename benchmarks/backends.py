@@ -64,7 +64,7 @@ def _collection() -> Any:
     from evenrank.retrieval.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
-    return made, retrieve(made.collection, made.queries, DEPTH, quiet=True)
+    return made, retrieve(made.collection, made.queries, k=DEPTH, quiet=True)
 
 
 def _rates(folder: str, collection: Any) -> dict[str, float]:
@@ -111,7 +111,9 @@ def _quality(place: Path) -> None:
     texts = read_texts(folder / "collection.tsv", first.table["doc_id"])
     held_out = Validation.of(first, read_qrels(folder / "qrels.txt"), queries, texts, measure="nDCG@10", depth=DEPTH)
     found = {
-        name: held_out.value(rerank(first, str(model), texts, queries, DEPTH, quiet=True, **settings))
+        name: held_out.value(
+            rerank(first, model=str(model), collection=texts, queries=queries, depth=DEPTH, quiet=True, **settings)
+        )
         for name, settings in BACKENDS.items()
     }
     (place / "quality.json").write_text(json.dumps({"BM25": held_out.value(first), **found}))

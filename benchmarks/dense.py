@@ -64,7 +64,7 @@ def encoding(folder: str) -> None:
     places = iter(range(9))
 
     def ours() -> None:
-        build_index(made, Path(folder) / f"i{next(places)}", model=model, encoding=Encoding(), quiet=True)
+        build_index(made, out=Path(folder) / f"i{next(places)}", model=model, encoding=Encoding(), quiet=True)
 
     print(*_seconds(ours, lambda: model.encode_document(texts, show_progress_bar=False)))
 

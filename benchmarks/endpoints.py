@@ -62,7 +62,7 @@ def _ours(url: str, out: Path) -> float:
     queries, passages, run = _texts()
     model = evenrank.Endpoint(url, "tei", concurrency=1)
     start = time.perf_counter()
-    evenrank.rerank(run, model, passages, queries, batch_size=PASSAGES, out=out, quiet=True)
+    evenrank.rerank(run, model=model, collection=passages, queries=queries, batch_size=PASSAGES, out=out, quiet=True)
     return time.perf_counter() - start
 
 

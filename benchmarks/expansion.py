@@ -33,7 +33,7 @@ def ours() -> None:
     queries = pl.DataFrame({"query_id": ids, "text": [" ".join(words[i] for i in own) for own in rows]})
     with threadpool_limits(1):
         start = time.process_time()
-        found = expand(queries, vectors)
+        found = expand(queries, vectors=vectors)
         seconds = time.process_time() - start
     print(QUERIES / seconds, " ".join(found.words["word"].head(5 * LOOP)))
 

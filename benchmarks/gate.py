@@ -184,7 +184,7 @@ def trained_seeds(folder: Path) -> list[Row]:
         recipe.write_text(_RECIPE.format(folder=folder, seed=seed), encoding="utf-8")
         model = evenrank.train_recipe(recipe) / "model"
         texts = folder / "collection.tsv", folder / "queries.test.tsv"
-        runs[str(seed)] = evenrank.rerank(lists["test"], str(model), *texts, quiet=True)
+        runs[str(seed)] = evenrank.rerank(lists["test"], model=str(model), *texts, quiet=True)
     judged = set(lists["test"].table["query_id"])
     clicks = made.clicks.filter(made.clicks["query_id"].is_in(list(judged)))
     names = ["nDCG@10", "RR@10", "ARaB@10", "NFaiRR@10"]

@@ -55,7 +55,7 @@ def make(folder: Path) -> None:
     made.write(folder)
     for split in ("train", "valid", "test"):
         queries = made.queries.filter(made.queries["split"] == split).select("query_id", "text")
-        write_run(retrieve(made.collection, queries, 50, quiet=True), folder / f"{split}.run")
+        write_run(retrieve(made.collection, queries, k=50, quiet=True), folder / f"{split}.run")
     # Few enough that re-ranking them does not take the time of the training.
     few = made.queries.filter(made.queries["split"] == "valid").head(50)["query_id"]
     valid = read_run(folder / "valid.run").table

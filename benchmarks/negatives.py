@@ -60,7 +60,7 @@ def ours(folder: str) -> None:
     start = time.perf_counter()
     done = write_negatives(
         home / "long.run",
-        home / "long.parquet",
+        out=home / "long.parquet",
         scores=home / "scores.parquet",
         qrels=home / "qrels.txt",
         n=N,
@@ -122,7 +122,7 @@ def drawn(folder: str, way: str) -> None:
         lists.negatives(Part(queries, qrels, "", 40_000), {out: SHARE}, n=N, depth=500, seed=0)
     else:
         part = lists.part("train", read_queries(queries), read_qrels(qrels), depth=500)
-        write_negatives(part.run, out, collection=collection, qrels=qrels, n=N, share=SHARE)
+        write_negatives(part.run, out=out, collection=collection, qrels=qrels, n=N, share=SHARE)
     print(time.perf_counter() - start)
 
 

@@ -23,9 +23,9 @@ def swap(folder: str) -> None:
     """Swaps the group words of a collection; prints seconds without the interpreter's start."""
     from evenrank.probes.variants import variants
 
-    variants(Path(folder) / "one.tsv", "swap", Path(folder) / "one.swap.tsv")
+    variants(Path(folder) / "one.tsv", kind="swap", out=Path(folder) / "one.swap.tsv")
     start = time.perf_counter()
-    variants(Path(folder) / "whole.tsv", "swap", Path(folder) / "whole.swap.tsv")
+    variants(Path(folder) / "whole.tsv", kind="swap", out=Path(folder) / "whole.swap.tsv")
     print(time.perf_counter() - start)
 
 
@@ -33,9 +33,9 @@ def rotate(folder: str) -> None:
     """Rotates the same collection."""
     from evenrank.mitigation.rotation import rotate_collection
 
-    rotate_collection(Path(folder) / "one.tsv", Path(folder) / "one.rotate.tsv")
+    rotate_collection(Path(folder) / "one.tsv", out=Path(folder) / "one.rotate.tsv")
     start = time.perf_counter()
-    rotate_collection(Path(folder) / "whole.tsv", Path(folder) / "whole.rotate.tsv")
+    rotate_collection(Path(folder) / "whole.tsv", out=Path(folder) / "whole.rotate.tsv")
     print(time.perf_counter() - start)
 
 
@@ -63,7 +63,7 @@ def _probes(folder: Path) -> list[Row]:
         scorer = load_ranker(model)
 
         def probe(scorer: Any = scorer) -> None:
-            evenrank.probe(scorer, {"rotate": given["rotated"]}, batch_size=BATCH, **given["list"])
+            evenrank.probe(scorer, variants={"rotate": given["rotated"]}, batch_size=BATCH, **given["list"])
 
         def score(scorer: Any = scorer) -> None:
             scorer.score(given["queries"], given["passages"], BATCH)
@@ -91,12 +91,12 @@ def _given() -> dict[str, Any]:
 
     made = generate(SyntheticConfig(passages=20_000))
     queries = made.queries.select("query_id", "text").head(QUERIES)
-    first = retrieve(made.collection, queries, DEPTH, quiet=True)
+    first = retrieve(made.collection, queries, k=DEPTH, quiet=True)
     pairs = first.table.join(made.collection, on="doc_id").join(queries, on="query_id", suffix="_query")
     listed = made.collection.join(first.table.select(pl.col("doc_id").unique()), on="doc_id", how="semi")
     return {
         "list": {"collection": listed, "queries": queries, "run": first, "depth": DEPTH},
-        "rotated": variants(listed, "rotate").table,
+        "rotated": variants(listed, kind="rotate").table,
         "queries": pairs["text_query"].to_list(),
         "passages": pairs["text"].to_list(),
     }

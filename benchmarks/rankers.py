@@ -58,7 +58,7 @@ def _pairs() -> tuple[list[str], list[str]]:
     from evenrank.retrieval.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
-    first = retrieve(made.collection, made.queries.head(QUERIES), DEPTH, quiet=True)
+    first = retrieve(made.collection, made.queries.head(QUERIES), k=DEPTH, quiet=True)
     table = first.table.join(made.collection, on="doc_id").join(made.queries, on="query_id", suffix="_query")
     return table["text_query"].to_list(), table["text"].to_list()
 

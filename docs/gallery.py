@@ -26,11 +26,11 @@ def audit(folder: Path) -> Path:
 
     data = collection(folder)
     texts, queries = data / "collection.tsv", data / "queries.tsv"
-    first = evenrank.retrieve(texts, queries, 50)
+    first = evenrank.retrieve(texts, queries, k=50)
     runs = {
         "BM25": first,
-        "RM3": evenrank.retrieve(texts, queries, 50, rm3=evenrank.RM3()),
-        "MiniLM": evenrank.rerank(first, get_model_path(), collection=texts, queries=queries, quiet=True),
+        "RM3": evenrank.retrieve(texts, queries, k=50, rm3=evenrank.RM3()),
+        "MiniLM": evenrank.rerank(first, model=get_model_path(), collection=texts, queries=queries, quiet=True),
     }
     result = evenrank.audit(
         runs,

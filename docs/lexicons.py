@@ -72,7 +72,7 @@ def _against_labels(folder: Path) -> dict[str, Any]:
     weights = [(known["content_gender"] == label).cast(pl.Float64).alias(f"count_{label}") for label in "FM"]
     table = pl.DataFrame([known["doc_id"], *weights]).with_columns(neutrality=pl.lit(1.0))
     labels = evenrank.GroupTable.of(table, {"labels": "documents.csv", "threshold": 0})
-    found = evenrank.check_lexicon("gender-en", folder / "collection.tsv", labels=labels)
+    found = evenrank.check_lexicon("gender-en", collection=folder / "collection.tsv", labels=labels)
     assert found.agreement is not None
     return {"coverage": found.coverage.to_dict(), **found.agreement.to_dict()}
 
@@ -181,7 +181,9 @@ def _coverages(squad: Path) -> dict[str, Any]:
         "SQuAD 2.0, 16 articles": {name: text for _, name, text in _passages(squad)},
     }
     return {
-        name: {where: evenrank.check_lexicon(name, given).coverage.to_dict() for where, given in texts.items()}
+        name: {
+            where: evenrank.check_lexicon(name, collection=given).coverage.to_dict() for where, given in texts.items()
+        }
         for name in ("gender-en", "age-en", "religion-en")
     }
 

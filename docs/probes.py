@@ -82,7 +82,7 @@ def _trained(model: str, folder: Path, squad: Found) -> tuple[str, dict[str, Any
     own = squad["qrels"].join(squad["train"], on="query_id", how="semi")
     texts = pl.concat(list(scan_collection(squad["collection"]))).join(own, on="doc_id", how="semi")
     of = {"collection": texts, "queries": squad["train"]}
-    first = evenrank.retrieve(of["collection"], of["queries"], CANDIDATES, quiet=True)
+    first = evenrank.retrieve(of["collection"], of["queries"], k=CANDIDATES, quiet=True)
     lists = evenrank.training_lists(first, squad["qrels"], **of, negatives=NEGATIVES)
     ranker = {"kind": "cat", "model": model, "query_length": 24, "passage_length": LENGTH}
     recipe = RankerRecipe.model_validate(ranker)
@@ -105,7 +105,7 @@ def _squad(data: Path, folder: Path) -> dict[str, Any]:
     )
     whole = folder / "squad.json"
     whole.write_text(json.dumps({"version": "v2.0", "data": [*answered, *more]}), encoding="utf-8")
-    evenrank.write_squad_collection([whole], folder)
+    evenrank.write_squad_collection([whole], to=folder)
     held_out = [one["id"] for article in answered[-HELD_OUT:] for part in article["paragraphs"] for one in part["qas"]]
     known = pl.Series(held_out).implode()
     queries = evenrank.read_queries(folder / "queries.tsv")
@@ -126,7 +126,7 @@ def _grepbiasir(home: Path, ranker: Any) -> dict[str, Any]:
 
     result = evenrank.probe(
         ranker,
-        ["swap"],
+        variants=["swap"],
         collection=home / "collection.tsv",
         queries=home / "queries.tsv",
         qrels=home / "qrels.txt",
@@ -142,13 +142,13 @@ def _lists(squad: Found) -> dict[str, dict[str, Any]]:
     found = {}
     for name, kinds, queries in (("moved", ANSWERED, squad["test"]), ("added", ADDED, squad["few"])):
         of = {"collection": squad["collection"], "queries": queries}
-        run = evenrank.retrieve(of["collection"], queries, DEPTH, quiet=True)
+        run = evenrank.retrieve(of["collection"], queries, k=DEPTH, quiet=True)
         # Judged queries that a list lacks would count as 0.
         qrels = squad["qrels"].join(queries, on="query_id", how="semi")
         needs = {"answers": squad["answers"], "queries": queries, "run": run, "depth": DEPTH}
 
         def made(kind: str, of: str | None = None, needs: Mapping[str, Any] = needs) -> Any:
-            return evenrank.variants(squad["collection"], kind, of=of, **needs).table
+            return evenrank.variants(squad["collection"], kind=kind, of=of, **needs).table
 
         found[name] = {
             "list": {**of, "run": run, "qrels": qrels, "depth": DEPTH},
@@ -163,7 +163,7 @@ def _answers(lists: Found, ranker: Any) -> dict[str, Any]:
     import evenrank
 
     return {
-        name: _kept(evenrank.probe(ranker, of["variants"], placebos=of["placebos"], **of["list"]))
+        name: _kept(evenrank.probe(ranker, variants=of["variants"], placebos=of["placebos"], **of["list"]))
         for name, of in lists.items()
     }
 
@@ -178,7 +178,7 @@ def _authors(home: Path, ranker: Any) -> dict[str, Any]:
     qrels.columns = ["query_id", "doc_id", "relevance"]
     result = evenrank.probe(
         ranker,
-        {"llama2": home / "llama2.jsonl"},
+        variants={"llama2": home / "llama2.jsonl"},
         collection=home / "human.jsonl",
         queries=home / "queries.jsonl",
         qrels=qrels,

@@ -39,7 +39,7 @@ def main() -> None:
     weight = options.weight if options.weight in ("auto", "dual") else float(options.weight)
 
     made = generate(SyntheticConfig(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
-    run = retrieve(made.collection, made.queries, 100, quiet=True)
+    run = retrieve(made.collection, made.queries, k=100, quiet=True)
     texts = dict(made.collection.iter_rows())
 
     # Query, the clicked passage, and negatives from BM25's top 100.

@@ -42,8 +42,8 @@ def main() -> None:
     queries = made.queries.filter(pl.col("split") == "train").select("query_id", "text")
     shape, loss = SHAPES[options.loss]
     done = write_negatives(
-        retrieve(made.collection, queries, 200, quiet=True),
-        out / "train.parquet",
+        retrieve(made.collection, queries, k=200, quiet=True),
+        out=out / "train.parquet",
         collection=made.collection,
         queries=queries,
         qrels=made.qrels,

@@ -41,8 +41,8 @@ def main() -> None:
     made = generate(SyntheticConfig(passages=options.passages, relevance_gender_rate=0.8, relevance_male_share=0.8))
     queries = made.queries.filter(pl.col("split") == "train").select("query_id", "text")
     done = write_negatives(
-        retrieve(made.collection, queries, 200, quiet=True),
-        out / "train.parquet",
+        retrieve(made.collection, queries, k=200, quiet=True),
+        out=out / "train.parquet",
         collection=made.collection,
         queries=queries,
         qrels=made.qrels,

@@ -28,7 +28,13 @@ def endpoint(server: Server, api: Any = "cohere", **settings: Any) -> Endpoint:
 
 
 def ranked(model: Endpoint, out: Path | None = None, **settings: Any) -> Run:
-    return rerank(RUN, model, DOCUMENTS, QUERIES, **{"batch_size": 3, "quiet": True, "out": out, **settings})
+    return rerank(
+        RUN,
+        model=model,
+        collection=DOCUMENTS,
+        queries=QUERIES,
+        **{"batch_size": 3, "quiet": True, "out": out, **settings},
+    )
 
 
 def scores_of(run: Run) -> dict[tuple[str, str], float]:

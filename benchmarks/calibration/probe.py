@@ -215,7 +215,7 @@ def probed(sample: Sample, *, kind: str) -> bool:
 
     found = evenrank.probe(
         model,
-        {kind: texts["own"]},
+        variants={kind: texts["own"]},
         placebos={} if changes.placebo is None else {kind: texts["placebo"]},
         collection=texts["original"],
         queries=queries,

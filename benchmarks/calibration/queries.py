@@ -226,7 +226,7 @@ def gated(rule: dict[str, object], outcome: str, sample: Any, guaranteed: bool =
     }
     queries = [f"q{q}" for q in range(len(base))]
     audit = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
-    return evenrank.gate(audit, {"rule": [rule], "guaranteed": guaranteed}).outcome == outcome
+    return evenrank.gate(audit, budget={"rule": [rule], "guaranteed": guaranteed}).outcome == outcome
 
 
 def gate_margin(margin: float, sample: Any) -> bool:
@@ -493,7 +493,7 @@ def gate_added(values: Array) -> bool:
         "measures": {measure: facts(parse_measure(measure))},
         "runs": {"new": {"measures": {measure: figure}, "lengths": [10] * len(values)}},
     }
-    return evenrank.gate(audit, {"rule": [rule]}).outcome == "holds"
+    return evenrank.gate(audit, budget={"rule": [rule]}).outcome == "holds"
 
 
 def copied(n: int, rng: np.random.Generator) -> Array:

@@ -290,7 +290,7 @@ def test_an_interrupt(folder: Path, evenrank: Command, monkeypatch: pytest.Monke
     def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evenrank.groups.score.score_texts", interrupted)
+    monkeypatch.setattr("evenrank.groups.scoring.score_texts", interrupted)
     ended = evenrank(*score())
     assert ended.status == 130
     assert "Traceback" not in ended.err

@@ -186,10 +186,10 @@ def test_python_users_are_told_too(folder: Path) -> None:
     with pytest.raises(InputError, match=it):
         score_collection("c.tsv", "link", scoring)
     with pytest.raises(InputError, match=it):
-        rotate_collection("c.tsv", Path("hard"))
+        rotate_collection("c.tsv", out=Path("hard"))
     (folder / "l.jsonl").write_text(FILES["lexicon"])
     with pytest.raises(InputError, match=it):
-        write_negatives("r.run", "l.jsonl", collection="c.tsv", qrels="qrels", lexicon="l.jsonl")
+        write_negatives("r.run", out="l.jsonl", collection="c.tsv", qrels="qrels", lexicon="l.jsonl")
     assert (folder / "c.tsv").read_text() == FILES["c.tsv"]
 
 
@@ -199,7 +199,7 @@ def test_re_ranking_in_python(folder: Path) -> None:
     from evenrank.rankers.rerank import rerank
 
     with pytest.raises(InputError, match=r"c\.tsv: cannot be written: it is an input"):
-        rerank(read_run("r.run"), "v", "c.tsv", read_queries("q.tsv"), out="c.tsv")
+        rerank(read_run("r.run"), model="v", collection="c.tsv", queries=read_queries("q.tsv"), out="c.tsv")
 
 
 def test_what_is_no_file_is_no_clash(folder: Path) -> None:

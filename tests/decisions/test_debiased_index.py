@@ -38,11 +38,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("linear", "crossed"):
         vectors, _ = points(name == "crossed")
         planted_encoder(folder / name, vectors)
-        build_index({word: word for word in vectors}, folder / f"{name}-index", model=folder / name, quiet=True)
+        build_index({word: word for word in vectors}, out=folder / f"{name}-index", model=folder / name, quiet=True)
     words = {"he": [1, 0, 0], "she": [-1, 0, 0], "man": [1, 0, 0.1], "woman": [-1, 0, 0.1], "nurse": [-0.5, 1, 0]}
     words |= {f"w{row}": [0, np.cos(row), np.sin(row)] for row in range(12)}
     planted_encoder(folder / "texts", words)
-    build_index(TEXTS, folder / "texts-index", model=folder / "texts", quiet=True)
+    build_index(TEXTS, out=folder / "texts-index", model=folder / "texts", quiet=True)
     return folder
 
 
@@ -53,7 +53,7 @@ QRELS = {f"q{row}": {f"f{row}": 1, f"m{row}": 1} for row in range(12)}
 
 
 def test_what_is_linear_is_erased(home: Path, tmp_path: Path) -> None:
-    found = debias_index(home / "linear-index", tmp_path / "new", labels=points(False)[1], quiet=True)
+    found = debias_index(home / "linear-index", out=tmp_path / "new", labels=points(False)[1], quiet=True)
     probes = found.probes
     assert probes.before is not None
     assert probes.after is not None
@@ -70,7 +70,7 @@ def test_what_is_linear_is_erased(home: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
-    found = debias_index(home / "crossed-index", tmp_path / "new", labels=points(True)[1], quiet=True)
+    found = debias_index(home / "crossed-index", out=tmp_path / "new", labels=points(True)[1], quiet=True)
     probes = found.probes
     assert probes.before is not None
     assert probes.after is not None
@@ -88,7 +88,7 @@ def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
 def test_a_report_with_rankings(home: Path, tmp_path: Path) -> None:
     def made(name: str, **settings: object) -> DebiasedIndex:
         texts = {"collection": TEXTS, "queries": QUERIES, "depth": 10, "quiet": True}
-        return debias_index(home / "texts-index", tmp_path / name, **texts, **settings)  # type: ignore[arg-type]
+        return debias_index(home / "texts-index", out=tmp_path / name, **texts, **settings)  # type: ignore[arg-type]
 
     found = made("new", qrels=QRELS)
     rankings = found.rankings
@@ -137,7 +137,7 @@ def test_scores_and_hard(home: Path, tmp_path: Path) -> None:
         }
     )
     found = debias_index(
-        home / "texts-index", tmp_path / "new", scores=frame, method="hard", lexicon="gender-en", quiet=True
+        home / "texts-index", out=tmp_path / "new", scores=frame, method="hard", lexicon="gender-en", quiet=True
     )
     assert found.notes[0] == "Passages: 12 of f, 12 of m, 1 of none or several alike, 0 unknown."
     assert found.gap[1] < found.gap[0] / 5
@@ -148,7 +148,7 @@ def test_scores_and_hard(home: Path, tmp_path: Path) -> None:
 def test_too_few_passages(home: Path, tmp_path: Path) -> None:
     """Nothing to probe with: nine of one group; the others are of no known one."""
     labels = {f"w{row}": "ab"[row < 9] for row in range(30)}
-    found = debias_index(home / "linear-index", tmp_path / "new", labels=labels, groups="b", quiet=True)
+    found = debias_index(home / "linear-index", out=tmp_path / "new", labels=labels, groups="b", quiet=True)
     assert found.probes.before is None
     assert found.summary()[-1].startswith("What can still be recovered is not known")
     assert "270 passages are of no known group: erased, but not fitted on." in found.notes
@@ -161,18 +161,18 @@ def test_labels_of_few_passages_are_left_out_unless_named(home: Path, tmp_path: 
     vectors, labels = points(False)
     slip = max(vectors, key=lambda word: vectors[word][0])
     labels[slip] = "botrh"
-    found = debias_index(home / "linear-index", tmp_path / "new", labels=labels, quiet=True)
+    found = debias_index(home / "linear-index", out=tmp_path / "new", labels=labels, quiet=True)
     without = {word: group for word, group in labels.items() if word != slip}
-    own = debias_index(home / "linear-index", tmp_path / "own", labels=without, quiet=True)
+    own = debias_index(home / "linear-index", out=tmp_path / "own", labels=without, quiet=True)
     assert (found.gap, found.erasure["directions"]) == (own.gap, 1)
     assert found.probes == own.probes
     assert found.notes[1].startswith("Left out, as fewer than 20 passages may be a slip: botrh (1 passage).")
     assert found.erasure["groups"]["left_out"] == {"botrh": 1}  # type: ignore[index]
-    named = debias_index(home / "linear-index", tmp_path / "named", labels=labels, groups=["botrh"], quiet=True)
+    named = debias_index(home / "linear-index", out=tmp_path / "named", labels=labels, groups=["botrh"], quiet=True)
     assert named.erasure["directions"] == 2
     assert named.gap[0] > found.gap[0]
     assert not any("Left out" in note for note in named.notes)
-    of_poles = debias_index(home / "linear-index", tmp_path / "poles", labels=labels, poles="a,botrh", quiet=True)
+    of_poles = debias_index(home / "linear-index", out=tmp_path / "poles", labels=labels, poles="a,botrh", quiet=True)
     assert of_poles.erasure["directions"] == 2
 
 
@@ -181,7 +181,7 @@ def test_a_call_that_fails_leaves_no_index(home: Path, tmp_path: Path, monkeypat
 
     def debiased() -> DebiasedIndex:
         return debias_index(
-            home / "texts-index", tmp_path / "new", collection=TEXTS, queries=QUERIES, depth=10, quiet=True
+            home / "texts-index", out=tmp_path / "new", collection=TEXTS, queries=QUERIES, depth=10, quiet=True
         )
 
     def interrupted(*_: object) -> None:

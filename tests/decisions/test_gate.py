@@ -58,7 +58,7 @@ def test_three_outcomes(shift: float, outcome: str) -> None:
 def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> None:
     values = {"ARaB@10": sign * (0.3 + LEAN), "DeltaAPRF": LEAN}
     found = gate(
-        audit(values, values), {"rule": [{"measure": "ARaB@10", "at_most": bound} for bound in (0.2, 0.3, 0.4)]}
+        audit(values, values), budget={"rule": [{"measure": "ARaB@10", "at_most": bound} for bound in (0.2, 0.3, 0.4)]}
     )
     assert [ruling.outcome for ruling in found.rulings] == ["broken", "not shown", "holds"]
     assert found.rulings[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
@@ -101,7 +101,7 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
     said = f"one query in {1 / 0.03 / OLD[:20].mean():.0f} that loses everything would use up the margin"
-    assert said in gate(same, rule(against="old", at_least="-3%")).table()
+    assert said in gate(same, budget=rule(against="old", at_least="-3%")).table()
     assert found.if_equal > 100
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.
     ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
@@ -119,7 +119,7 @@ def test_a_guaranteed_margin() -> None:
     assert (found.outcome, found.limits[0]) == ("holds", pytest.approx(-0.05 + limit / OLD.mean()))
     assert one(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget).outcome == "not shown"
     with pytest.raises(EvenrankError, match=r"rule 1: no guaranteed bound of .ARaB@10."):
-        gate(audit({"ARaB@10": LEAN}), {**rule("ARaB@10", at_most=0.5), "guaranteed": True})
+        gate(audit({"ARaB@10": LEAN}), budget={**rule("ARaB@10", at_most=0.5), "guaranteed": True})
 
 
 def test_one_query_or_none_shows_nothing() -> None:
@@ -133,7 +133,7 @@ def test_one_query_or_none_shows_nothing() -> None:
 def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
     new, old = OLD + NOISE, OLD.copy()
     new[:3], old[2:5] = np.nan, np.nan
-    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), rule(against="old", at_least=-0.1))
+    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), budget=rule(against="old", at_least=-0.1))
     [found] = result.rulings
     assert (found.n, found.left_out) == (QUERIES - 5, 4)
     assert found.mean == pytest.approx(new[5:].mean())
@@ -159,12 +159,12 @@ def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
         {"nDCG@10": barely, "RR@10": same, "NFaiRR@10": same}, dict.fromkeys(("nDCG@10", "RR@10", "NFaiRR@10"), OLD)
     )
     rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
-    alone, corrected = (gate(data, {"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
+    alone, corrected = (gate(data, budget={"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
     assert alone.p_broken == corrected.p_broken
     assert 0.05 / 3 < corrected.p_broken < 0.05
     assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
     assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
-    assert "broken but for the correction" in gate(data, {"rule": rules}).table()
+    assert "broken but for the correction" in gate(data, budget={"rule": rules}).table()
     assert corrected.catches < alone.catches
 
 
@@ -178,7 +178,7 @@ def test_warnings_of_the_audit_and_of_the_budget() -> None:
     budget = {
         "rule": [{"measure": "ARaB@10", "against": "old", "at_most": 0.1}, {"measure": "ARaB@10", "at_most": 0.2}]
     }
-    warnings = gate(data, budget).warnings
+    warnings = gate(data, budget=budget).warnings
     assert [warning.partition(":")[0] for warning in warnings] == [
         "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| against old",
     ]  # fmt: skip
@@ -189,7 +189,7 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
     data = audit({"RR@10": OLD, "AP": OLD}, {"RR@10": OLD + NOISE, "AP": OLD + NOISE})
     data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
     budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
-    assert [one for one in gate(data, budget, run="new").warnings if "depth" in one] == [
+    assert [one for one in gate(data, budget=budget, run="new").warnings if "depth" in one] == [
         "AP against other: the lists differ in length, and depth rather than order decides."
     ]
     # An audit that has no lengths tells it of its baseline alone.
@@ -199,7 +199,7 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
         ("other", "does not tell whether the lists of other are as long"),
         ("old", "rather than order"),
     ):
-        [found] = gate(data, rule("AP", against=other, at_least=-1), run="new").warnings
+        [found] = gate(data, budget=rule("AP", against=other, at_least=-1), run="new").warnings
         assert said in found
 
 
@@ -231,7 +231,7 @@ def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
 )
 def test_what_a_gate_cannot_decide_is_an_error(budget: dict[str, Any], options: dict[str, Any], said: str) -> None:
     with pytest.raises(EvenrankError, match=said):
-        gate(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget, **options)
+        gate(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget=budget, **options)
 
 
 def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
@@ -248,11 +248,11 @@ def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(data), encoding="utf-8")
         with pytest.raises(EvenrankError, match=re.escape(said)) as caught:
-            gate(path, budget)
+            gate(path, budget=budget)
         assert str(path) in str(caught.value)
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
     with pytest.raises(EvenrankError, match="no valid JSON"):
-        gate(tmp_path / "bad.json", budget)
+        gate(tmp_path / "bad.json", budget=budget)
     values = good["runs"]["new"]["measures"]["nDCG@10"]
     for change, said in (
         ({"values": None}, "no values of the queries"),
@@ -260,12 +260,12 @@ def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
     ):
         good["runs"]["new"]["measures"]["nDCG@10"] = values | change
         with pytest.raises(EvenrankError, match=said):
-            gate(good, budget)
+            gate(good, budget=budget)
 
 
 def test_a_share_of_nothing_is_refused() -> None:
     with pytest.raises(EvenrankError, match="rule 1: a share of RR@10 of 0 means nothing"):
-        gate(audit({"RR@10": OLD}, {"RR@10": 0 * OLD}), rule("RR@10", against="old", at_least="-1%"))
+        gate(audit({"RR@10": OLD}, {"RR@10": 0 * OLD}), budget=rule("RR@10", against="old", at_least="-1%"))
 
 
 def test_values_of_a_real_audit() -> None:
@@ -274,7 +274,7 @@ def test_values_of_a_real_audit() -> None:
     qrels = {"1": {"a": 1}, "2": {"a": 1}, "3": {"b": 1}}
     found = evenrank.audit({"new": run, "old": {q: {"a": 1.0, "b": 2.0} for q in run}}, collection=texts, qrels=qrels,
         baseline="old", measures="RR@10 ARaB@10 DeltaAPRF")  # fmt: skip
-    result = gate(found, {"rule": [
+    result = gate(found, budget={"rule": [
         {"measure": "RR@10", "against": "baseline", "at_least": -0.5},
         {"measure": "ARaB@10", "at_most": 9, "quantity": "added"},
         {"measure": "ARaB@10", "against": "random", "at_most": 9},
@@ -293,7 +293,7 @@ def test_values_of_a_real_audit() -> None:
 def test_a_warning_of_a_real_audit_is_passed_on() -> None:
     run = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}
     found = evenrank.audit({"new": run}, collection={"a": "a stone", "b": "a bridge"}, measures="ARaB@10")
-    assert list(found.warnings) == list(gate(found, rule("ARaB@10", at_most=1)).warnings[: len(found.warnings)])
+    assert list(found.warnings) == list(gate(found, budget=rule("ARaB@10", at_most=1)).warnings[: len(found.warnings)])
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
         " measures skip them."
     )
     assert said in found.warnings
-    gated = gate(found, rule("nDCG@10", against="baseline", at_least=-1))
+    gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))
     assert said in gated.warnings
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
         assert said in text
@@ -321,7 +321,7 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
 def result() -> GateResult:
     data = audit({"nDCG@10": OLD + NOISE, "RR@10": OLD - 0.2 + NOISE, "NFaiRR@10": OLD + NOISE},
         {"nDCG@10": OLD, "RR@10": OLD, "NFaiRR@10": OLD})  # fmt: skip
-    return gate(data, {"rule": [
+    return gate(data, budget={"rule": [
         {"measure": "nDCG@10", "against": "old", "at_least": "-20%", "name": EVIL},
         {"measure": "RR@10", "against": "old", "at_least": 0},
         {"measure": "NFaiRR@10", "against": "old", "at_least": float(NOISE.mean()) + 1e-3},

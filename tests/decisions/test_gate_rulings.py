@@ -26,7 +26,7 @@ def shifted(*shifts: float) -> dict[str, Any]:
 
 def rulings(data: dict[str, Any], at: float = 0, **options: Any) -> Any:
     return gate(
-        data, {"rule": [{"measure": name, "against": "old", "at_least": at} for name in NAMES]}, **options
+        data, budget={"rule": [{"measure": name, "against": "old", "at_least": at} for name in NAMES]}, **options
     ).rulings
 
 
@@ -51,7 +51,7 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
     assert one(data, rule("ARaB@10", at_most=0.5)).outcome == "holds"
     for wrong in (None, -5, True, "1"):
         data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = wrong
-        found = gate(data, rule("ARaB@10", at_most=0.5))
+        found = gate(data, budget=rule("ARaB@10", at_most=0.5))
         assert found.outcome == "not shown"
         assert "the audit does not tell how large a query's value can be, so nothing holds" in found.table()
 
@@ -89,7 +89,7 @@ def test_a_gate_fails_two_seeds_in_at_most_one_of_twenty() -> None:
         old, new = (
             {"nDCG@10": shared + rng.normal(0, 0.1, 50), "ARaB@10": leans + rng.laplace(0, 0.2, 50)} for _ in range(2)
         )
-        found = gate(audit(new, old), budget)
+        found = gate(audit(new, old), budget=budget)
         broken += found.outcome == "broken"
         uncorrected += any(ruling.p_broken <= 0.05 for ruling in found.rulings)
     assert broken / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
@@ -130,11 +130,11 @@ def test_parts_of_an_audit_that_are_none() -> None:
         data = parted()
         data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
         with pytest.raises(EvenrankError, match="parts of DeltaAPRF: expected 2 lists of values"):
-            gate(data, budget)
+            gate(data, budget=budget)
     data = parted()
     del data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"]
     with pytest.raises(EvenrankError, match="DeltaAPRF has parts in only one of new and old"):
-        gate(data, budget)
+        gate(data, budget=budget)
 
 
 def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
@@ -143,12 +143,12 @@ def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
     data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": True}
     budget = rule("AP", against="baseline", at_least=-1)
     # Lists of the same length; and what the audit says of its own baseline is not said of another one.
-    assert gate(data, budget, run="new", baseline="other").warnings == ()
+    assert gate(data, budget=budget, run="new", baseline="other").warnings == ()
     del data["runs"]["new"]["lengths"]
-    [warning] = gate(data, budget, run="new", baseline="other").warnings
+    [warning] = gate(data, budget=budget, run="new", baseline="other").warnings
     assert "does not tell" in warning
     data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": False}
-    assert gate(data, budget, run="new", baseline="old").warnings == ()
+    assert gate(data, budget=budget, run="new", baseline="old").warnings == ()
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
 
 def test_nothing_is_caught_beyond_the_scale() -> None:
     few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
-    found = gate(few, rule(at_least=0.05))
+    found = gate(few, budget=rule(at_least=0.05))
     assert found.rulings[0].catches is None
     assert "would catch nothing on this measure's scale" in found.table()
     # A loss of more than all that there is, and of more than 100%.
@@ -173,7 +173,7 @@ def test_one_query_has_a_value_that_decides_nothing() -> None:
         (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 against old: +25.0%, "),
         (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|: 0.2000 (-0.2000), "),
     ):
-        found = gate(data, budget)
+        found = gate(data, budget=budget)
         assert found.rulings[0].value == pytest.approx(value)
         assert shown in found.table()
         assert "1 query; one query decides nothing" in found.table()
@@ -183,23 +183,23 @@ def test_one_query_has_a_value_that_decides_nothing() -> None:
 def test_a_size_is_shown_with_its_sign_and_side() -> None:
     values = LEAN - LEAN.mean()
     data = audit({"ARaB@10": values - 0.3, "RR@10": OLD}, {"ARaB@10": values + 0.2, "RR@10": OLD})
-    assert "|ARaB@10|: 0.3000 [" in gate(data, rule("ARaB@10", at_most=0.9)).table()
-    assert "] (-0.3000), at most 0.9" in gate(data, rule("ARaB@10", at_most=0.9)).table()
+    assert "|ARaB@10|: 0.3000 [" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
+    assert "] (-0.3000), at most 0.9" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
     data["settings"] = {"poles": ["m", "f"]}
-    assert "] (-0.3000 towards f), at most" in gate(data, rule("ARaB@10", at_most=0.9)).table()
-    against = gate(data, rule("ARaB@10", against="old", at_most=0.9))
+    assert "] (-0.3000 towards f), at most" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
+    against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9))
     assert "|ARaB@10| against old: |new| − |old| = +0.1000 [" in against.table()
     assert "] (new -0.3000 towards f, old +0.2000 towards m), at most +0.9" in against.table()
     assert "|new| − |old|".replace("|", r"\|") in against.markdown()
     own = "ARaB(poles='x,y')@10"
     measured = audit({own: values - 0.3})
-    assert "towards y" in gate(measured, rule(own, at_most=0.9)).table()
+    assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).table()
 
 
 def test_what_would_be_caught_is_not_said_of_what_is_broken() -> None:
     first, _, third = rulings(shifted(-9, 0, 3))
     assert (first.outcome, third.outcome) == ("broken", "not shown")
-    lines = gate(shifted(-9, 0, 3), rule(against="old", at_least=0)).table()
+    lines = gate(shifted(-9, 0, 3), budget=rule(against="old", at_least=0)).table()
     assert "catch" not in lines
     assert "at least 0;" in lines
 
@@ -215,7 +215,7 @@ def test_test_cases_of_junit_have_names_of_their_own() -> None:
             ("old", -0.1, {"name": "Rank"}),
         )
     ]
-    root = ElementTree.fromstring(gate(data, {"rule": rules}).junit())
+    root = ElementTree.fromstring(gate(data, budget={"rule": rules}).junit())
     assert [case.get("name") for case in root.iter("testcase")] == [
         "RR@10 against old, at least -0.1",
         "RR@10 against old, at least -0.2",
@@ -229,7 +229,7 @@ def test_no_line_is_a_command_of_a_pipeline(name: str) -> None:
     data = audit({"ARaB@10": LEAN})
     data["runs"][name] = data["runs"].pop("new")
     data["warnings"] = [f"{name}: a warning", "::error::no", "x\n::add-mask::y"]
-    lines = gate(data, rule("ARaB@10", at_most=0.9), run=name).table().splitlines()
+    lines = gate(data, budget=rule("ARaB@10", at_most=0.9), run=name).table().splitlines()
     assert len(lines) == 6
     assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
     assert all(line.startswith("note: ") for line in lines[:4])

@@ -283,7 +283,7 @@ def collection(rows: int = 300) -> pl.DataFrame:
 def test_training_on_a_collection(tmp_path: Path) -> None:
     pytest.importorskip("gensim")
     table = collection()
-    trained = [train_vectors(table, str.split, dimensions=8, seed=seed) for seed in (1, 1, 2)]
+    trained = [train_vectors(table, tokenize=str.split, dimensions=8, seed=seed) for seed in (1, 1, 2)]
     assert set(trained[0].words) == {"the", "nurse", "works", "at", "hospital", "pilot", "airport", "today"}
     assert trained[0].words[0] == "the"
     assert trained[0].matrix.dtype == np.float32
@@ -291,16 +291,16 @@ def test_training_on_a_collection(tmp_path: Path) -> None:
     np.testing.assert_array_equal(trained[0].matrix, trained[1].matrix)
     assert not np.array_equal(trained[0].matrix, trained[2].matrix)
     table.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
-    from_file = train_vectors(tmp_path / "c.tsv", str.split, dimensions=8, seed=1)
+    from_file = train_vectors(tmp_path / "c.tsv", tokenize=str.split, dimensions=8, seed=1)
     np.testing.assert_array_equal(from_file.matrix, trained[0].matrix)
     with pytest.raises(EvenrankError, match="no word occurs 1000 times"):
-        train_vectors(table, str.split, min_count=1000)
+        train_vectors(table, tokenize=str.split, min_count=1000)
 
 
 def test_long_texts_are_trained_on_whole() -> None:
     pytest.importorskip("gensim")
     table = pl.DataFrame({"text": ["a b " * 6000 + "c d " * 6]})
-    assert set(train_vectors(table, str.split, dimensions=2, epochs=1).words) == set("abcd")
+    assert set(train_vectors(table, tokenize=str.split, dimensions=2, epochs=1).words) == set("abcd")
 
 
 def test_keyed_vectors() -> None:

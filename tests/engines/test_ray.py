@@ -20,7 +20,7 @@ from evenrank.engines import shards
 from evenrank.engines.ray import Cluster, _connect, on_ray, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
-from evenrank.groups.score import score_texts
+from evenrank.groups.scoring import score_texts
 from evenrank.io import EvenrankError, InputError, MissingExtraError, scan_collection
 from evenrank.io.files import UNFINISHED
 from evenrank.mitigation.rotation import rotate_collection
@@ -87,22 +87,22 @@ def test_scores_are_those_of_one_machine(collection: Path, tmp_path: Path) -> No
 @pytest.mark.usefixtures("cluster", "small_shards")
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
 def test_rotation_is_that_of_one_machine(collection: Path, tmp_path: Path, form: str) -> None:
-    here = rotate_collection(collection, tmp_path / f"here.{form}", seed=3)
+    here = rotate_collection(collection, out=tmp_path / f"here.{form}", seed=3)
     # The parts of one form are the collection of the next.
     there = rotate_collection(
-        collection, f"file://{tmp_path}/ray.{form}", seed=3, engine="ray", cluster=Cluster(cpus=0.5)
+        collection, out=f"file://{tmp_path}/ray.{form}", seed=3, engine="ray", cluster=Cluster(cpus=0.5)
     )
     assert there == here
     assert table(tmp_path / f"ray.{form}").equals(table(tmp_path / f"here.{form}"))
-    again = rotate_collection(tmp_path / f"ray.{form}", tmp_path / "again.tsv", engine="ray")
+    again = rotate_collection(tmp_path / f"ray.{form}", out=tmp_path / "again.tsv", engine="ray")
     assert again.documents == DOCUMENTS
 
 
 @pytest.mark.usefixtures("cluster", "small_shards")
 @pytest.mark.parametrize("kind", ["swap", "padded", "placebo"])
 def test_variants_are_those_of_one_machine(collection: Path, tmp_path: Path, kind: str) -> None:
-    here = variants(collection, kind, tmp_path / "here.jsonl", seed=3)
-    there = variants(collection, kind, tmp_path / "ray.jsonl", seed=3, engine="ray", cluster=Cluster(1))
+    here = variants(collection, kind=kind, out=tmp_path / "here.jsonl", seed=3)
+    there = variants(collection, kind=kind, out=tmp_path / "ray.jsonl", seed=3, engine="ray", cluster=Cluster(1))
     assert there == here
     parts = sorted((tmp_path / "ray.jsonl").iterdir())
     assert b"".join(part.read_bytes() for part in parts) == (tmp_path / "here.jsonl").read_bytes()

@@ -237,7 +237,7 @@ def test_a_part_without_a_document_is_none(name: str, where: str, tmp_path: Path
         assert score_collection(source, out, Scoring(load_lexicon()), engine="ray") == 1
         assert read_group_table(out).table["doc_id"].to_list() == ["a"]
     else:
-        assert rotate_collection(source, out, engine="ray").documents == 1
+        assert rotate_collection(source, out=out, engine="ray").documents == 1
         assert whole(out)["doc_id"].to_list() == ["a"]
 
 

@@ -22,7 +22,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_any_work(tmp_path):
     folder = tmp_path / "file" / "inside"
     for work in (
         lambda: run_experiment("sampling", scale="tiny", seeds=1, folder=folder, jobs=1),
-        lambda: fetch("xquad-en", folder),
+        lambda: fetch("xquad-en", to=folder),
     ):
         with pytest.raises(EvenrankError) as error:
             work()

@@ -38,9 +38,9 @@ def test_the_files_are_those_from_a_run_file(source: corpora.Source, lists: List
         old.parent.mkdir(exist_ok=True)
         given = {"collection": source.collection, "qrels": part.qrels, "share": share, **DRAWN}
         # A run in memory is one piece, as the search is; of a file, the last query is a row group of its own.
-        write_negatives(read_run(part.run), old, **given)
+        write_negatives(read_run(part.run), out=old, **given)
         assert file.read_bytes() == old.read_bytes()
-        write_negatives(part.run, old, **given)
+        write_negatives(part.run, out=old, **given)
         assert pl.read_parquet(file).equals(pl.read_parquet(old))
         new, before = (json.loads(Path(f"{path}.manifest.json").read_text(encoding="utf-8")) for path in (file, old))
         assert {key: new[key] for key in ("queries", "biased", "random", "mean_beta", "left_out")} == {

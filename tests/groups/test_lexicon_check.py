@@ -68,7 +68,7 @@ def test_against_a_slow_version(documents: list[str], weights: list[Any], tokens
     known = {str(i): weight for i, weight in enumerate(weights[: len(documents)]) if weight is not None}
     labels = labels_of({**known, "elsewhere": {"f": 1}}) if known else None
     collection = {str(i): text for i, text in enumerate(documents)}
-    found = check_lexicon(LEXICON, collection, labels=labels, tokens=tokens, threshold=threshold)
+    found = check_lexicon(LEXICON, collection=collection, labels=labels, tokens=tokens, threshold=threshold)
     matches = [slow_matches(text, LEXICON, tokens) for text in documents]
     coverage = found.coverage
     assert coverage.documents == len(documents)
@@ -123,7 +123,7 @@ def test_intervals(part: int, rest: int) -> None:
 def test_other_names_of_groups() -> None:
     texts = {"a": "she", "b": "he", "c": "she she he", "d": "none"}
     labels = labels_of({"a": {"F": 1}, "b": {"M": 1}, "c": {"x": 1}, "d": {}}, groups="FMx")
-    agreement = check_lexicon(LEXICON, texts, labels=labels).agreement
+    agreement = check_lexicon(LEXICON, collection=texts, labels=labels).agreement
     assert agreement is not None
     assert agreement.rows == ("f", "m", "x", "neutral", "several")
     assert agreement.confusion.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
@@ -133,7 +133,7 @@ def test_other_names_of_groups() -> None:
 
 def test_three_groups_one_of_them_without_words() -> None:
     lexicon = lexicon_of({"a": "x", "b": "y", "c": "z"})
-    found = check_lexicon(lexicon, {"1": "a b", "2": "b b a", "3": "-"}, threshold=2)
+    found = check_lexicon(lexicon, collection={"1": "a b", "2": "b b a", "3": "-"}, threshold=2)
     assert found.coverage.by_group == {"x": 2, "y": 2, "z": 0}
     assert (found.coverage.covered, found.coverage.above) == (2, 1)
     assert found.never("z") == ("c",)
@@ -164,14 +164,14 @@ def test_three_groups_one_of_them_without_words() -> None:
     ],
 )
 def test_spelling(text: str, capitalised: float | None, hyphenated: float, in_name: float, name: str | None) -> None:
-    found = use(check_lexicon(LEXICON, {"d": text}), "king")
+    found = use(check_lexicon(LEXICON, collection={"d": text}), "king")
     assert (found.occurrences, found.examined) == (1, 1)
     assert (found.capitalised, found.hyphenated, found.in_name, found.name) == (capitalised, hyphenated, in_name, name)
 
 
 def test_doubt_and_neighbours() -> None:
     texts = ["They saw the king there"] * 3 + ["They saw Stephen King there"]
-    found = check_lexicon(LEXICON, {str(i): text for i, text in enumerate(texts)})
+    found = check_lexicon(LEXICON, collection={str(i): text for i, text in enumerate(texts)})
     king = use(found, "king")
     assert (king.capitalised, king.in_name, king.doubt) == (0.25, 0.25, 0.25)
     # the ×3, stephen, there ×4
@@ -179,14 +179,17 @@ def test_doubt_and_neighbours() -> None:
     assert king.contexts[0] == "They saw Stephen [King] there"
     # Too few to be listed.
     assert found.ambiguous() == ()
-    assert check_lexicon(LEXICON, {str(i): text for i, text in enumerate(texts * 2)}).ambiguous()[0].word == "king"
-    plain = check_lexicon(LEXICON, {str(i): "They saw the king there" for i in range(9)})
+    assert (
+        check_lexicon(LEXICON, collection={str(i): text for i, text in enumerate(texts * 2)}).ambiguous()[0].word
+        == "king"
+    )
+    plain = check_lexicon(LEXICON, collection={str(i): "They saw the king there" for i in range(9)})
     assert plain.ambiguous() == ()
 
 
 def test_long_contexts_are_cut() -> None:
     text = f"{'word ' * 40}and then she came {'again ' * 40}"
-    context = use(check_lexicon(LEXICON, {"d": text}), "she").contexts[0]
+    context = use(check_lexicon(LEXICON, collection={"d": text}), "she").contexts[0]
     assert context.startswith("… word")
     assert " then [she] came again" in context
     assert context.endswith("again …")
@@ -194,7 +197,7 @@ def test_long_contexts_are_cut() -> None:
 
 
 def test_contexts_of_the_first_occurrences_only() -> None:
-    found = check_lexicon(LEXICON, {str(i): "She said she would" for i in range(EXAMINED)})
+    found = check_lexicon(LEXICON, collection={str(i): "She said she would" for i in range(EXAMINED)})
     assert (use(found, "she").occurrences, use(found, "she").examined) == (2 * EXAMINED, EXAMINED)
 
 
@@ -204,7 +207,7 @@ def test_contexts_of_the_first_occurrences_only() -> None:
 def test_result(tmp_path: Path) -> None:
     texts = {"1": "She said she saw the queen", "2": "He saw it", "3": "nothing"}
     labels = labels_of({"1": {"f": 1}, "2": {"f": 1}, "3": {}, "9": {}})
-    found = check_lexicon(LEXICON, texts, labels=labels)
+    found = check_lexicon(LEXICON, collection=texts, labels=labels)
     assert "3 documents, 6 words of the lexicon" in found.table()
     assert "66.7% of the documents have a group word, 33.3% more than 1." in found.table()
     assert "Words and labels say the same of 66.7%" in found.table()
@@ -224,7 +227,7 @@ def test_result(tmp_path: Path) -> None:
 
 
 def test_whitespace_leaves_phrases_out() -> None:
-    found = check_lexicon(LEXICON, {"1": "her majesty, she"}, tokens="whitespace")
+    found = check_lexicon(LEXICON, collection={"1": "her majesty, she"}, tokens="whitespace")
     assert "1 entry of several words is left out" in found.table()
     assert {one.word for one in found.words} == {"she", "queen", "he", "king", "unused"}
 
@@ -236,27 +239,27 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").write_text("")
     texts = {f"d{i}": "she" for i in range(9)}
     with pytest.raises(EvenrankError, match="no file and no built-in lexicon 'gender-xx'"):
-        check_lexicon("gender-xx", texts)
+        check_lexicon("gender-xx", collection=texts)
     with pytest.raises(InputError, match="the file is empty"):
-        check_lexicon("gender-en", tmp_path / "empty.tsv")
+        check_lexicon("gender-en", collection=tmp_path / "empty.tsv")
     with pytest.raises(EvenrankError, match="`collection`: expected at least one row, found none"):
-        check_lexicon("gender-en", pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))
+        check_lexicon("gender-en", collection=pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))
     with pytest.raises(EvenrankError, match="`collection`: expected documents, found none"):
-        check_lexicon("gender-en", iter([]))
+        check_lexicon("gender-en", collection=iter([]))
     with pytest.raises(EvenrankError) as caught:
-        check_lexicon("gender-en", texts, labels=labels_of({f"x{i}": {"f": 1} for i in range(7)}))
+        check_lexicon("gender-en", collection=texts, labels=labels_of({f"x{i}": {"f": 1} for i in range(7)}))
     assert str(caught.value) == (
         "`labels`: no document of the collection has one; labels are of 'x0', 'x1', 'x2', 'x3', 'x4', documents are "
         "'d0', 'd1', 'd2', 'd3', 'd4'"
     )
     with pytest.raises(EvenrankError) as caught:
-        check_lexicon("gender-en", texts, labels=labels_of({"d1": {"x": 1}}, groups="xy"))
+        check_lexicon("gender-en", collection=texts, labels=labels_of({"d1": {"x": 1}}, groups="xy"))
     assert str(caught.value) == "`labels`: their groups are x, y, those of the lexicon f, m"
     with pytest.raises(EvenrankError, match="two of their groups have one name: f, F"):
-        check_lexicon("gender-en", texts, labels=labels_of({"d1": {"f": 1}}, groups="fF"))
+        check_lexicon("gender-en", collection=texts, labels=labels_of({"d1": {"f": 1}}, groups="fF"))
     with pytest.raises(EvenrankError, match="`labels`: expected labels, found a group table of counted words"):
-        check_lexicon("gender-en", texts, labels=GroupTable.of(labels_of({"d1": {"f": 1}}).table))
+        check_lexicon("gender-en", collection=texts, labels=GroupTable.of(labels_of({"d1": {"f": 1}}).table))
     with pytest.raises(EvenrankError, match="`neutral` and `group_column` say how to read `labels`"):
-        check_lexicon("gender-en", texts, neutral=["N"])
+        check_lexicon("gender-en", collection=texts, neutral=["N"])
     with pytest.raises(EvenrankError, match="`threshold`"):
-        evenrank.check_lexicon("gender-en", texts, threshold=-1)
+        evenrank.check_lexicon("gender-en", collection=texts, threshold=-1)

@@ -138,7 +138,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evenrank.groups.score.score_texts", interrupted)
+    monkeypatch.setattr("evenrank.groups.scoring.score_texts", interrupted)
     with pytest.raises(KeyboardInterrupt):
         score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", Scoring(load_lexicon()))
     assert os.listdir(tmp_path) == ["c.tsv"]

@@ -84,7 +84,7 @@ def test_too_little_memory_is_one_line(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("evenrank.groups.score.score_texts", fail)
+    monkeypatch.setattr("evenrank.groups.scoring.score_texts", fail)
     ended = evenrank("score", tmp_path / "c", "--out", tmp_path / "out")
     assert (ended.status, ended.err) == (2, "evenrank: not enough memory\n")
     assert os.listdir(tmp_path) == ["c"]

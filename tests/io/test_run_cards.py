@@ -145,7 +145,7 @@ def test_an_audit_names_the_prompt_of_the_search(tmp_path: Path) -> None:
     model = saved("bi", tmp_path / "m")
     texts = {"d1": "he said", "d2": "she said"}
     first, second = (evenrank.Encoding(query_prompt=prompt, device="cpu") for prompt in ("INDEXQ: ", "SEARCHQ: "))
-    evenrank.build_index(texts, tmp_path / "i", model=model, encoding=first, quiet=True)
+    evenrank.build_index(texts, out=tmp_path / "i", model=model, encoding=first, quiet=True)
     found = evenrank.retrieve(tmp_path / "i", {"q1": "he"}, quiet=True, encoding=second)
     [note] = [note for note in evenrank.audit({"A": found}, collection=texts).notes if note.startswith("A: retrieved")]
     assert "query prompt 'SEARCHQ: '" in note
@@ -196,7 +196,9 @@ def test_a_run_that_was_re_ranked_passes_its_card_on(tmp_path: Path, monkeypatch
     def long(query: str, passages: list[str]) -> list[int]:
         return list(map(len, passages))
 
-    result = evenrank.rerank(path, long, texts, {"q1": "x", "q2": "y"}, 1, out=out, quiet=True)
+    result = evenrank.rerank(
+        path, model=long, collection=texts, queries={"q1": "x", "q2": "y"}, depth=1, out=out, quiet=True
+    )
     assert result.card is not None
     assert result.card["depth"] == 1
     card = read_run(out).card

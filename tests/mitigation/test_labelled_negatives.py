@@ -99,7 +99,7 @@ def test_scores_made_of_labels_give_the_same(kind, labelled, evenrank) -> None:
 
 def test_texts_of_documents_without_a_label(labelled) -> None:
     settings = {"collection": "c.tsv", "queries": "q.tsv", "qrels": "qrels.txt", "labels": "l.csv", "neutral": ["none"]}
-    write_negatives("r.run", "set.jsonl", format="labeled-list", n=3, **settings)
+    write_negatives("r.run", out="set.jsonl", format="labeled-list", n=3, **settings)
     assert json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"] == [
         "a dog",
         "she",
@@ -111,7 +111,7 @@ def test_texts_of_documents_without_a_label(labelled) -> None:
 def test_poles_swapped_give_the_opposite_signs(labelled) -> None:
     groups = {}
     for poles in ("m,f", "f,m"):
-        write_negatives("r.run", "s.parquet", qrels="qrels.txt", labels="l.csv", neutral=["none"], poles=poles)
+        write_negatives("r.run", out="s.parquet", qrels="qrels.txt", labels="l.csv", neutral=["none"], poles=poles)
         groups[poles] = pl.read_parquet("s.parquet").explode("doc_id", "label", "group")
     assert groups["m,f"]["doc_id"].equals(groups["f,m"]["doc_id"])
     assert groups["m,f"]["group"].equals(-groups["f,m"]["group"])

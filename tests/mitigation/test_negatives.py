@@ -129,7 +129,7 @@ def large(tmp_path_factory):
 
 def written(folder, out, **settings):
     arguments = {"collection": folder / "c.tsv", "queries": folder / "q.tsv", "qrels": folder / "qrels.txt", "n": 8}
-    return write_negatives(settings.pop("run", folder / "r.run"), out, **(arguments | settings))
+    return write_negatives(settings.pop("run", folder / "r.run"), out=out, **(arguments | settings))
 
 
 @pytest.mark.parametrize("format", ["groups", "labeled-list"])
@@ -236,7 +236,7 @@ def test_no_room(format, suffix, no_room, tmp_path):
     qrels = queries.select("query_id", pl.lit(texts["doc_id"][0]).alias("doc_id"), pl.lit(1).alias("relevance"))
     with pytest.raises(EvenrankError) as error:
         write_negatives(
-            run, folder / f"set.{suffix}", collection=texts, queries=queries, qrels=qrels, n=100, format=format
+            run, out=folder / f"set.{suffix}", collection=texts, queries=queries, qrels=qrels, n=100, format=format
         )
     assert str(error.value) == f"{folder / f'set.{suffix}'}: cannot be written: {reason}"
     assert not list(folder.iterdir())

@@ -189,17 +189,17 @@ def test_the_command(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.parquet"])
 def test_other_forms(home: Path, name: str) -> None:
-    found = rotate_collection(home / "c.tsv", home / name)
+    found = rotate_collection(home / "c.tsv", out=home / name)
     assert (found.documents, found.words, found.answers) == (3, 7, None)
     read = pl.read_parquet(home / name) if name.endswith("parquet") else pl.read_ndjson(home / name)
-    rotate_collection(home / "c.tsv", home / "r.tsv")
+    rotate_collection(home / "c.tsv", out=home / "r.tsv")
     plain = [line.split("\t") for line in (home / "r.tsv").read_text(encoding="utf-8").splitlines()]
     assert [list(row) for row in read.rows()] == plain
 
 
 def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"id": "0", "text": " \\n\\t "}\n', encoding="utf-8")
-    rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv")
+    rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
     assert (tmp_path / "r.tsv").read_text(encoding="utf-8") == "0\t    \n"
 
 
@@ -233,7 +233,7 @@ def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None
 def test_answers_that_do_not_fit(home: Path, answers: dict[str, object], message: str) -> None:
     (home / "a.json").write_text(json.dumps(answers), encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):
-        rotate_collection(home / "c.tsv", home / "r.tsv", answers=home / "a.json", answers_out=home / "b.json")
+        rotate_collection(home / "c.tsv", out=home / "r.tsv", answers=home / "a.json", answers_out=home / "b.json")
     assert not (home / "r.tsv").exists()
     assert not (home / "b.json").exists()
 
@@ -243,7 +243,9 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
     data = json.loads(XQUAD.read_text(encoding="utf-8"))
     contexts = [paragraph["context"] for article in data["data"] for paragraph in article["paragraphs"]]
     pl.DataFrame({"id": [str(i) for i in range(len(contexts))], "text": contexts}).write_ndjson(tmp_path / "c.jsonl")
-    found = rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv", answers=XQUAD, answers_out=tmp_path / "a.json")
+    found = rotate_collection(
+        tmp_path / "c.jsonl", out=tmp_path / "r.tsv", answers=XQUAD, answers_out=tmp_path / "a.json"
+    )
     before, after = read_answers(XQUAD), read_answers(tmp_path / "a.json")
     assert found.documents == 240
     assert before.height == (found.answers or 0) + (found.split or 0)
@@ -256,16 +258,16 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
 
 def test_nothing_is_written_packed(home: Path) -> None:
     with pytest.raises(EvenrankError, match=r"r\.tsv\.gz: expected a TSV, \.jsonl or \.parquet to write, found \.gz"):
-        rotate_collection(home / "c.tsv", home / "r.tsv.gz")
+        rotate_collection(home / "c.tsv", out=home / "r.tsv.gz")
     assert sorted(path.name for path in home.iterdir()) == ["a.json", "c.tsv"]
 
 
 def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):
-        rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.tsv")
+        rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
-    assert rotate_collection(tmp_path / "c.jsonl", tmp_path / "r.parquet").documents == 1
+    assert rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.parquet").documents == 1
 
 
 def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
     (tmp_path / "c.tsv").write_text("0\tone two three four\n", encoding="utf-8")
     seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 1)
     files = {"answers": tmp_path / "a.json", "answers_out": tmp_path / "b.json"}
-    found = rotate_collection(tmp_path / "c.tsv", tmp_path / "r.tsv", seed=seed, **files)
+    found = rotate_collection(tmp_path / "c.tsv", out=tmp_path / "r.tsv", seed=seed, **files)
     assert (found.answers, found.split) == (0, 0)
     moved = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
     assert moved["context"] == "two three four one"
@@ -291,7 +293,7 @@ def test_a_file_is_the_same_for_any_workers_and_blocks(tmp_path: Path, block_byt
     contents = []
     for size, workers in ((1 << 24, 1), (700, 4), (2000, 2)):
         block_bytes(size)
-        rotate_collection(tmp_path / "c.tsv", tmp_path / f"r.{form}", seed=5, workers=workers)
+        rotate_collection(tmp_path / "c.tsv", out=tmp_path / f"r.{form}", seed=5, workers=workers)
         read = pl.read_parquet if form == "parquet" else Path.read_bytes
         contents.append(read(tmp_path / f"r.{form}"))
     assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)
@@ -314,7 +316,7 @@ def test_lines_hold_what_a_table_holds(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     table(*given_texts).write_parquet(folder / "c.parquet")
-    rotate_collection(folder / "c.parquet", folder / "r.tsv", seed=seed)
+    rotate_collection(folder / "c.parquet", out=folder / "r.tsv", seed=seed)
     found, _, _ = rotate_texts(table(*given_texts), seed)
     within = [re.sub("[\t\r\n]", " ", text) for text in found]
     lines = [f"{i}\t{text}\n" for i, text in enumerate(within)]

@@ -176,7 +176,7 @@ def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.Mon
     assert 36 + 30 <= done["re-ranking"] <= 36 + 48
     assert len(done) == 2
     done.clear()
-    position_similarity(str(tiny_bert(tmp_path / "bert")), collection_of(tmp_path), min_pairs=1, min_terms=2)
+    position_similarity(str(tiny_bert(tmp_path / "bert")), collection=collection_of(tmp_path), min_pairs=1, min_terms=2)
     assert (done["documents"], done["passages"]) == (12, 12)
     assert done["terms"] > 12
 

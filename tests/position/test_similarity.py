@@ -210,8 +210,8 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
 
     table = pl.DataFrame({"doc_id": [str(i) for i in range(12)], "text": texts(12, 9)})
     settings_ = {"min_pairs": 1, "min_terms": 2, "passages": 10}
-    found = position_similarity(str(bert), table, **settings_)
-    again = position_similarity(str(bert), table.reverse(), batch_size=3, **settings_)
+    found = position_similarity(str(bert), collection=table, **settings_)
+    again = position_similarity(str(bert), collection=table.reverse(), batch_size=3, **settings_)
     assert found.similarity.ats == pytest.approx(again.similarity.ats, abs=1e-5, nan_ok=True)
     assert found.similarity.delta_max >= 2
     assert math.isfinite(found.similarity.mats)
@@ -225,9 +225,9 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     assert (model["files"], model["sha256"]) == (len(names), hashlib.sha256(lines.encode()).hexdigest())
     assert collection == {"role": "collection", "path": None, "rows": 12, "note": "in memory"}
     with pytest.raises(EvenrankError, match="`device`: 'gpu9' cannot be used"):
-        position_similarity(str(bert), table, device="gpu9")
+        position_similarity(str(bert), collection=table, device="gpu9")
     with pytest.raises(EvenrankError, match="`passages`: expected 1 or more"):
-        position_similarity(str(bert), table, passages=0)
+        position_similarity(str(bert), collection=table, passages=0)
 
 
 def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
@@ -257,5 +257,5 @@ def test_a_collection_without_documents(bert: Path) -> None:
 
     with pytest.raises(EvenrankError, match=r"^`collection`: expected at least one row, found none$"):
         position_similarity(
-            str(bert), pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
+            str(bert), collection=pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
         )

@@ -134,9 +134,11 @@ def made() -> tuple[Collection, dict[str, pl.DataFrame], dict[str, pl.DataFrame]
     """The collection, its variants and their placebos."""
     given = Collection()
     inputs = {"answers": given.answers, "queries": given.queries, "run": given.lists}
-    tables = {kind: variants(given.texts, kind, **inputs).table for kind in KINDS}
+    tables = {kind: variants(given.texts, kind=kind, **inputs).table for kind in KINDS}
     placebos = {
-        kind: variants(given.texts, "placebo", of=kind, **inputs).table for kind, one in KINDS.items() if one.placebo
+        kind: variants(given.texts, kind="placebo", of=kind, **inputs).table
+        for kind, one in KINDS.items()
+        if one.placebo
     }
     return given, tables, placebos
 
@@ -146,7 +148,7 @@ def test_each_moves_where_it_should_and_nowhere_else(name, made):
     given, tables, placebos = made
     found = probe(
         ranker(name),
-        tables,
+        variants=tables,
         placebos=placebos,
         collection=given.texts,
         queries=given.queries,
@@ -173,7 +175,7 @@ def test_what_the_preferences_are(made):
         kinds = MOVED[name]
         found = probe(
             ranker(name),
-            {kind: tables[kind] for kind in kinds},
+            variants={kind: tables[kind] for kind in kinds},
             placebos={kind: placebos[kind] for kind in kinds if kind in placebos},
             collection=given.texts,
             queries=given.queries,

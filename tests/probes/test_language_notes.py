@@ -32,9 +32,9 @@ def test_by_hand() -> None:
 def test_variants_have_the_note() -> None:
     german = {"d": "Nun fragt man sie. " * 60}
     for kind in ("swap", "neutral"):
-        assert [note for note in variants(german, kind).notes if "hardly look English" in note]
-    assert not [note for note in variants(german, "rotate").notes if "English" in note]
-    assert variants({"d": "She told him that he was in the house. " * 60}, "swap").notes == ()
+        assert [note for note in variants(german, kind=kind).notes if "hardly look English" in note]
+    assert not [note for note in variants(german, kind="rotate").notes if "English" in note]
+    assert variants({"d": "She told him that he was in the house. " * 60}, kind="swap").notes == ()
 
 
 def test_real_texts(shared_data: Path) -> None:

@@ -30,7 +30,7 @@ RUN = {"q1": {"a": 3.0, "c": 2.0, "d": 1.0}, "q3": {"a": 1.0}}
 
 
 def rows(kind: str, **more: object) -> list[tuple[object, ...]]:
-    table = variants(TEXTS, kind, **more).table  # type: ignore[arg-type]
+    table = variants(TEXTS, kind=kind, **more).table  # type: ignore[arg-type]
     assert table is not None
     assert table.columns == ["query_id", "doc_id", "text", "edits"]
     return table.rows()
@@ -53,7 +53,7 @@ def test_answers_by_hand() -> None:
 def test_a_foil_that_still_has_the_answer_is_counted() -> None:
     spans = {"query_id": ["q"], "doc_id": ["a"], "answer_start": [0], "answer_end": [5]}
     given = {"a": "Ghent is old. We like ghent."}
-    foil, brief = (variants(given, kind, answers=pl.DataFrame(spans)) for kind in ("foil", "brief"))
+    foil, brief = (variants(given, kind=kind, answers=pl.DataFrame(spans)) for kind in ("foil", "brief"))
     assert foil.notes == ("Foils in which the answer's words are left, in another sentence: 1 of 1.",)
     assert brief.notes == ()
 
@@ -71,7 +71,7 @@ def test_placebos_of_answers_by_hand() -> None:
     assert early[1] == ("q2", "c", "So is Bruges. Ghent is here.", 1)
     assert late[1] == ("q2", "c", TEXTS["c"], 0)
     assert foil[1:] == [("q2", "c", "Ghent is here.", 1), ("q2", "b", TEXTS["b"], 0)]
-    notes = [variants(TEXTS, "placebo", of=kind, answers=ANSWERS).notes for kind in ("early", "foil")]
+    notes = [variants(TEXTS, kind="placebo", of=kind, answers=ANSWERS).notes for kind in ("early", "foil")]
     assert notes[0] == ("Without a placebo, for lack of another sentence: 1 of 3 pairs.",)
     assert notes[1] == ("Without a placebo, for lack of sentences as long as the answer's: 1 of 3 pairs.",)
 
@@ -116,11 +116,11 @@ def test_files_hold_the_same_pairs(tmp_path: Path, evenrank: Callable[..., objec
     ]
     (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     files = {"answers": tmp_path / "a.json"}
-    made = variants(tmp_path / "c.tsv", "early", **files)  # type: ignore[arg-type]
+    made = variants(tmp_path / "c.tsv", kind="early", **files)  # type: ignore[arg-type]
     assert made.table is not None
     assert made.table.rows() == [rows("early", answers=ANSWERS)[0], ("q2", "b", TEXTS["b"], 0)]
     for form in ("jsonl", "parquet"):
-        done = variants(tmp_path / "c.tsv", "early", tmp_path / f"v.{form}", **files)  # type: ignore[arg-type]
+        done = variants(tmp_path / "c.tsv", kind="early", out=tmp_path / f"v.{form}", **files)  # type: ignore[arg-type]
         assert done == made
         path = tmp_path / f"v.{form}"
         assert (pl.read_parquet(path) if form == "parquet" else pl.read_ndjson(path)).equals(made.table)
@@ -157,7 +157,7 @@ def test_pairs_of_public_questions(shared_data: Path) -> None:
     answers = answer_table(made.squad).gather_every(5)
     texts = dict(made.collection.select("doc_id", "text").iter_rows())
     tables = {
-        kind: variants(made.collection, kind, answers=answers).table for kind in ("brief", "early", "late", "foil")
+        kind: variants(made.collection, kind=kind, answers=answers).table for kind in ("brief", "early", "late", "foil")
     }
     assert {table.height for table in tables.values() if table is not None} == {238}
     columns = [table["text"] for table in tables.values() if table is not None]

@@ -66,7 +66,7 @@ class Case:
         run = {query: {doc: float(-i) for i, doc in enumerate(docs)} for query, docs in self.lists.items()}
         name = str(options.pop("name", "swap"))
         return evenrank.probe(
-            model, {name: variant}, placebos={} if placebo is None else {name: placebo}, collection=self.texts,
+            model, variants={name: variant}, placebos={} if placebo is None else {name: placebo}, collection=self.texts,
             queries=self.queries, run=run, qrels=self.grades or None, lexicon=LEXICON, **options,
         )  # fmt: skip
 
@@ -143,7 +143,7 @@ def by_table(query: str, passages: list[str]) -> list[float]:
 
 def by_hand(**options: object) -> ProbeResult:
     given = {"run": RUN, "collection": TEXTS, "queries": {"q": "who", "r": "where"}, "placebos": {"swap": PLACEBO}}
-    return evenrank.probe(by_table, {"swap": SWAP}, **{**given, **options})  # type: ignore[arg-type]
+    return evenrank.probe(by_table, variants={"swap": SWAP}, **{**given, **options})  # type: ignore[arg-type]
 
 
 def test_a_case_worked_by_hand() -> None:
@@ -211,7 +211,7 @@ def test_a_passage_that_rises_from_behind_the_first_ten() -> None:
     texts = {f"d{i:02}": f"text {i}" for i in range(11)}
     variant = texts | {"d10": "text -1"}
     found = evenrank.probe(
-        lambda query, passages: [-float(passage.split()[1]) for passage in passages], {"mine": variant},
+        lambda query, passages: [-float(passage.split()[1]) for passage in passages], variants={"mine": variant},
         collection=texts, queries={"q": "who"}, run={"q": dict.fromkeys(texts, 1.0)},
     )["mine"]  # fmt: skip
     assert (found.shift.mean, found.enters, found.leaves) == (10.0, 1.0, 0.0)
@@ -230,7 +230,7 @@ def test_holm_over_the_variants() -> None:
 
     queries = {f"q{i}": "x" * (i + 1) for i in range(16)}
     found = evenrank.probe(
-        lambda query, passages: [score(query, text) for text in passages], variants,
+        lambda query, passages: [score(query, text) for text in passages], variants=variants,
         run={query: dict.fromkeys(texts, 1.0) for query in queries}, collection=texts, queries=queries,
     )  # fmt: skip
     low, high = sorted(one.finding.p for one in found.variants)  # type: ignore[type-var]
@@ -249,7 +249,7 @@ def test_every_text_and_pair_is_scored_once() -> None:
 
     both = {"swap": SWAP, "again": SWAP}
     found = evenrank.probe(
-        counting, both, placebos={"swap": PLACEBO, "again": PLACEBO}, run=RUN, collection=TEXTS,
+        counting, variants=both, placebos={"swap": PLACEBO, "again": PLACEBO}, run=RUN, collection=TEXTS,
         queries={"q": "who", "r": "who"}, qrels={"q": {"a": 1}},
     )  # fmt: skip
     assert set(asked.values()) == {1}

@@ -35,7 +35,7 @@ def lengths(query: str, passages: list[str]) -> list[float]:
 def probe(variants: object = None, model: object = lengths, **options: object) -> object:
     given = {"collection": TEXTS, "queries": QUERIES, "run": RUN}
     chosen = {"swap": SWAP} if variants is None else variants
-    return evenrank.probe(model, chosen, **{**given, **options})  # type: ignore[arg-type]
+    return evenrank.probe(model, variants=chosen, **{**given, **options})  # type: ignore[arg-type]
 
 
 SHORT = "lengths: the scores of the passages of a query do not vary, for any query; a list needs two passages or more"
@@ -225,8 +225,8 @@ def test_kinds_are_made_in_memory_with_their_placebos() -> None:
 def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) -> None:
     texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
     for name in ("swap.tsv", "swap.jsonl"):
-        evenrank.variants(texts, "swap", tmp_path / name)
-    evenrank.variants(texts, "placebo", tmp_path / "placebo.parquet", of="swap")
+        evenrank.variants(texts, kind="swap", out=tmp_path / name)
+    evenrank.variants(texts, kind="placebo", out=tmp_path / "placebo.parquet", of="swap")
     placebo = tmp_path / "placebo.parquet"
     made = figures(probe(["swap"], collection=texts), "swap")
     for name in ("swap.tsv", "swap.jsonl"):

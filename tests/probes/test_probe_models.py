@@ -32,7 +32,7 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(cross: Path) -> evenrank.ProbeResult:
-    return evenrank.probe(cross, {"swap": SWAP}, **GIVEN)  # type: ignore[arg-type]
+    return evenrank.probe(cross, variants={"swap": SWAP}, **GIVEN)  # type: ignore[arg-type]
 
 
 def test_an_interrupted_probe_resumes(
@@ -44,9 +44,9 @@ def test_an_interrupted_probe_resumes(
     with monkeypatch.context() as patch:
         patch.setattr("evenrank.probes.probing.Comparison.figures", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            evenrank.probe(cross, {"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
+            evenrank.probe(cross, variants={"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
     assert (tmp_path / ".out.json.rerank").is_dir()
-    again = evenrank.probe(cross, {"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
+    again = evenrank.probe(cross, variants={"swap": SWAP}, keep=tmp_path / "out.json", **GIVEN)  # type: ignore[arg-type]
     pairs = 3 * len({*TEXTS.values(), *SWAP.values(), *PLACEBO.values()})
     note = f"{whole.name}: {pairs} scores kept from an interrupted probe"
     assert note in again.notes
@@ -89,7 +89,7 @@ def test_each_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return encode(self, inputs, **options)  # type: ignore[arg-type, call-overload]
 
     monkeypatch.setattr(SentenceTransformer, "encode", counting)
-    evenrank.probe(folder, {"swap": SWAP, "again": SWAP}, kind="bi", **GIVEN)  # type: ignore[arg-type]
+    evenrank.probe(folder, variants={"swap": SWAP, "again": SWAP}, kind="bi", **GIVEN)  # type: ignore[arg-type]
     wanted = {*TEXTS.values(), *SWAP.values(), *PLACEBO.values(), *GIVEN["queries"].values()}  # type: ignore[attr-defined]
     assert np.unique(encoded, return_counts=True)[1].max() == 1
     assert set(encoded) == wanted
@@ -103,8 +103,8 @@ def test_what_is_not_read_to_its_end(tmp_path: Path, kind: str) -> None:
     short = {doc: text for i, (doc, text) in enumerate(long.items()) if not i % 2}
     swap = {doc: text.replace("she", "he") for doc, text in long.items()}
     given = {**GIVEN, "placebos": {}, "kind": kind, "collection": long}
-    found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
+    found = evenrank.probe(folder, variants={"swap": swap}, **given)  # type: ignore[arg-type]
     assert "swap: in 18 of 36 compared pairs the model does not read to the end of both texts" in found.notes
     given["run"] = {query: dict.fromkeys(short, 1.0) for query in GIVEN["queries"]}
-    found = evenrank.probe(folder, {"swap": swap}, **given)  # type: ignore[arg-type]
+    found = evenrank.probe(folder, variants={"swap": swap}, **given)  # type: ignore[arg-type]
     assert not any("to the end" in note for note in found.notes)

@@ -31,12 +31,12 @@ def lengths(query: str, passages: list[str]) -> list[float]:
 
 def probe(variants: object, **options: object) -> evenrank.ProbeResult:
     given = {"collection": TEXTS, "queries": QUERIES, "run": RUN}
-    return evenrank.probe(lengths, variants, **{**given, **options})  # type: ignore[arg-type]
+    return evenrank.probe(lengths, variants=variants, **{**given, **options})  # type: ignore[arg-type]
 
 
 def test_the_notes_of_a_manifest_are_kept(tmp_path: Path) -> None:
     texts = {doc: f"{text}, Madam" for doc, text in TEXTS.items()}
-    evenrank.variants(texts, "swap", tmp_path / "a.jsonl", lexicon=LEXICON)
+    evenrank.variants(texts, kind="swap", out=tmp_path / "a.jsonl", lexicon=LEXICON)
     noted = json.loads((tmp_path / "a.jsonl.manifest.json").read_text())["notes"]
     assert len(noted) == 1
     found = probe({"mine": tmp_path / "a.jsonl"}, collection=texts, lexicon=LEXICON)
@@ -107,7 +107,7 @@ def test_fewer_edits_are_told_once() -> None:
 
 
 def test_a_variant_in_memory() -> None:
-    swap, placebo = evenrank.variants(TEXTS, "swap"), evenrank.variants(TEXTS, "placebo", of="swap")
+    swap, placebo = evenrank.variants(TEXTS, kind="swap"), evenrank.variants(TEXTS, kind="placebo", of="swap")
     found, made = probe({"mine": swap, "p": placebo}), probe("swap")
     one = found["mine"]
     assert (one.kind, one.placebo, one.poles, one.means) == ("swap", "p", ("m", "f"), made["swap"].means)
@@ -126,14 +126,14 @@ def test_a_sample_of_queries() -> None:
         return lengths(query, passages)
 
     given = {"collection": TEXTS, "queries": QUERIES, "run": RUN, "qrels": judged}
-    found = evenrank.probe(model, {"swap": SWAP}, sample=2, **given)  # type: ignore[arg-type]
+    found = evenrank.probe(model, variants={"swap": SWAP}, sample=2, **given)  # type: ignore[arg-type]
     assert len(asked) == 2
     assert (found.queries, found.pairs) == (2, 16)
     assert "A sample: 2 of 3 queries, drawn with seed 0" in found.notes
     assert ("queries", "2 of 3") in found.page().facts
     assert (found.settings["sample"], found.settings["sampled_from"]) == (2, 3)
     # Queries that were not drawn do not count as 0.
-    whole = evenrank.probe(lengths, {"swap": SWAP}, sample=3, **given)  # type: ignore[arg-type]
+    whole = evenrank.probe(lengths, variants={"swap": SWAP}, sample=3, **given)  # type: ignore[arg-type]
     assert (whole.queries, whole.settings["sampled_from"], whole.notes) == (3, None, ())
     assert found.original["nDCG@10"].mean == pytest.approx(whole.original["nDCG@10"].mean)
     run, qrels = as_run(RUN), as_qrels(judged)
@@ -161,7 +161,7 @@ def test_a_query_whose_scores_differ_by_rounding_is_left_out() -> None:
             [0.3 if i % 2 else 0.1 + 0.2 for i in range(len(passages))] if query == "it" else lengths(query, passages)
         )
 
-    found = evenrank.probe(model, {"swap": SWAP}, collection=TEXTS, queries=QUERIES, run=RUN)
+    found = evenrank.probe(model, variants={"swap": SWAP}, collection=TEXTS, queries=QUERIES, run=RUN)
     assert (found.still, found["swap"].counts.still, found["swap"].counts.compared) == (1, 8, 16)
 
 

@@ -19,7 +19,7 @@ MALE = {"he", "his", "him", "himself", "man", "father", "brother", "son", "husba
 @pytest.fixture(scope="module")
 def probed() -> Callable[[object], str]:
     made = evenrank.generate(evenrank.SyntheticConfig(passages=400, queries=40, male_share=0.8))
-    run = evenrank.retrieve(made.collection, made.queries, 20, quiet=True)
+    run = evenrank.retrieve(made.collection, made.queries, k=20, quiet=True)
     bm25 = BM25Scorer(made.collection)
 
     def planted(query: str, passages: list[str]) -> list[float]:
@@ -31,7 +31,9 @@ def probed() -> Callable[[object], str]:
 
     def said(name: object) -> str:
         model = models[str(name)]
-        found = evenrank.probe(model, "swap", collection=made.collection, queries=made.queries, run=run, depth=20)
+        found = evenrank.probe(
+            model, variants="swap", collection=made.collection, queries=made.queries, run=run, depth=20
+        )
         return found.summary()[-1]
 
     return said

@@ -114,12 +114,12 @@ def test_an_absent_pair_names_its_run(folder: Path, evenrank: Run) -> None:
 def test_answers_that_are_none(answers: object, message: str) -> None:
     given = pl.DataFrame(answers) if isinstance(answers, dict) else answers
     with pytest.raises(EvenrankError, match=message):
-        variants({"a": "She ran. He did not."}, "brief", answers=given)
+        variants({"a": "She ran. He did not."}, kind="brief", answers=given)
 
 
 def test_ray_needs_a_folder() -> None:
     with pytest.raises(EvenrankError, match=r"^`engine='ray'`: it writes a folder: expected `out`$"):
-        variants({"a": "She ran."}, "swap", engine="ray")
+        variants({"a": "She ran."}, kind="swap", engine="ray")
 
 
 def test_what_is_printed(folder: Path, evenrank: Run) -> None:

@@ -32,7 +32,7 @@ KINDS = ["swap", "neutral", "rotate", "padded", "placebo synonym", "placebo name
 
 def make(collection: object, kind: str, out: Path | None = None, **more: Any) -> Varied:
     kind, _, form = kind.partition(" ")
-    return variants(collection, kind, out, form=form or None, seed=3, **more)
+    return variants(collection, kind=kind, out=out, form=form or None, seed=3, **more)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_the_edits_are_those_of_their_functions() -> None:
 
 def test_padded_passages_have_twice_the_words_and_no_sentence_of_their_own() -> None:
     texts = {f"d{i}": " ".join(f"Passage {i} says {'so ' * n}{i}th." for n in range(i % 4 + 1)) for i in range(40)}
-    table = variants(texts, "padded", seed=1).table
+    table = variants(texts, kind="padded", seed=1).table
     assert table is not None
     for doc, text, edits in table.iter_rows():
         own, found = sentences_of(texts[doc]), sentences_of(text)
@@ -137,12 +137,14 @@ def test_padded_passages_have_twice_the_words_and_no_sentence_of_their_own() -> 
         assert len(others) == len(set(others)) == edits
         words = len(texts[doc].split())
         assert abs(len(text.split()) - 2 * words) <= max(len(sentence.split()) for sentence in own) / 4 + 1
-    short = variants({"a": "One two three four. Five six seven eight.", "b": "Nine ten eleven."}, "padded")
+    short = variants({"a": "One two three four. Five six seven eight.", "b": "Nine ten eleven."}, kind="padded")
     assert short.notes == ("Less than 1.5 times as long, for lack of other sentences: 1 passage.",)
 
 
 def test_a_passage_cut_before_its_first_word_is_unchanged() -> None:
-    table = variants({"a": "One  sentence only.", "b": "It is one. It is two. It is three."}, "rotate", seed=1).table
+    table = variants(
+        {"a": "One  sentence only.", "b": "It is one. It is two. It is three."}, kind="rotate", seed=1
+    ).table
     assert table is not None
     assert table.row(0) == ("a", "One  sentence only.", 0)
     assert table["edits"][1] == 1
@@ -166,7 +168,7 @@ def test_parts_hold_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch,
     assert json.loads((folder / "parts.jsonl.manifest.json").read_text())["changed"] == alone.changed
     (folder / "same.tsv").write_text("a\tIt rained.\n")
     with pytest.raises(EvenrankError, match=r"same\.jsonl: no passage could be changed: the parts equal"):
-        variants(folder / "same.tsv", "swap", folder / "same.jsonl", engine="ray")
+        variants(folder / "same.tsv", kind="swap", out=folder / "same.jsonl", engine="ray")
 
 
 def test_an_error_half_way_leaves_nothing(

@@ -59,7 +59,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def scores(data: Data, model: Path, **settings: Any) -> Any:
     run, collection, queries = data
-    result = rerank(run, str(model), collection, queries, batch_size=4, **settings)
+    result = rerank(run, model=str(model), collection=collection, queries=queries, batch_size=4, **settings)
     return result.table.sort("query_id", "doc_id")["score"].to_numpy()
 
 
@@ -115,7 +115,9 @@ def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path]
 
         def notes(**settings: Any) -> tuple[str, ...]:
             out = tmp_path / "out.run"
-            return rerank(run, str(models["cat"]), collection, queries, out=out, **settings).notes[1:]
+            return rerank(
+                run, model=str(models["cat"]), collection=collection, queries=queries, out=out, **settings
+            ).notes[1:]
 
         assert notes(backend="onnx") == ()
         assert notes(backend="onnx") == ("cat: 40 of 40 scores kept from an interrupted run",)

@@ -330,7 +330,15 @@ def test_a_file_that_cannot_grow(server: Server, no_room: tuple[Path, str]) -> N
         "data": [{"index": i, "embedding": [1.0 + i] * 4000} for i in range(len(body["input"]))]
     }
     with pytest.raises(InputError) as error:
-        evenrank.rerank(RUN, endpoint(server, "openai"), texts, QUERIES, out=folder / "run", batch_size=3, quiet=True)
+        evenrank.rerank(
+            RUN,
+            model=endpoint(server, "openai"),
+            collection=texts,
+            queries=QUERIES,
+            out=folder / "run",
+            batch_size=3,
+            quiet=True,
+        )
     assert str(error.value).startswith(f"{folder / 'run.answers.sqlite'}: cannot be used: ")
     assert "\n" not in str(error.value)
 

@@ -51,8 +51,10 @@ def test_what_is_sent(server: Server) -> None:
     for api in APIS:
         model = endpoint(server, api, query_prompt="else: ").prompted("Q: ", None).prompted(None, "P: ")
         assert model == endpoint(server, api, **prompts)
-        evenrank.rerank(run, model, DOCUMENTS, QUERIES, quiet=True)
-        evenrank.rerank(run, Endpoint(f"{server.url}/v1/", api), DOCUMENTS, QUERIES, quiet=True)
+        evenrank.rerank(run, model=model, collection=DOCUMENTS, queries=QUERIES, quiet=True)
+        evenrank.rerank(
+            run, model=Endpoint(f"{server.url}/v1/", api), collection=DOCUMENTS, queries=QUERIES, quiet=True
+        )
     asked = [json.loads(body) for body in server.bodies]
     passages = ["passage 0", "passage 1 and more"]
     marked = ["P: passage 0", "P: passage 1 and more"]
@@ -119,7 +121,9 @@ def test_concurrency_and_batches_change_nothing(api: Any, server: Server, tmp_pa
 def test_each_text_is_asked_for_once(server: Server) -> None:
     twice = {**DOCUMENTS, "same": DOCUMENTS["d1"]}
     run = {"q0": {"d0": 3.0, "d1": 2.0, "same": 1.0}, "q1": {"d1": 1.0, "same": 0.0}}
-    result = evenrank.rerank(run, endpoint(server, "openai"), twice, {**QUERIES, "q1": QUERIES["q0"]}, quiet=True)
+    result = evenrank.rerank(
+        run, model=endpoint(server, "openai"), collection=twice, queries={**QUERIES, "q1": QUERIES["q0"]}, quiet=True
+    )
     asked = [text for body in server.bodies for text in json.loads(body)["input"]]
     assert sorted(asked) == ["passage 0", "passage 1 and more", "query 0"]
     found = scores_of(result)
@@ -129,7 +133,7 @@ def test_each_text_is_asked_for_once(server: Server) -> None:
 def test_the_same_question_of_two_queries_is_asked_once(server: Server) -> None:
     run = {query: {"d0": 2.0, "d1": 1.0} for query in QUERIES}
     same = dict.fromkeys(QUERIES, "query 0")
-    result = evenrank.rerank(run, endpoint(server), DOCUMENTS, same, quiet=True)
+    result = evenrank.rerank(run, model=endpoint(server), collection=DOCUMENTS, queries=same, quiet=True)
     assert len(server.bodies) == 1
     assert set(scores_of(result).values()) == {score_of("query 0", DOCUMENTS[one]) for one in ("d0", "d1")}
 
@@ -247,7 +251,9 @@ def test_a_wrong_answer_is_one_line(api: Any, answer: Any, problem: str, server:
     server.behave = lambda *_: (200, {"Content-Type": "application/json"}, told)
     run = {"q0": {"d0": 2.0, "d1": 1.0}}
     with pytest.raises(EvenrankError) as error:
-        evenrank.rerank(run, endpoint(server, api), DOCUMENTS, QUERIES, quiet=True, out=tmp_path / "run")
+        evenrank.rerank(
+            run, model=endpoint(server, api), collection=DOCUMENTS, queries=QUERIES, quiet=True, out=tmp_path / "run"
+        )
     about = "1 text from 'query 0'" if api == "openai" else "the query 'query 0'"
     ending = "embeddings" if api == "openai" else "rerank"
     assert str(error.value).startswith(f"{server.url}/{ending}: {about}: {problem}")
@@ -256,7 +262,9 @@ def test_a_wrong_answer_is_one_line(api: Any, answer: Any, problem: str, server:
     assert not (tmp_path / "run").exists()
     # A wrong answer is not kept.
     server.behave = lambda *_: None
-    evenrank.rerank(run, endpoint(server, api), DOCUMENTS, QUERIES, quiet=True, out=tmp_path / "run")
+    evenrank.rerank(
+        run, model=endpoint(server, api), collection=DOCUMENTS, queries=QUERIES, quiet=True, out=tmp_path / "run"
+    )
 
 
 def test_vectors_of_different_lengths(server: Server) -> None:

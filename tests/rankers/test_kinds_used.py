@@ -85,7 +85,15 @@ def test_what_was_cut_survives_an_interruption(
     def notes(name: str, **settings: Any) -> tuple[str, ...]:
         out = tmp_path / f"{name}.run"
         return rerank(
-            RUN, folders[name], PASSAGES, QUERIES, batch_size=3, out=out, device="cpu", quiet=True, **settings
+            RUN,
+            model=folders[name],
+            collection=PASSAGES,
+            queries=QUERIES,
+            batch_size=3,
+            out=out,
+            device="cpu",
+            quiet=True,
+            **settings,
         ).notes[1:]
 
     for name in ("cross", "late"):
@@ -103,13 +111,15 @@ def test_what_was_cut_survives_an_interruption(
 
 
 def test_windows_count_each_passage_once(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = rerank(RUN, folders["bi"], PASSAGES, QUERIES, device="cpu", quiet=True)
+    whole = rerank(RUN, model=folders["bi"], collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True)
     monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 1)
     monkeypatch.setattr("evenrank.rankers.encoder_scorers._BATCHES", 1)
     for name in ("bi", "splade", "late"):
-        parts = rerank(RUN, folders[name], PASSAGES, QUERIES, batch_size=3, device="cpu", quiet=True)
+        parts = rerank(
+            RUN, model=folders[name], collection=PASSAGES, queries=QUERIES, batch_size=3, device="cpu", quiet=True
+        )
         monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 64)
-        whole = rerank(RUN, folders[name], PASSAGES, QUERIES, device="cpu", quiet=True)
+        whole = rerank(RUN, model=folders[name], collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True)
         monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 1)
         assert parts.notes == whole.notes
         assert " of 20 passages are longer than " in parts.notes[1]
@@ -325,5 +335,5 @@ def test_other_back_ends(folders: dict[str, str]) -> None:
 
 def test_frames_of_texts_are_taken_too(folders: dict[str, str]) -> None:
     collection = pl.DataFrame({"doc_id": list(PASSAGES), "text": list(PASSAGES.values())})
-    run = rerank(RUN, folders["static"], collection, QUERIES, device="cpu", quiet=True)
+    run = rerank(RUN, model=folders["static"], collection=collection, queries=QUERIES, device="cpu", quiet=True)
     assert run.notes == ("static: static embeddings, float32",)

@@ -45,7 +45,7 @@ def pointwise(passages: list[str]) -> list[float]:
 
 
 def listwise(ranker: Callable[[str, list[str]], list[float]], run: object = RUN, **settings: object) -> Run:
-    return evenrank.rerank(run, ranker, TEXTS, QUERIES, listwise=True, quiet=True, **settings)  # type: ignore[arg-type]
+    return evenrank.rerank(run, model=ranker, collection=TEXTS, queries=QUERIES, listwise=True, quiet=True, **settings)  # type: ignore[arg-type]
 
 
 def ids(run: Run, query: str) -> list[str]:
@@ -158,7 +158,7 @@ def test_a_pointwise_function_is_not_flagged() -> None:
 
 
 def test_a_run_that_is_not_listwise_has_no_orders() -> None:
-    run = evenrank.rerank(RUN, pointwise_function, TEXTS, QUERIES, quiet=True)
+    run = evenrank.rerank(RUN, model=pointwise_function, collection=TEXTS, queries=QUERIES, quiet=True)
     assert run.orders == ()
     result = evenrank.audit({"P": run}, collection=TEXTS, measures=MEASURES)
     assert result["P", "NFaiRR@3"].order_range is None
@@ -217,7 +217,15 @@ def test_outputs_are_never_inputs(tmp_path: Path) -> None:
     queries = tmp_path / "l.run.order-3"
     queries.write_text("".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
     with pytest.raises(InputError, match=r"l\.run\.order-3: cannot be written: it is an input$"):
-        evenrank.rerank(RUN, falling_function, TEXTS, queries, listwise=True, out=tmp_path / "l.run", quiet=True)
+        evenrank.rerank(
+            RUN,
+            model=falling_function,
+            collection=TEXTS,
+            queries=queries,
+            listwise=True,
+            out=tmp_path / "l.run",
+            quiet=True,
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["l.run.order-3"]
 
 
@@ -233,7 +241,7 @@ def test_only_for_what_can_depend_on_other_passages(tmp_path: Path) -> None:
 
     model = tiny_bert(tmp_path / "tiny", head=True)
     with pytest.raises(EvenrankError) as caught:
-        evenrank.rerank(RUN, model, TEXTS, QUERIES, listwise=True, quiet=True)
+        evenrank.rerank(RUN, model=model, collection=TEXTS, queries=QUERIES, listwise=True, quiet=True)
     assert str(caught.value) == (
         "`listwise`: expected a function or an endpoint that re-ranks: the scores of tiny do not depend on other"
         " passages"

@@ -34,10 +34,13 @@ def ranked(run: Run) -> dict[str, list[tuple[str, float]]]:
 
 
 def test_a_function_from_dicts_to_a_run() -> None:
-    result = evenrank.rerank(RUN, words, collection=TEXTS, queries=QUERIES)
+    result = evenrank.rerank(RUN, model=words, collection=TEXTS, queries=QUERIES)
     assert result.name == "words"
     assert ranked(result) == {"q1": [("d1", 13.0), ("d2", 11.0)], "q2": [("d1", 3.0), ("d3", 2.0)]}
-    assert ranked(evenrank.rerank(RUN, words, TEXTS, QUERIES, depth=1)) == {"q1": [("d1", 13.0)], "q2": [("d3", 2.0)]}
+    assert ranked(evenrank.rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, depth=1)) == {
+        "q1": [("d1", 13.0)],
+        "q2": [("d3", 2.0)],
+    }
 
 
 def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Path) -> None:
@@ -47,7 +50,7 @@ def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Pa
         calls.append((query, passages))
         return np.array(words(query, passages), np.float32)
 
-    result = rerank(RUN, noted, TEXTS, QUERIES, transform=lambda texts: texts.str.replace("b", "x"), tag="mine",
+    result = rerank(RUN, model=noted, collection=TEXTS, queries=QUERIES, transform=lambda texts: texts.str.replace("b", "x"), tag="mine",
                     out=tmp_path / "out.run", batch_size=1)  # fmt: skip
     assert calls == [("first", ["a x c", "a"]), ("second", ["x b", "a x c"])]
     written = read_run(tmp_path / "out.run")
@@ -63,8 +66,8 @@ def test_frames_and_records_are_taken() -> None:
     records = [ir_measures.ScoredDoc(q, d, s) for q, documents in RUN.items() for d, s in documents.items()]
     texts = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
     queries = pl.DataFrame({"query_id": list(QUERIES), "text": list(QUERIES.values())}).to_pandas()
-    expected = ranked(rerank(RUN, words, TEXTS, QUERIES))
-    assert ranked(rerank(records, words, texts.to_pandas(), queries)) == expected
+    expected = ranked(rerank(RUN, model=words, collection=TEXTS, queries=QUERIES))
+    assert ranked(rerank(records, model=words, collection=texts.to_pandas(), queries=queries)) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,7 @@ def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: P
         return scores
 
     with pytest.raises(EvenrankError) as caught:
-        rerank(RUN, bad, TEXTS, QUERIES, out=tmp_path / "out.run")
+        rerank(RUN, model=bad, collection=TEXTS, queries=QUERIES, out=tmp_path / "out.run")
     expected = "bad: expected 2 scores for the query 'first'"
     if problem.startswith(","):
         assert str(caught.value) == expected + problem
@@ -98,7 +101,7 @@ def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: P
 def test_scores_of_a_function_are_finite() -> None:
     for bad in (float("nan"), float("inf")):
         with pytest.raises(EvenrankError, match=r"^function: 2 of 4 scores are not finite$"):
-            rerank(RUN, lambda query, passages, bad=bad: [1.0, bad], TEXTS, QUERIES)
+            rerank(RUN, model=lambda query, passages, bad=bad: [1.0, bad], collection=TEXTS, queries=QUERIES)
 
 
 def test_what_is_no_model_is_refused() -> None:
@@ -108,12 +111,12 @@ def test_what_is_no_model_is_refused() -> None:
             load_ranker(model)  # type: ignore[arg-type]
         assert str(caught.value) == f"`model`: expected {accepted}, found {found}"
     with pytest.raises(EvenrankError) as caught:
-        rerank(RUN, words, TEXTS, QUERIES, kind="bi", precision="float32", device="cpu")
+        rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, kind="bi", precision="float32", device="cpu")
     assert str(caught.value) == (
         "`kind`, `device`, `precision`: only for a model given by its folder or its name on the hub"
     )
     with pytest.raises(EvenrankError, match="`engine='ray'`: expected a folder or a name on the hub as `model`"):
-        rerank(RUN, words, TEXTS, QUERIES, engine="ray")
+        rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, engine="ray")
 
 
 def test_scorers_score_lists_of_texts() -> None:
@@ -148,7 +151,7 @@ def test_loaded_models_score_as_they_do_themselves(data: Data, cross: str) -> No
     keys = ["query_id", "doc_id"]
 
     def scores(model: Any) -> np.ndarray:
-        result = rerank(run, model, collection, queries, batch_size=4)
+        result = rerank(run, model=model, collection=collection, queries=queries, batch_size=4)
         return joined.join(result.table, on=keys, how="left", maintain_order="left")["score_right"].to_numpy()
 
     encoder = CrossEncoder(cross, device="cpu")
@@ -181,8 +184,10 @@ def test_a_ranker_scores_as_its_saved_folder(case: str, data: Data, tmp_path: Pa
     run, collection, queries = data
     ranker = CASES[case].make(0)
     ranker.save(tmp_path / "model")
-    from_object = rerank(run, ranker, collection, queries)
-    from_folder = rerank(run, str(tmp_path / "model"), collection, queries, device="cpu", precision="float32")
+    from_object = rerank(run, model=ranker, collection=collection, queries=queries)
+    from_folder = rerank(
+        run, model=str(tmp_path / "model"), collection=collection, queries=queries, device="cpu", precision="float32"
+    )
     assert from_object.name == case
     assert from_object.table.equals(from_folder.table)
     scorer = load_ranker(ranker)

@@ -23,7 +23,7 @@ BI = str(minilm.MODEL_DIR)
 
 def refused(run: Run, model: str, collection: Any, queries: pl.DataFrame, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        rerank(run, model, collection, queries, **settings)
+        rerank(run, model=model, collection=collection, queries=queries, **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -94,7 +94,9 @@ def test_a_model_saved_by_sentence_transformers_scores_the_same(
     sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
     # Saved with a sigmoid; the score stays the logit.
     assert "Sigmoid" in (saved / "config_sentence_transformers.json").read_text()
-    assert rerank(run, str(saved), collection, queries).table.equals(rerank(run, cross, collection, queries).table)
+    assert rerank(run, model=str(saved), collection=collection, queries=queries).table.equals(
+        rerank(run, model=cross, collection=collection, queries=queries).table
+    )
 
 
 def test_models_that_do_not_load(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:

@@ -116,9 +116,9 @@ def test_a_re_ranked_run_says_what_its_ranker_is(model: Any, kind: Other) -> Non
     documents = {f"d{number}": passage for number, passage in enumerate(PASSAGES[:4])}
     run = evenrank.rerank(
         {"q": dict.fromkeys(documents, 1.0)},
-        model,
-        documents,
-        {"q": QUERIES[0]},
+        model=model,
+        collection=documents,
+        queries={"q": QUERIES[0]},
         quiet=True,
         **({"device": "cpu"} if isinstance(model, Path) else {}),
     )

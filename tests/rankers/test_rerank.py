@@ -34,7 +34,7 @@ def texts_of(run: Run, collection: pl.DataFrame, queries: pl.DataFrame) -> pl.Da
 
 def test_cross_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
     run, collection, queries = data
-    result = rerank(run, cross, collection, queries, batch_size=4)
+    result = rerank(run, model=cross, collection=collection, queries=queries, batch_size=4)
     assert result.name == "tiny-cross"
     assert result.queries.to_list() == run.queries.to_list()
     assert result.table.height == 60
@@ -48,7 +48,7 @@ def test_cross_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame], cros
 
 def test_bi_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame]) -> None:
     run, collection, queries = data
-    result = rerank(run, BI, collection, queries, batch_size=4)
+    result = rerank(run, model=BI, collection=collection, queries=queries, batch_size=4)
     joined = texts_of(result, collection, queries)
     encoder = sentence_transformers.SentenceTransformer(BI, device="cpu")
     query = encoder.encode(joined["query"].to_list())
@@ -78,7 +78,7 @@ def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
 
     monkeypatch.setattr(sentence_transformers.SentenceTransformer, "_inference", counted)
     monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", 2)
-    result = rerank(run, str(folder), collection, queries, batch_size=4)
+    result = rerank(run, model=str(folder), collection=collection, queries=queries, batch_size=4)
     needed = collection.filter(pl.col("doc_id").is_in(run.table["doc_id"].implode()))
     assert sorted(encoded) == sorted([*queries["text"], *needed["text"]])
     joined = texts_of(result, collection, queries)
@@ -99,7 +99,7 @@ def test_batches_and_windows_change_nothing(
     scores = []
     for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
         monkeypatch.setattr("evenrank.rankers.scoring_job._WINDOW", window)
-        result = rerank(run, model, collection, queries, 5, batch_size=batch_size)
+        result = rerank(run, model=model, collection=collection, queries=queries, depth=5, batch_size=batch_size)
         scores.append(result.table.sort(keys)["score"].to_numpy())
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
     np.testing.assert_allclose(scores[2], scores[0], atol=1e-5)
@@ -107,22 +107,22 @@ def test_batches_and_windows_change_nothing(
 
 def test_depth_keeps_the_first_only(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
     run, collection, queries = data
-    result = rerank(run, cross, collection, queries, 3)
+    result = rerank(run, model=cross, collection=collection, queries=queries, depth=3)
     first = run.table.filter(pl.col("rank") <= 3)
     assert (
         result.table.select("query_id", "doc_id")
         .sort("query_id", "doc_id")
         .equals(first.select("query_id", "doc_id").sort("query_id", "doc_id"))
     )
-    whole = rerank(run, cross, collection, queries).table
+    whole = rerank(run, model=cross, collection=collection, queries=queries).table
     kept = result.table.join(whole, on=["query_id", "doc_id"])
     np.testing.assert_allclose(kept["score"], kept["score_right"], atol=1e-5)
 
 
 def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
     run, collection, queries = data
-    exact = rerank(run, cross, collection, queries).table.sort("query_id", "doc_id")["score"]
-    result = rerank(run, cross, collection, queries, precision="bfloat16")
+    exact = rerank(run, model=cross, collection=collection, queries=queries).table.sort("query_id", "doc_id")["score"]
+    result = rerank(run, model=cross, collection=collection, queries=queries, precision="bfloat16")
     rough = result.table.sort("query_id", "doc_id")["score"]
     assert np.abs(exact.to_numpy() - rough.to_numpy()).mean() < 0.1 * exact.std()
     # Scores of bf16 alone would have no more than 8 significant bits.
@@ -196,7 +196,9 @@ def test_kept_scores_of_another_call_are_not_used(
     monkeypatch.setattr(Parts, "remove", lambda self: None)
 
     def resumed(collection: pl.DataFrame = collection, model: str = cross, **settings: Any) -> tuple[str, ...]:
-        return rerank(run, model, collection, queries, batch_size=4, out=out, **settings).notes[1:]
+        return rerank(
+            run, model=model, collection=collection, queries=queries, batch_size=4, out=out, **settings
+        ).notes[1:]
 
     assert resumed() == ()
     assert resumed() == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
@@ -230,7 +232,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def refused(run: Run, model: str, collection: Any, queries: pl.DataFrame, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        rerank(run, model, collection, queries, **settings)
+        rerank(run, model=model, collection=collection, queries=queries, **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -248,10 +250,10 @@ def test_missing_texts_are_named(data: tuple[Run, pl.DataFrame, pl.DataFrame], c
     # Only what is re-ranked needs a text.
     assert rerank(
         run,
-        cross,
-        collection.filter(pl.col("doc_id").is_in(run.table.filter(pl.col("rank") == 1)["doc_id"].implode())),
-        queries,
-        1,
+        model=cross,
+        collection=collection.filter(pl.col("doc_id").is_in(run.table.filter(pl.col("rank") == 1)["doc_id"].implode())),
+        queries=queries,
+        depth=1,
     )
 
 
@@ -272,7 +274,7 @@ def test_without_the_extra(
     with pytest.raises(
         MissingExtraError, match=r'^re-ranking needs the extra \[neural\]: pip install "evenrank\[neural\]"$'
     ):
-        rerank(data[0], cross, data[1], data[2])
+        rerank(data[0], model=cross, collection=data[1], queries=data[2])
 
 
 def test_a_run_is_tagged_by_the_training_or_as_asked(
@@ -372,8 +374,10 @@ def test_blind_scores_are_those_of_masked_texts(
     masked = [
         table.with_columns(pl.col("text").str.replace_all(r"\b(she|he)\b", "[MASK]")) for table in (collection, queries)
     ]
-    expected = rerank(run, cross, *masked, batch_size=32).table
+    expected = rerank(run, model=cross, *masked, batch_size=32).table
     assert read_run(out).table.select("query_id", "doc_id").equals(expected.select("query_id", "doc_id"))
-    assert not rerank(run, cross, collection, queries).table["doc_id"].equals(expected["doc_id"])
+    assert (
+        not rerank(run, model=cross, collection=collection, queries=queries).table["doc_id"].equals(expected["doc_id"])
+    )
     assert run_command(monkeypatch, *command, "--blind", "nowhere") == 2
     assert "--blind: no file and no built-in lexicon 'nowhere'" in capsys.readouterr().err

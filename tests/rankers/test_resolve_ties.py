@@ -154,7 +154,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def rerank(model: Any, **settings: Any) -> Run:
-    return evenrank.rerank(RUN, model, COLLECTION, QUERIES, quiet=True, **settings)
+    return evenrank.rerank(RUN, model=model, collection=COLLECTION, queries=QUERIES, quiet=True, **settings)
 
 
 def test_ties_are_resolved_in_float32(tmp_path: Path, coarse: list[str]) -> None:

@@ -100,7 +100,7 @@ def probed() -> Any:
     rng = np.random.default_rng(0)
     run = {query: dict.fromkeys(texts, 1.0) for query in queries}
     return evenrank.probe(
-        lambda query, passages: rng.random(len(passages)), {"swap": swap, LONG: placebo, "mine": placebo},
+        lambda query, passages: rng.random(len(passages)), variants={"swap": swap, LONG: placebo, "mine": placebo},
         placebos={"swap": placebo}, collection=texts, queries=queries, run=run,
         qrels={query: {"d1": 1} for query in queries},
     )  # fmt: skip

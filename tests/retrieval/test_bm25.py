@@ -91,26 +91,26 @@ def test_batches_agree_and_the_cut_is_exact(k: int) -> None:
     ids = [f"x{i}" for i in rng.permutation(400)]
     collection, asked = documents(*texts, ids=ids), questions(*random_texts(rng, 30, 12, 4), "w001")
     runs = [
-        retrieve(collection, asked, k),
-        retrieve(collection.iter_slices(37), asked, k),
+        retrieve(collection, asked, k=k),
+        retrieve(collection.iter_slices(37), asked, k=k),
         # Equal scores come from the counts alone, so the order of the documents changes nothing either.
-        retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k),
+        retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k=k),
     ]
     for run in runs[1:]:
         assert run.table.equals(runs[0].table)
-    whole = retrieve(collection, asked, 400).table
+    whole = retrieve(collection, asked, k=400).table
     assert runs[0].table.equals(whole.filter(pl.col("rank") <= k))
 
 
 def test_ties_at_the_cut_go_by_falling_id() -> None:
     collection = documents(*["cat"] * 5, "dog", ids=["b", "e", "10", "9", "a", "z"])
-    table = retrieve(collection, questions("cat"), 3).table
+    table = retrieve(collection, questions("cat"), k=3).table
     assert table["doc_id"].to_list() == ["e", "b", "a"]
     assert table["score"].n_unique() == 1
 
 
 def test_queries_without_rows_are_counted() -> None:
-    run = retrieve(documents("a cat", "a dog"), questions("cat", "the of", "", "zebra"), 5)
+    run = retrieve(documents("a cat", "a dog"), questions("cat", "the of", "", "zebra"), k=5)
     assert run.name == "bm25"
     assert run.queries.to_list() == ["q1"]
     assert run.notes == (
@@ -197,7 +197,7 @@ def test_scores_that_are_not_finite_are_refused() -> None:
 
 
 def test_a_list_is_no_longer_than_the_collection() -> None:
-    found = retrieve(documents("cat", "cat dog"), questions("cat"), 2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
+    found = retrieve(documents("cat", "cat dog"), questions("cat"), k=2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
     assert sorted(found.table["doc_id"]) == ["d1", "d2"]
 
 

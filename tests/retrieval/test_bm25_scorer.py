@@ -67,7 +67,7 @@ def test_equals_the_slow_loop(
 
 def agrees(collection: str | Path, queries: pl.DataFrame, **settings: float) -> int:
     """Compares the scores with the first stage's, and returns how many there are."""
-    table = retrieve(collection, queries, 50, **settings, quiet=True).table  # type: ignore[arg-type]
+    table = retrieve(collection, queries, k=50, **settings, quiet=True).table  # type: ignore[arg-type]
     pairs = TextPairs.of_run("bm25", table, collection, queries)
     scores = BM25Scorer(collection, **settings).bind(pairs, 32)(np.arange(pairs.size))  # type: ignore[arg-type]
     # Those of the first stage are kept in single precision.
@@ -90,8 +90,10 @@ def test_the_first_stages_scores_of_grep_biasir(shared_data: Path) -> None:
 def test_re_ranking_with_it_changes_nothing(tmp_path: Path) -> None:
     generate(SyntheticConfig(passages=200, queries=10)).write(tmp_path)
     collection, queries = tmp_path / "collection.tsv", tmp_path / "queries.tsv"
-    run = retrieve(collection, queries, 20, quiet=True)
-    again = rerank(run, BM25Scorer(collection), collection, queries, 20, quiet=True).table
+    run = retrieve(collection, queries, k=20, quiet=True)
+    again = rerank(
+        run, model=BM25Scorer(collection), collection=collection, queries=queries, depth=20, quiet=True
+    ).table
     mean = run.table["score"].mean()
     assert again["score"].mean() == pytest.approx(mean, rel=1e-6)
     assert again.height == run.table.height

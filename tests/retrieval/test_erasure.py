@@ -40,10 +40,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models and indexes: one of known vectors, one of a tiny model with the cosine, and of other kinds."""
     folder = tmp_path_factory.mktemp("erased")
     planted_encoder(folder / "planted", HALVES)
-    build_index({word: word for word in HALVES}, folder / "halves", model=folder / "planted", quiet=True)
+    build_index({word: word for word in HALVES}, out=folder / "halves", model=folder / "planted", quiet=True)
     bi_encoder(folder / "tiny")
     collection(folder / "c.tsv")
-    build_index(folder / "c.tsv", folder / "cosine", model=folder / "tiny", encoding=SMALL, quiet=True)
+    build_index(folder / "c.tsv", out=folder / "cosine", model=folder / "tiny", encoding=SMALL, quiet=True)
     done = open_to_debias(folder / "cosine")
     write_debiased(done, folder / "done", numbered(done, [row % 2 for row in range(40)]), quiet=True)
     return folder
@@ -76,7 +76,7 @@ def test_by_hand(home: Path, tmp_path: Path) -> None:
     assert source["path"] == str(home / "halves")
     assert len(source["sha256"]) == 64
     # A query loses it as well: "lad" (1, 2) is at (0, 2).
-    run = retrieve(tmp_path / "new", {"q": "lad"}, 5, quiet=True)
+    run = retrieve(tmp_path / "new", {"q": "lad"}, k=5, quiet=True)
     assert dict(run.table.select("doc_id", "score").rows()) == pytest.approx(
         {"lad": 4, "maid": 4, "rain": 0, "man": -4, "lady": -4}, abs=1e-5
     )
@@ -263,10 +263,10 @@ def test_files_that_do_not_fit(home: Path, tmp_path: Path) -> None:
 
 
 def test_refusals(home: Path, tmp_path: Path) -> None:
-    build_index({"d": "rain"}, tmp_path / "bm25", quiet=True)
+    build_index({"d": "rain"}, out=tmp_path / "bm25", quiet=True)
     assert "an index of BM25's words has no vectors to debias" in refused(open_to_debias, tmp_path / "bm25")
     sparse_encoder(tmp_path / "splade")
-    build_index(home / "c.tsv", tmp_path / "sparse", model=tmp_path / "splade", encoding=SMALL, quiet=True)
+    build_index(home / "c.tsv", out=tmp_path / "sparse", model=tmp_path / "splade", encoding=SMALL, quiet=True)
     assert "an index of weights of terms has no vectors to debias" in refused(open_to_debias, tmp_path / "sparse")
     assert refused(open_to_debias, home / "done") == (
         f"{home / 'done'}: is debiased already: debias the index that it was made from, {home / 'cosine'}"

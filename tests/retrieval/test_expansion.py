@@ -31,7 +31,7 @@ SMALL = made(nurse=[1, 0], Nurse=[0.9, 0.1], ward=[0, 2], big_hospital=[3, 3], s
 
 
 def found(given_queries: pl.DataFrame, vectors: Vectors, k: int = 5, form: str = "cosine") -> dict[str, list[str]]:
-    words = expand(given_queries, vectors, k, form).words  # type: ignore[arg-type]
+    words = expand(given_queries, vectors=vectors, k=k, form=form).words  # type: ignore[arg-type]
     return dict(words.group_by("query_id", maintain_order=True).agg("word").iter_rows())
 
 
@@ -48,7 +48,7 @@ def test_other_stop_words(tmp_path: Path) -> None:
     assert query_words("the nurse of", read_stop_words("none")) == ["the", "nurse", "of"]
     assert read_stop_words("nltk", nltk=True) == stop_list(NLTK)
     # The nurse counts for nothing, so she can be found.
-    assert "Nurse" in expand(queries("nurse ward"), SMALL, 3, stopwords={"ward"}).words["word"].to_list()
+    assert "Nurse" in expand(queries("nurse ward"), vectors=SMALL, k=3, stopwords={"ward"}).words["word"].to_list()
     with pytest.raises(EvenrankError, match="no such file"):
         read_stop_words(str(tmp_path / "absent"))
 
@@ -56,38 +56,38 @@ def test_other_stop_words(tmp_path: Path) -> None:
 def test_by_hand() -> None:
     # The mean of the unit vectors of nurse (1, 0) and ward (0, 1) lies on the diagonal: big_hospital, cosine 1; Nurse,
     # (.9 + .1) / (√2 · √.82) = .781; calm 0; sea −.707. The query's own words are left out.
-    result = expand(queries("The NURSE of a ward"), SMALL, 4)
+    result = expand(queries("The NURSE of a ward"), vectors=SMALL, k=4)
     assert result.words["word"].to_list() == ["big_hospital", "Nurse", "calm", "sea"]
     assert result.words["score"].to_list() == pytest.approx([1, 0.7809, 0, -0.7071], abs=1e-4)
-    assert expand(queries("nurse ward"), SMALL, 2).expanded().rows() == [("0", "big hospital Nurse")]
+    assert expand(queries("nurse ward"), vectors=SMALL, k=2).expanded().rows() == [("0", "big hospital Nurse")]
     # Dot: U Uᵀ q with q = nurse + ward = (1, 2): big_hospital 9, Nurse 1.1, calm 0, sea −1.
-    dot = expand(queries("nurse ward"), SMALL, 4, "dot").words
+    dot = expand(queries("nurse ward"), vectors=SMALL, k=4, form="dot").words
     assert dot["score"].to_list() == pytest.approx([9, 1.1, 0, -1])
 
 
 def test_the_language_model_form() -> None:
     # p_q: nurse 1/2, ward 1/2; p_exp: big_hospital 1/1.7809, Nurse .7809/1.7809; λ .4; a word's parts share its weight.
-    text = expand(queries("nurse ward"), SMALL, 2).language_model(0.4)["text"][0]
+    text = expand(queries("nurse ward"), vectors=SMALL, k=2).language_model(0.4)["text"][0]
     weights = {word: float(weight) for word, weight in (part.split("^") for part in text.split())}
     assert weights == pytest.approx(
         {"nurse": 0.2, "ward": 0.2, "big": 0.16845, "hospital": 0.16845, "Nurse": 0.2631}, abs=1e-4
     )
     assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
     # No score above 0: equal shares.
-    text = expand(queries("nurse"), made(nurse=[1, 0], a=[-1, 0], b=[0, 1]), 2).language_model(0.5)["text"][0]
+    text = expand(queries("nurse"), vectors=made(nurse=[1, 0], a=[-1, 0], b=[0, 1]), k=2).language_model(0.5)["text"][0]
     assert text == "nurse^0.5 b^0.25 a^0.25"
     with pytest.raises(EvenrankError, match=r"`language_model`: expected a number from 0 to 1, found 1\.5"):
-        expand(queries("nurse"), SMALL).language_model(1.5)
+        expand(queries("nurse"), vectors=SMALL).language_model(1.5)
 
 
 def test_words_without_a_vector_are_told() -> None:
-    result = expand(queries("zebra nurse", "zebra the", "gnu zebra"), SMALL)
+    result = expand(queries("zebra nurse", "zebra the", "gnu zebra"), vectors=SMALL)
     assert result.missing.rows() == [("zebra", 3), ("gnu", 1)]
     assert result.unexpanded.to_list() == ["1", "2"]
     assert result.expanded()["text"].to_list()[1:] == ["zebra the", "gnu zebra"]
     assert result.language_model(0.5)["text"].to_list()[1:] == ["zebra the", "gnu zebra"]
     with pytest.raises(EvenrankError, match="no word of any query has a vector"):
-        expand(queries("zebra"), SMALL)
+        expand(queries("zebra"), vectors=SMALL)
 
 
 def slow(text: str, vectors: Vectors, k: int, form: str) -> list[str]:
@@ -143,11 +143,11 @@ def test_equal_scores_stand_in_the_vocabularys_order() -> None:
 def test_which_queries_change() -> None:
     other = made(nurse=[1, 0], Nurse=[-1, 0], ward=[0, 2], big_hospital=[3, 3], sea=[0.9, 0], calm=[0, 1])
     asked = queries("nurse", "ward", "zebra")
-    changed = expand(asked, SMALL, 2).changes(expand(asked, other, 2))
+    changed = expand(asked, vectors=SMALL, k=2).changes(expand(asked, vectors=other, k=2))
     assert changed["query_id"].to_list() == ["0", "1"]
     assert changed["before"].to_list()[0] == ["Nurse", "big_hospital"]
     assert changed["after"].to_list()[0] == ["sea", "big_hospital"]
-    assert expand(asked, SMALL, 2).changes(expand(asked, SMALL, 2)).height == 0
+    assert expand(asked, vectors=SMALL, k=2).changes(expand(asked, vectors=SMALL, k=2)).height == 0
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_which_queries_change() -> None:
 )
 def test_bad_settings(k: int, form: str, message: str) -> None:
     with pytest.raises(EvenrankError, match=message):
-        expand(queries("nurse"), SMALL, k, form)  # type: ignore[arg-type]
+        expand(queries("nurse"), vectors=SMALL, k=k, form=form)  # type: ignore[arg-type]
 
 
 @pytest.fixture

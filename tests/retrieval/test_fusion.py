@@ -90,7 +90,7 @@ def made(queries: int, lean: float, seed: int = 0) -> tuple[Run, Run, pl.DataFra
 
 def test_a_clearer_run_gets_the_larger_weight() -> None:
     first, second, judged = made(60, 2.5)
-    found = tune([first, second], judged, "nDCG@10")
+    found = tune([first, second], qrels=judged, measure="nDCG@10")
     assert all(weights[0] < 0.5 for weights in (fold.weights for fold in found.folds))
     assert found.mean[0] + found.mean[1] == pytest.approx(1)
     assert found.value > max(found.alone) - 0.02
@@ -105,12 +105,12 @@ def test_a_clearer_run_gets_the_larger_weight() -> None:
 def test_ties_go_to_the_larger_weight() -> None:
     first, _, judged = made(10, 1.0)
     same = Run(name="same", table=first.table)
-    assert [fold.weights for fold in tune([first, same], judged, folds=2).folds] == [(1.0, 0.0)] * 2
+    assert [fold.weights for fold in tune([first, same], qrels=judged, folds=2).folds] == [(1.0, 0.0)] * 2
 
 
 def test_two_runs_take_the_best_of_a_hundred_steps() -> None:
     first, second, judged = made(12, 1.3, seed=3)
-    found = tune([first, second], judged, "AP", folds=2)
+    found = tune([first, second], qrels=judged, measure="AP", folds=2)
     from evenrank.measures import Evaluation, parse_measure
 
     candidates = Candidates.of([first, second])
@@ -133,11 +133,11 @@ def test_coordinate_ascent_leaves_out_a_run_of_noise() -> None:
     first, second, judged = made(60, 1.5)
     rng = np.random.default_rng(9)
     noise = run("noise", {str(q): {f"d{i}": float(rng.normal()) for i in range(20)} for q in range(60)})
-    found = tune([first, second, noise], judged, "nDCG@10", folds=3, restarts=2)
+    found = tune([first, second, noise], qrels=judged, measure="nDCG@10", folds=3, restarts=2)
     assert found.mean[2] < 0.15
     assert sum(found.mean) == pytest.approx(1)
     assert all(fold.train >= 0.99 * max(found.alone) for fold in found.folds)
-    again = tune([first, second, noise], judged, "nDCG@10", folds=3, restarts=2)
+    again = tune([first, second, noise], qrels=judged, measure="nDCG@10", folds=3, restarts=2)
     assert again.to_dict() == found.to_dict()
     assert again.run.table.equals(found.run.table)
 
@@ -155,7 +155,7 @@ def test_moves_stay_among_the_hundredths(parts: list[int], i: int, part: int) ->
 
 def test_queries_without_judgements_are_ranked_too() -> None:
     first, second, judged = made(6, 1.0)
-    found = tune([first, second], judged.filter(pl.col("query_id") != "3"), folds=2)
+    found = tune([first, second], qrels=judged.filter(pl.col("query_id") != "3"), folds=2)
     assert found.run.queries.n_unique() == 6
     assert sum(fold.queries for fold in found.folds) == 5
 
@@ -171,7 +171,7 @@ def test_queries_without_judgements_are_ranked_too() -> None:
 def test_bad_settings(settings_: dict[str, object], message: str) -> None:
     first, second, judged = made(6, 1.0)
     with pytest.raises(EvenrankError, match=message):
-        tune([first, second], judged, **settings_)  # type: ignore[arg-type]
+        tune([first, second], qrels=judged, **settings_)  # type: ignore[arg-type]
 
 
 def test_bad_weights_and_too_few_runs() -> None:

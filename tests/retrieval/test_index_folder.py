@@ -26,7 +26,7 @@ QUERIES = {"q": "dog"}
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    build_index(COLLECTION, tmp_path / "index", quiet=True)
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
     return tmp_path / "index"
 
 
@@ -35,7 +35,7 @@ def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
 
     path = tmp_path / "c.tsv"
     path.write_text("d1\tThe cat sat\nd2\tdogs\n")
-    built = build_index(path, tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
+    built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
     manifest = read_manifest(tmp_path / "index")
     assert manifest == built
     assert (manifest.kind, manifest.documents, manifest.evenrank) == ("bm25", 2, __version__)
@@ -58,7 +58,7 @@ def test_a_collection_of_several_files_and_one_in_memory(tmp_path: Path) -> None
     (tmp_path / "parts").mkdir()
     for i in (1, 2):
         (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tcat\n")
-    digest = build_index(tmp_path / "parts", tmp_path / "index", quiet=True).collection
+    digest = build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True).collection
     assert (digest["files"], digest["bytes"]) == (2, 14)
     assert isinstance(digest["sha256"], str)
     assert collection_digest(COLLECTION)["sha256"] is None
@@ -103,7 +103,7 @@ def test_files_are_read_whole_once(index: Path, digested: list[Path], tmp_path: 
 
 def test_damage_that_keeps_the_size_is_found(tmp_path: Path, digested: list[Path]) -> None:
     index = tmp_path / "index"
-    names = build_index(COLLECTION, index, rm3=True, quiet=True).files
+    names = build_index(COLLECTION, out=index, rm3=True, quiet=True).files
     for name in names:
         retrieve(index, QUERIES, quiet=True)
         whole = (index / name).read_bytes()
@@ -256,7 +256,7 @@ def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
 )
 def test_a_damaged_file(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
     index = tmp_path / "index"
-    build_index({"d1": "cat dog", "d2": "dog"}, index, quiet=True)
+    build_index({"d1": "cat dog", "d2": "dog"}, out=index, quiet=True)
     damage(index / "scores.bin")
     with pytest.raises(InputError) as caught:
         retrieve(index, QUERIES)
@@ -270,7 +270,7 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
     def refused(out: Path, collection: object = COLLECTION) -> str:
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(EvenrankError) as caught:
-            build_index(collection, out, quiet=True)
+            build_index(collection, out=out, quiet=True)
         assert sorted(tmp_path.rglob("*")) == before
         return str(caught.value).removeprefix(f"{out}: ")
 
@@ -289,12 +289,12 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
     (folder / "index.json").write_text("{}")
     assert refused(folder) == "contains another index.json; remove it, or choose another output"
     with pytest.raises(InputError, match=r"^memory://index: an index is built in a local folder$"):
-        build_index(COLLECTION, "memory://index")
+        build_index(COLLECTION, out="memory://index")
 
 
 def test_an_index_in_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
-    build_index(COLLECTION, tmp_path / "index", quiet=True)
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
     assert retrieve(tmp_path / "index", QUERIES, quiet=True).table.height == 1
 
 
@@ -314,7 +314,7 @@ def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
     assert is_index(folder)
     with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
         retrieve(folder, QUERIES)
-    build_index(COLLECTION, folder, quiet=True)
+    build_index(COLLECTION, out=folder, quiet=True)
     assert {path.suffix for path in folder.iterdir()} == {".bin", ".json"}
     assert retrieve(folder, QUERIES, quiet=True).table.height == 1
 
@@ -324,15 +324,15 @@ def test_unfinished_folders_with_anything_else_are_left_alone(tmp_path: Path) ->
     interrupted(folder, {}, None, "scores.bin")
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(EvenrankError, match=r"index: contains another file: 'notes.txt'$"):
-        build_index(COLLECTION, folder)
+        build_index(COLLECTION, out=folder)
     (folder / "notes.txt").unlink()
     (folder / "turn.bin").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(EvenrankError, match=r"index: contains a link: 'turn.bin'$"):
-        build_index(COLLECTION, folder)
+        build_index(COLLECTION, out=folder)
     (folder / "turn.bin").unlink()
     (folder / "unfinished.json").write_text("[" * 9999)
     with pytest.raises(EvenrankError, match=r"index: unfinished.json is damaged; remove the folder$"):
-        build_index(COLLECTION, folder)
+        build_index(COLLECTION, out=folder)
 
 
 def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         IndexWriter(tmp_path / "index", "bm25", {}),
         pytest.raises(EvenrankError, match=r"index: another process builds an index there$"),
     ):
-        build_index(COLLECTION, tmp_path / "index")
+        build_index(COLLECTION, out=tmp_path / "index")
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(InputError, match=r"index: cannot be written: No space left on device$"):
-        build_index(batches(), tmp_path / "index", quiet=True)
+        build_index(batches(), out=tmp_path / "index", quiet=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -411,9 +411,9 @@ def test_bm25_needs_no_cluster_and_no_device(tmp_path: Path) -> None:
 
     for encoding in (Encoding(engine="ray"), Encoding(device="cuda")):
         with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
-            build_index(COLLECTION, tmp_path / "index", encoding=encoding)
+            build_index(COLLECTION, out=tmp_path / "index", encoding=encoding)
     with pytest.raises(EvenrankError, match=r"^`engine`: expected local or ray, found 'spark'$"):
-        build_index(COLLECTION, tmp_path / "index", encoding=Encoding(engine="spark"))
+        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(engine="spark"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -421,7 +421,7 @@ def test_a_collection_that_changed_later_is_noted(tmp_path: Path) -> None:
     for name in ("one.tsv", "two.tsv"):
         (tmp_path / "parts").mkdir(exist_ok=True)
         (tmp_path / "parts" / name).write_text(f"{name}\tdogs\n")
-    build_index(tmp_path / "parts", tmp_path / "index", quiet=True)
+    build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True)
     run = retrieve(tmp_path / "index", QUERIES, quiet=True)
     (tmp_path / "parts" / "two.tsv").write_text("a\tdogs\nb\tdogs\n")
     again = retrieve(tmp_path / "index", QUERIES, quiet=True)

@@ -40,7 +40,7 @@ COLLECTION = documents("The cat sat", "Cats and dogs, cat!", "A dog", "a running
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    build_index(COLLECTION, tmp_path / "index", rm3=True, quiet=True)
+    build_index(COLLECTION, out=tmp_path / "index", rm3=True, quiet=True)
     return tmp_path / "index"
 
 
@@ -64,12 +64,12 @@ def test_the_same_as_in_memory(
 ) -> None:
     collection = pl.DataFrame({"doc_id": ids[: len(texts)], "text": texts})
     out = tmp_path_factory.mktemp("of") / "index"
-    build_index(collection.iter_slices(5), out, k1=1.2, b=0.7, stemmer="porter", rm3=True, quiet=True)
+    build_index(collection.iter_slices(5), out=out, k1=1.2, b=0.7, stemmer="porter", rm3=True, quiet=True)
     given = asked(*(f"{text}^0.5" if weighted and text else text for text in queries))
 
     def found(source: object, **own: Any) -> object:
         try:
-            run = retrieve(source, given, k, weighted=weighted, rm3=rm3, quiet=True, **own)
+            run = retrieve(source, given, k=k, weighted=weighted, rm3=rm3, quiet=True, **own)
         except EvenrankError as error:
             return str(error)
         return run.name, run.notes, run.table.rows()
@@ -88,10 +88,10 @@ def test_large_enough_for_several_parts(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Counts, "scored", lambda self, indptr, k1, b, most=300: scored(self, indptr, k1, b, most))
     monkeypatch.setattr(bm25_files, "_AT_ONCE", 500)
     monkeypatch.setattr(bm25_files, "_ROOM", 1)
-    build_index(collection.iter_slices(70), tmp_path / "index", quiet=True)
-    run = retrieve(tmp_path / "index", queries, 30, quiet=True)
+    build_index(collection.iter_slices(70), out=tmp_path / "index", quiet=True)
+    run = retrieve(tmp_path / "index", queries, k=30, quiet=True)
     monkeypatch.undo()
-    assert run.table.equals(retrieve(collection, queries, 30, quiet=True).table)
+    assert run.table.equals(retrieve(collection, queries, k=30, quiet=True).table)
 
 
 @settings(max_examples=40, deadline=None)
@@ -123,17 +123,17 @@ def test_postings_are_those_of_plain_loops(place: Path, batches: list[list[str]]
 def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "c.tsv").write_text("d1\tThe cat sat\nd2\tCats and dogs\n")
     for name in ("one", "two"):
-        build_index(tmp_path / "c.tsv", tmp_path / name, rm3=True, quiet=True)
+        build_index(tmp_path / "c.tsv", out=tmp_path / name, rm3=True, quiet=True)
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two"))
     assert one == two
     assert {"index.json", "scores.bin", "forward-tf.bin"} < one.keys()
 
 
 def test_what_the_run_says(index: Path) -> None:
-    run = retrieve(index, asked("dogs", "the", "unknown"), 5, quiet=True)
+    run = retrieve(index, asked("dogs", "the", "unknown"), k=5, quiet=True)
     assert run.name == "bm25"
     assert run.table["doc_id"].to_list() == ["d3", "d2"]
-    assert run.notes == retrieve(COLLECTION, asked("dogs", "the", "unknown"), 5, quiet=True).notes
+    assert run.notes == retrieve(COLLECTION, asked("dogs", "the", "unknown"), k=5, quiet=True).notes
     assert run.card is not None
     assert run.card["stage"] == "retrieve"
     card = run.card["index"]
@@ -159,7 +159,7 @@ def test_scores_by_hand(index: Path) -> None:
 def test_stop_words_are_kept_as_they_were(tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("cat\n")
-    build_index(COLLECTION, tmp_path / "index", stopwords=str(words), stemmer=None, quiet=True)
+    build_index(COLLECTION, out=tmp_path / "index", stopwords=str(words), stemmer=None, quiet=True)
     words.unlink()
     run = retrieve(tmp_path / "index", asked("cat dog"), quiet=True)
     assert run.table["doc_id"].to_list() == ["d3"]
@@ -190,7 +190,7 @@ def test_settings_of_the_index_cannot_be_changed(index: Path, own: dict[str, Any
 
 
 def test_rm3_needs_the_words_of_each_passage(tmp_path: Path) -> None:
-    build_index(COLLECTION, tmp_path / "index", quiet=True)
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
     with pytest.raises(EvenrankError, match=r"^`rm3`: the index .* does not keep each passage's words; build it again"):
         retrieve(tmp_path / "index", asked("cat"), rm3=RM3())
 

@@ -123,8 +123,8 @@ def test_weighted_words() -> None:
 def test_weights_of_one_are_plain_bm25() -> None:
     collection = texts("aa bb", "aa aa bb", "bb", "cc aa", "aa bb")
     queries = texts("aa bb bb", "cc", name="query_id")
-    plain = retrieve(collection, queries, 3, stopwords=None, stemmer=None, quiet=True).table
-    weighted = retrieve(collection, queries, 3, stopwords=None, stemmer=None, weighted=True, quiet=True).table
+    plain = retrieve(collection, queries, k=3, stopwords=None, stemmer=None, quiet=True).table
+    weighted = retrieve(collection, queries, k=3, stopwords=None, stemmer=None, weighted=True, quiet=True).table
     assert weighted["doc_id"].to_list() == plain["doc_id"].to_list()
     assert weighted["score"].to_list() == pytest.approx(plain["score"].to_list(), rel=1e-6)
 

@@ -32,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     collection(folder / "c.tsv")
     for name, settings in FORMS.items():
         sparse_encoder(folder / name, **settings)  # type: ignore[arg-type]
-        build_index(folder / "c.tsv", folder / f"{name}-index", model=folder / name, encoding=SMALL, quiet=True)
+        build_index(folder / "c.tsv", out=folder / f"{name}-index", model=folder / name, encoding=SMALL, quiet=True)
     return folder
 
 
@@ -43,7 +43,7 @@ def test_equals_the_models_own_similarities(home: Path, tmp_path: Path, form: st
     texts = collection(tmp_path / "c.tsv")
     model = SparseEncoder(str(home / form), device="cpu")
     own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
-    run = retrieve(home / f"{form}-index", QUERIES, DOCUMENTS, quiet=True)
+    run = retrieve(home / f"{form}-index", QUERIES, k=DOCUMENTS, quiet=True)
     for row, query in enumerate(QUERIES):
         found = dict(run.table.filter(query_id=query).select("doc_id", "score").iter_rows())
         scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
@@ -59,7 +59,7 @@ def test_says_what_it_is(home: Path) -> None:
     assert manifest.kind == "sparse"
     assert manifest.model is not None
     assert manifest.model["kind"] == "sparse encoder"
-    run = retrieve(home / "splade-index", QUERIES, 3, quiet=True)
+    run = retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
     assert run.name == "splade"
     assert run.notes == ("splade: weights of 25 terms",)
 
@@ -71,17 +71,17 @@ def test_a_query_without_a_term_is_counted(home: Path, monkeypatch: pytest.Monke
     rows.data[1] = 0
     rows.eliminate_zeros()
     monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: rows)
-    notes = retrieve(home / "splade-index", QUERIES, 3, quiet=True).notes
+    notes = retrieve(home / "splade-index", QUERIES, k=3, quiet=True).notes
     assert any(note.endswith("no term of a document and no documents") for note in notes)
     monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 25), dtype=np.float32))
     with pytest.raises(EvenrankError, match="none of the 4 queries has a term of a document"):
-        retrieve(home / "splade-index", QUERIES, 3, quiet=True)
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
     monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: -rows)
     with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
-        retrieve(home / "splade-index", QUERIES, 3, quiet=True)
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
     monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 9), dtype=np.float32))
     with pytest.raises(EvenrankError, match="weights of 25 terms, and the queries of 9"):
-        retrieve(home / "splade-index", QUERIES, 3, quiet=True)
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
 
 
 def test_damaged_postings_are_refused(home: Path, tmp_path: Path) -> None:
@@ -110,15 +110,15 @@ def test_negative_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: p
     documents = TextEncoder.documents
     monkeypatch.setattr(TextEncoder, "documents", lambda self, texts: -documents(self, texts))
     with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
-        build_index({"a": "the nurse"}, tmp_path / "out", model=home / "splade", quiet=True)
+        build_index({"a": "the nurse"}, out=tmp_path / "out", model=home / "splade", quiet=True)
     assert not (tmp_path / "out").exists()
 
 
 def test_windows_do_not_change_the_index(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     place = tmp_path / "index"
-    build_index(home / "c.tsv", place, model=home / "splade", encoding=SMALL, quiet=True)
-    run, other = (retrieve(path, QUERIES, 9, quiet=True).table for path in (place, home / "splade-index"))
+    build_index(home / "c.tsv", out=place, model=home / "splade", encoding=SMALL, quiet=True)
+    run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, home / "splade-index"))
     assert run.drop("score").equals(other.drop("score"))
     np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
 
@@ -137,5 +137,5 @@ def test_damaged_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: py
     contents = [b"PAR1", buffer.getvalue()]
     while contents:
         with pytest.raises(EvenrankError, match="the beginning of the index is damaged: remove it, and start again"):
-            build_index(home / "c.tsv", tmp_path / "index", model=home / "splade", encoding=SMALL, quiet=True)
+            build_index(home / "c.tsv", out=tmp_path / "index", model=home / "splade", encoding=SMALL, quiet=True)
         shutil.rmtree(tmp_path / "index")

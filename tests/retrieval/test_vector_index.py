@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dense")
     bi_encoder(folder / "tiny", prompts=True)
     collection(folder / "c.tsv")
-    build_index(folder / "c.tsv", folder / "index", model=folder / "tiny", encoding=SMALL, quiet=True)
+    build_index(folder / "c.tsv", out=folder / "index", model=folder / "tiny", encoding=SMALL, quiet=True)
     return folder
 
 
@@ -68,8 +68,8 @@ def test_equals_the_models_own_similarities(tmp_path: Path, similarity: str) -> 
 
     folder = bi_encoder(tmp_path / "tiny", similarity=similarity)
     texts = collection(tmp_path / "c.tsv")
-    build_index(tmp_path / "c.tsv", tmp_path / "index", model=folder, encoding=SMALL, quiet=True)
-    run = retrieve(tmp_path / "index", QUERIES, DOCUMENTS, quiet=True)
+    build_index(tmp_path / "c.tsv", out=tmp_path / "index", model=folder, encoding=SMALL, quiet=True)
+    run = retrieve(tmp_path / "index", QUERIES, k=DOCUMENTS, quiet=True)
     model = SentenceTransformer(str(folder), device="cpu")
     own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
     found = table(run)
@@ -88,8 +88,8 @@ def test_equals_minilms_own_similarities(tmp_path: Path) -> None:
 
     texts = {"a": "a king and a queen", "b": "software written by night", "c": "a nurse in a hospital"}
     index = tmp_path / "index"
-    build_index(texts, index, model=str(minilm.MODEL_DIR), encoding=SMALL, quiet=True)
-    found = table(retrieve(index, QUERIES, 3, quiet=True))
+    build_index(texts, out=index, model=str(minilm.MODEL_DIR), encoding=SMALL, quiet=True)
+    found = table(retrieve(index, QUERIES, k=3, quiet=True))
     model = SentenceTransformer(str(minilm.MODEL_DIR), device="cpu")
     own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
     for row, query in enumerate(QUERIES):
@@ -105,7 +105,7 @@ def test_says_what_it_is(home: Path) -> None:
     assert manifest.model["query_prompt"] == "query: "
     assert manifest.model["document_prompt"] == "passage: "
     assert manifest.versions.keys() >= {"torch", "transformers", "sentence-transformers"}
-    run = retrieve(home / "index", QUERIES, 3, quiet=True)
+    run = retrieve(home / "index", QUERIES, k=3, quiet=True)
     assert run.notes == (
         "tiny: exact search, vectors of 32 numbers in float16",
         "tiny: each query is put after the prompt 'query: '",
@@ -116,15 +116,15 @@ def test_says_what_it_is(home: Path) -> None:
     encoder = run.card["query_encoder"]
     assert isinstance(encoder, dict)
     assert (encoder["query_prompt"], encoder["document_prompt"]) == ("query: ", "passage: ")
-    other = retrieve(home / "index", QUERIES, 3, quiet=True, encoding=Encoding(query_prompt=""))
+    other = retrieve(home / "index", QUERIES, k=3, quiet=True, encoding=Encoding(query_prompt=""))
     assert other.notes == (run.notes[0], run.notes[2])
     assert other.table["score"].to_list() != run.table["score"].to_list()
 
 
 def test_ties_are_broken_by_descending_id_also_at_the_end(home: Path, tmp_path: Path) -> None:
     texts = {f"d{number}": "the nurse" for number in range(9)} | {"x": "a doctor wrote software early"}
-    build_index(texts, tmp_path / "index", model=home / "tiny", encoding=SMALL, quiet=True)
-    found = table(retrieve(tmp_path / "index", {"q1": "the nurse"}, 4, quiet=True))["q1"]
+    build_index(texts, out=tmp_path / "index", model=home / "tiny", encoding=SMALL, quiet=True)
+    found = table(retrieve(tmp_path / "index", {"q1": "the nurse"}, k=4, quiet=True))["q1"]
     assert [doc for doc, _ in found] == ["d8", "d7", "d6", "d5"]
 
 
@@ -167,10 +167,10 @@ def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert "another collection, model or settings" in refused(
         build_index, home / "c.tsv", place, model=home / "tiny", encoding=Encoding(batch_size=8), quiet=True
     )
-    build_index(home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
+    build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert encoded == [8, 8]  # windows 4 and 5 of 5
     encoded.clear()
-    build_index(home / "c.tsv", tmp_path / "whole", model=home / "tiny", encoding=SMALL, quiet=True)
+    build_index(home / "c.tsv", out=tmp_path / "whole", model=home / "tiny", encoding=SMALL, quiet=True)
     assert encoded == [8] * 5
     assert built(place) == built(tmp_path / "whole")
     assert sorted(path.name for path in place.iterdir()) == sorted(path.name for path in (tmp_path / "whole").iterdir())
@@ -183,7 +183,7 @@ def test_a_changed_window_is_encoded_again(home: Path, tmp_path: Path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr("evenrank.retrieval.vector_index.turns", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            build_index(home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
+            build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     data = bytearray((place / "vectors.bin").read_bytes())
     data[100] ^= 1
     (place / "vectors.bin").write_bytes(data)
@@ -245,7 +245,7 @@ def unfinished(home: Path) -> Path:
         patch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
         patch.setattr(encoded_windows.DenseRows, "store", stopping)
         with pytest.raises(KeyboardInterrupt):
-            build_index(home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
+            build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     return place
 
 
@@ -266,7 +266,9 @@ def _interrupted(_: object) -> None:
 
 def test_a_changed_model_is_refused(home: Path, copy: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(home / "tiny", tmp_path / "moved"))
-    assert table(retrieve(copy, QUERIES, 3, quiet=True, model=moved)) == table(retrieve(copy, QUERIES, 3, quiet=True))
+    assert table(retrieve(copy, QUERIES, k=3, quiet=True, model=moved)) == table(
+        retrieve(copy, QUERIES, k=3, quiet=True)
+    )
     weights = next(moved.rglob("model.safetensors"))
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
@@ -285,16 +287,16 @@ def test_other_versions_are_noted(copy: Path) -> None:
     values = json.loads((copy / "index.json").read_text())
     values["versions"]["torch"] = "1.0"
     (copy / "index.json").write_text(json.dumps(values))
-    notes = retrieve(copy, QUERIES, 3, quiet=True).notes
+    notes = retrieve(copy, QUERIES, k=3, quiet=True).notes
     assert notes[1].startswith("tiny: the index was made with torch 1.0 (now ")
 
 
 def test_queries_are_encoded_in_the_precision_of_the_index(home: Path, tmp_path: Path) -> None:
     place = tmp_path / "index"
     halved = Encoding(batch_size=4, precision="bfloat16", device="cpu")
-    build_index(home / "c.tsv", place, model=home / "tiny", encoding=halved, quiet=True)
+    build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=halved, quiet=True)
     for given, used in ((None, "bfloat16"), ("float32", "float32"), ("bfloat16", "bfloat16")):
-        run = retrieve(place, QUERIES, 3, quiet=True, encoding=Encoding(precision=given, device="cpu"))
+        run = retrieve(place, QUERIES, k=3, quiet=True, encoding=Encoding(precision=given, device="cpu"))
         assert run.card is not None
         assert run.card["query_encoder"]["precision"] == used  # type: ignore[index]
         note = "tiny: the index was made in bfloat16, and the queries are encoded in float32"
@@ -305,12 +307,12 @@ def test_a_changed_collection_is_noted(home: Path, tmp_path: Path, monkeypatch: 
     path, place = tmp_path / "c.tsv", tmp_path / "index"
     whole = (home / "c.tsv").read_bytes()
     path.write_bytes(whole)
-    build_index(path, place, model=home / "tiny", encoding=SMALL, quiet=True)
+    build_index(path, out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     made = (place / "index.json").stat().st_mtime_ns
 
     def noted(seconds: int) -> bool:
         os.utime(path, ns=(made, made + seconds * 10**9))
-        notes = retrieve(place, QUERIES, 3, quiet=True).notes
+        notes = retrieve(place, QUERIES, k=3, quiet=True).notes
         return f"tiny: the collection {path} has changed since the index was made" in notes
 
     assert not noted(9)
@@ -323,7 +325,7 @@ def test_a_changed_collection_is_noted(home: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("evenrank.retrieval.index_folder.MOST_READ", 9)
     assert not noted(9)
     path.rename(tmp_path / "gone.tsv")
-    assert not any("has changed" in note for note in retrieve(place, QUERIES, 3, quiet=True).notes)
+    assert not any("has changed" in note for note in retrieve(place, QUERIES, k=3, quiet=True).notes)
 
 
 def test_a_model_that_only_the_index_names_is_not_downloaded(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,10 +438,10 @@ def test_a_loaded_model(home: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(home / "tiny"), device="cpu")
-    build_index(home / "c.tsv", tmp_path / "index", model=model, encoding=SMALL, quiet=True)
+    build_index(home / "c.tsv", out=tmp_path / "index", model=model, encoding=SMALL, quiet=True)
     assert "give that as `model`" in refused(retrieve, tmp_path / "index", QUERIES, quiet=True)
-    found = retrieve(tmp_path / "index", QUERIES, 5, model=model, quiet=True)
-    assert table(found) == table(retrieve(home / "index", QUERIES, 5, quiet=True))
+    found = retrieve(tmp_path / "index", QUERIES, k=5, model=model, quiet=True)
+    assert table(found) == table(retrieve(home / "index", QUERIES, k=5, quiet=True))
 
 
 def test_windows_of_any_batches() -> None:
@@ -450,4 +452,4 @@ def test_windows_of_any_batches() -> None:
 
 def test_input_error_names_the_file(tmp_path: Path, home: Path) -> None:
     with pytest.raises(InputError, match=r"none\.tsv: no such file"):
-        build_index(tmp_path / "none.tsv", tmp_path / "out", model=home / "tiny", quiet=True)
+        build_index(tmp_path / "none.tsv", out=tmp_path / "out", model=home / "tiny", quiet=True)

@@ -30,9 +30,9 @@ def test_ray_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     try:
         for kind, model in models.items():
             here, there = tmp_path / kind, tmp_path / f"{kind}-ray"
-            build_index(tmp_path / "c.tsv", here, model=model, encoding=Encoding(batch_size=4), quiet=True)
+            build_index(tmp_path / "c.tsv", out=here, model=model, encoding=Encoding(batch_size=4), quiet=True)
             how = Encoding(batch_size=4, engine="ray", cluster=Cluster(2))
-            build_index(tmp_path / "c.tsv", there, model=model, encoding=how, quiet=True)
+            build_index(tmp_path / "c.tsv", out=there, model=model, encoding=how, quiet=True)
             assert files(here) == files(there)
             assert sorted(path.name for path in here.iterdir()) == sorted(path.name for path in there.iterdir())
     finally:
@@ -41,7 +41,7 @@ def test_ray_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_loaded_model_is_not_sent_to_a_cluster() -> None:
     with pytest.raises(EvenrankError, match="found a loaded model"):
-        build_index({"a": "b"}, "out", model=object(), encoding=Encoding(engine="ray"))
+        build_index({"a": "b"}, out="out", model=object(), encoding=Encoding(engine="ray"))
     assert not Path("out").exists()
 
 

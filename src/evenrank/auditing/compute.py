@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Unpack
 
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon, Tokens
-from evenrank.io import Order, Provenance, Run
-from evenrank.io.convert import ArrowStream, PathLike, is_path
-from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
+from evenrank import options as opt
+from evenrank.groups import GroupSource
+from evenrank.io import Provenance, Run
+from evenrank.io.convert import Frame, PathLike, Texts, is_path
+from evenrank.measures import Background, Evaluation, Lacking, Target, is_bias
 
 from .audit_result import AuditResult
 from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
-from .documents import Documents, LabelOptions, LexiconOptions, describe_documents, sample_collection
+from .documents import Documents, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
-from .inputs import Inputs, Options, Unknown, load_inputs, name_runs, note_sources, usual_measures
+from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
 from .notes import (
     add_cards,
     card_notes,
@@ -40,44 +42,78 @@ from .notes import (
 from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
-Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
-"""A table: polars, pandas or Arrow."""
 Rankings = PathLike | Run | Frame | Mapping[str, object] | Iterable[object]
-Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[object]
-Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
 
 
 def audit(
-    runs: Rankings | None = None,
+    runs: Annotated[
+        Rankings | None, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)
+    ] = None,
     *,
-    stages: Mapping[str, object] | Sequence[str] | None = None,
-    collection: Texts | None = None,
-    scores: object = None,
-    labels: object = None,
-    neutral: Sequence[str] = (),
-    group_column: str | None = None,
-    unknown: Unknown | None = None,
-    qrels: Judgements | None = None,
-    queries: Texts | None = None,
-    baseline: str | None = None,
-    target: object = None,
-    rankings: Mapping[str, object] | None = None,
-    background: Rankings | None = None,
-    background_depth: int = BACKGROUND_DEPTH,
-    missing: Missing = "error",
-    missing_limit: float = MISSING_LIMIT,
-    only_queries: bool = False,
-    guaranteed: bool = False,
-    seed: int = 0,
-    lexicon: PathLike | Lexicon | None = None,
-    poles: str | None = None,
-    tokens: Tokens | None = None,
-    threshold: float | None = None,
-    order: Order = "score",
-    measures: str | Measure | Sequence[str | Measure] | None = None,
+    stages: Annotated[
+        Mapping[str, object] | Sequence[str] | None,
+        opt.Option(
+            "A stage of a pipeline, audited as a run; repeated in order, to say what each adds to the bias of the first"
+            " one's candidates.",
+            flag="--stage",
+            metavar="NAME=RUN",
+            typed=list,
+        ),
+    ] = None,
+    collection: opt.MaybeCollection = None,
+    unknown: Annotated[
+        Literal["bounds", "skip", "neutral"] | None,
+        opt.Option("What to do about documents without a label (default: bounds)."),
+    ] = None,
+    target: Annotated[
+        object,
+        opt.Option(
+            "The groups' shares of exposure that AWRF, NDKL, EER and EEL compare with: uniform (default), candidates,"
+            " relevant, or a file of group,share or query_id,group,share.",
+            reads=True,
+        ),
+    ] = None,
+    rankings: Annotated[
+        Mapping[str, object] | None,
+        opt.Option(
+            "Another ranking of the run NAME, for EED, EER and EEL of a system that answers in several orders;"
+            " repeatable.",
+            metavar="NAME=RUN",
+            typed=list,
+        ),
+    ] = None,
+    qrels: opt.Qrels = None,
+    queries: Annotated[Texts | None, opt.Option("Query texts, for the report.", reads=True)] = None,
+    only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.")] = False,
+    guaranteed: Annotated[
+        bool, opt.Option('Say "no loss" by a bound that holds for any values, after any number of queries.')
+    ] = False,
+    baseline: Annotated[str | None, opt.Option("The run to compare the others with.")] = None,
+    background: Annotated[
+        Rankings | None,
+        opt.Option("The run that normalises NFaiRR (default: the baseline, else the first run).", reads=True),
+    ] = None,
+    background_depth: Annotated[int, opt.Option("How many of its documents to use for each query.")] = 200,
+    missing: Annotated[
+        Literal["error", "skip", "neutral"], opt.Option("What to do with documents without text.")
+    ] = "error",
+    missing_limit: Annotated[float, opt.Option("Stop if a larger share of documents has no text (0 to 1).")] = 0.1,
+    seed: Annotated[int, opt.Option("Seed of the orders that are drawn.")] = 0,
+    order: Annotated[
+        Literal["score", "file"],
+        opt.Option("score (ties by descending document id), or file (the order of the file)."),
+    ] = "score",
+    measures: Annotated[
+        str | Measure | Sequence[str | Measure] | None,
+        opt.Option(
+            "Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 (of labels Share of each group for the last); with"
+            " --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF."
+        ),
+    ] = None,
     provenance: Provenance | None = None,
+    **groups: Unpack[opt.GroupOptions],
 ) -> AuditResult:
-    """Audits rankings for group bias, together with effectiveness.
+    """Measure the group bias of one or more rankings, together with their effectiveness.
 
     Reference rankings of the background's candidates are always included: ``random`` (the expectation over random
     orders), ``neutral-first`` and, with ``qrels``, ``relevance-first`` (by falling grade, the expectation over the
@@ -138,14 +174,15 @@ def audit(
     Raises:
         EvenrankError: For input that cannot be used; InputError with file and line if it comes from a file.
     """
+    source = GroupSource(collection, **groups)
     named, stage_names = name_stages({} if runs is None and stages is not None else name_runs(runs, order), stages)
     baseline = stage_names[0] if baseline is None and stage_names else baseline
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        sources = {"collection": collection, "scores": scores, "labels": labels, "qrels": qrels, "queries": queries}
+        sources = {"qrels": qrels, "queries": queries}
         sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
         sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
-        note_sources(provenance, named, background, sources, lexicon)
+        note_sources(provenance, named, background, source, sources)
     provenance.ahead()
     options = Options(
         baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order, guaranteed
@@ -161,26 +198,25 @@ def audit(
         options=options,
     )
     inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
-    of_labels = LabelOptions(labels, (neutral,) if isinstance(neutral, str) else neutral, group_column)
-    documents = describe_documents(inputs, scores, of_labels, LexiconOptions(lexicon, poles, tokens, threshold))
-    groups = documents.groups
-    options = options.of_labels(groups is not None and groups.labelled)
-    if measures is None and groups is not None:
-        inputs = replace(inputs, measures=usual_measures(groups, inputs.qrels is not None))
-    wanted = load_target(target, groups, inputs.qrels is not None)
+    documents = describe_documents(inputs, source)
+    known = documents.groups
+    options = options.of_labels(known is not None and known.labelled)
+    if measures is None and known is not None:
+        inputs = replace(inputs, measures=usual_measures(known, inputs.qrels is not None))
+    wanted = load_target(target, known, inputs.qrels is not None)
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
     results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
-    known = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
-    results = with_excesses(results, evaluated.runs, measured.given, known, measured.queries)
+    references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
+    results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
     orders = load_orders(inputs.runs, order)
     results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
     first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
     # The random reference is of the background's candidates.
     held = measured.rankings[len(measured.given)] if first is evaluated.background else None
-    everything, sampled = sample_collection(inputs, documents, scores, seed) if stage_names else (None, [])
+    everything, sampled = sample_collection(inputs, documents, source.scores, seed) if stage_names else (None, [])
     taken_apart = decompose(
         stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, held, everything
     )

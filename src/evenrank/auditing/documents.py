@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from evenrank.groups import (
+    GroupSource,
     GroupTable,
     Lexicon,
     Scoring,
-    Tokens,
     WordCounts,
     as_group_table,
-    as_labels,
-    check_labels,
     lexicon_of,
     read_group_table,
     score_in_memory,
     score_with_words,
-    scores_as_asked,
     scoring_of,
 )
 from evenrank.groups.chances import chances
@@ -29,32 +26,14 @@ from evenrank.groups.table import scan_ids
 from evenrank.io import EvenrankError, as_batches
 from evenrank.io.convert import PathLike, is_path
 from evenrank.io.tables import IdIndex
+from evenrank.io.texts import select_texts
 from evenrank.io.wording import counted
 from evenrank.measures import is_bias, is_linear
 
 from .findings import NEUTRAL_FIRST
-from .inputs import Inputs, select_texts
+from .inputs import Inputs
 from .notes import TiedTexts
 from .words import count_words
-
-
-@dataclass(frozen=True, slots=True)
-class LexiconOptions:
-    """How documents are scored; None for the default, or for whatever a group table was made with."""
-
-    lexicon: PathLike | Lexicon | None
-    poles: str | None
-    tokens: Tokens | None
-    threshold: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelOptions:
-    """Labels of documents and how they are read; see :func:`evenrank.groups.as_labels`."""
-
-    labels: object
-    neutral: Sequence[str]
-    group_column: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,40 +54,26 @@ class Documents:
     scoring: Scoring | None = None
 
 
-def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, options: LexiconOptions) -> Documents:
+def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
     """Scores the runs' documents from the collection, or takes labels or a group table as it is.
 
     Raises EvenrankError without both if a measure of bias needs them, and for a group table that was made otherwise
     than the options ask for.
     """
-    asked = {"lexicon": options.lexicon, "tokens": options.tokens, "threshold": options.threshold}
-    check_labels(labels.labels, labels.neutral, labels.group_column, scores=scores, **asked)
-    ids = [run.table["doc_id"] for run in inputs.all_runs]
-    if labels.labels is not None:
-        groups = as_labels(
-            labels.labels,
-            [*ids, *inputs.relevant_ids],
-            neutral=labels.neutral,
-            group_column=labels.group_column,
-            poles=options.poles,
-        )
-        return Documents(groups, None, None, [])
-    lexicon = lexicon_of(options.lexicon)
-    if scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
+    source.check()
+    ids = [*(run.table["doc_id"] for run in inputs.all_runs), *inputs.relevant_ids]
+    if source.labels is not None:
+        return Documents(source.known(ids), None, None, [])
+    lexicon = lexicon_of(source.lexicon)
+    if source.scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
         return Documents(None, None, None, [note])
-    if scores is None:
-        scoring = scoring_of(lexicon, options.poles, options.tokens, options.threshold)
+    if source.scores is None:
+        scoring = scoring_of(lexicon, source.poles, source.tokens, source.threshold)
         tied = TiedTexts(inputs.runs)
         groups, words = _score_documents(inputs, scoring, tied)
         return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes, scoring)
-    groups = scores_as_asked(
-        as_group_table(scores, [*ids, *inputs.relevant_ids]),
-        lexicon=options.lexicon,
-        poles=options.poles,
-        tokens=options.tokens,
-        threshold=options.threshold,
-    )
+    groups = source.known(ids)
     if groups.labelled:
         return Documents(groups, None, None, [])
     tied = TiedTexts(inputs.runs)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupTable, Lexicon, note_lexicon
+from evenrank.groups import GroupSource, GroupTable
 from evenrank.io import (
     EvenrankError,
     InputError,
@@ -22,12 +22,10 @@ from evenrank.io import (
     as_queries,
     as_run,
     read_run,
-    scan_texts,
 )
 from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
 from evenrank.io.ranges import check_ranges
-from evenrank.io.tables import IdIndex
 from evenrank.measures import Missing, is_bias, parse_measure, parse_measures, resolve
 
 from .findings import REFERENCES
@@ -39,7 +37,6 @@ _MOST_SHARES = 6
 PAIRWISE = "DeltaAPRF"
 Unknown = Literal["bounds", "skip", "neutral"]
 UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
-_BATCH = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +162,17 @@ def note_sources(
     provenance: Provenance,
     runs: Mapping[str, object],
     background: object,
+    groups: GroupSource,
     sources: Mapping[str, object],
-    lexicon: PathLike | Lexicon | None,
 ) -> None:
-    """Records all that an audit is given, before it is read; ``sources``: collection, scores, labels, qrels …"""
+    """Records all that an audit is given, before it is read; ``sources``: qrels, queries …"""
     for name, run in runs.items():
         provenance.add(f"run {name}", run)
     if not (isinstance(background, str) and background in runs):
         provenance.add("background", background)
+    groups.note(provenance)
     for role, source in sources.items():
         provenance.add(role, source)
-    described = sources["scores"] is not None or sources["labels"] is not None
-    note_lexicon(provenance, lexicon or (None if described else "gender-en"))
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -346,10 +342,3 @@ def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:
     if judged and groups.poles is not None:
         names.append(PAIRWISE)
     return parse_measures(" ".join(names))
-
-
-def select_texts(collection: PathLike | pl.DataFrame, ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
-    """The documents of a collection with these ids, in batches with ``doc_id`` and ``text``."""
-    if is_path(collection):
-        return scan_texts(collection, ids)
-    return iter(collection.filter(IdIndex(ids).among(collection["doc_id"])).iter_slices(_BATCH))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.groups import (
     GroupTable,
     Lexicon,
     Scoring,
-    Tokens,
     WordCounts,
     load_lexicon,
     note_lexicon,
@@ -115,16 +116,20 @@ class LexiconCheck(Result):
 
 
 def check_lexicon(
-    lexicon: str | os.PathLike[str] | Lexicon,
-    collection: object,
+    lexicon: Annotated[opt.File | Lexicon, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
     *,
-    labels: object = None,
-    neutral: Sequence[str] = (),
-    group_column: str | None = None,
-    tokens: Tokens = "word",
-    threshold: float = 1,
+    collection: opt.Collection,
+    labels: Annotated[
+        object, opt.Option("Labels of documents to compare with: CSV, TSV, JSONL or Parquet.", reads=True)
+    ] = None,
+    neutral: opt.Neutral = None,
+    group_column: Annotated[str | None, opt.Option("The labels' column with the group (default: group).")] = None,
+    tokens: opt.Tokens = "word",
+    threshold: opt.Threshold = 1,
 ) -> LexiconCheck:
-    """Checks how well a lexicon fits a collection, in one pass over it.
+    """Check a lexicon on a collection: coverage, frequent, unused and ambiguous words, agreement with labels.
+
+    In one pass over the collection.
 
     ``collection``: a path, ``irds:NAME``, ``{document: text}``, or a frame. ``labels``: a path, a frame, a dict or a
     group table of labels; ``neutral`` and ``group_column`` say how to read them (see
@@ -139,7 +144,11 @@ def check_lexicon(
     made.add("collection", collection).add("labels", labels).ahead()
     chosen = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
     scoring = Scoring(chosen, tokens, (), threshold)
-    table = None if labels is None else _labels(labels, neutral, group_column)
+    table = (
+        None
+        if labels is None
+        else _labels(labels, [neutral] if isinstance(neutral, str) else neutral or (), group_column)
+    )
     counting = _Counting(scoring, table)
     for batch in as_batches(collection):
         counting.add(batch, *score_with_words([batch], scoring))

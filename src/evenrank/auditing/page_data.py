@@ -8,11 +8,11 @@ from ir_measures import Measure
 
 from evenrank.groups import Lexicon, gendered_spans
 from evenrank.io.convert import PathLike
+from evenrank.io.texts import select_texts
 from evenrank.io.types import Array
 from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
 
 from .findings import RANDOM, REFERENCES, Figure, Findings
-from .inputs import select_texts
 from .summary import direction, group_label, labelled, passages, pick, poles
 from .summary import groups as group_names
 from .unknown_labels import shows_queries

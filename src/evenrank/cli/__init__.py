@@ -11,28 +11,47 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from evenrank import _command
+from evenrank._version import __version__
 
-from . import _groups, _options, _streams, _words
+from . import _groups, _streams, _words
+from ._signatures import made
 
 _COMMANDS = (
     *("score", "audit", "gate", "index", "index debias", "retrieve", "rerank", "expand", "fuse", "train", "rebalance"),
     *("rotate", "variants", "negatives", "probe", "position", "embeddings", "data", "lexicon", "experiment", "demo"),
 )
-"""The commands; the file of each has its name and in it ``command`` or, for a group of them, ``app``."""
+"""The commands; the file of each has its name and in it ``command``."""
+_GROUPS = {
+    "position": ("answers", "similarity", "sensitivity"),
+    "embeddings": ("debias", "audit", "train"),
+    "data": ("list_", "fetch", "squad"),
+    "lexicon": ("list_", "check"),
+}
+"""Those that are groups of commands, whose functions their file has."""
 
 
-def _evenrank(version: _options.Version = False) -> None:
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenrank {__version__}")
+        raise typer.Exit
+
+
+def _evenrank(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     pass
 
 
 def _app_of(names: Iterable[str]) -> typer.Typer:
     """The command line of some commands."""
-    made = typer.Typer(
+    app = typer.Typer(
         name="evenrank",
         cls=_groups.TwoWords,
         help="Measures bias in search rankings, together with effectiveness, and removes it.",
@@ -41,21 +60,24 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(_evenrank)
+    app.callback()(_evenrank)
     for name in names:
         module = importlib.import_module(f"{__name__}.{name.replace(' ', '_')}")
-        if hasattr(module, "app"):
-            made.add_typer(module.app, name=name)
+        if name in _GROUPS:
+            group = typer.Typer(help=module.HELP, no_args_is_help=True)
+            for one in _GROUPS[name]:
+                group.command(one.rstrip("_"))(made(getattr(module, one)))
+            app.add_typer(group, name=name)
         else:
-            made.command(name)(module.command)
-    return made
+            app.command(name)(made(module.command))
+    return app
 
 
 def __getattr__(name: str) -> object:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = made = _app_of(_COMMANDS)
-    return made
+    globals()[name] = found = _app_of(_COMMANDS)
+    return found
 
 
 def commands() -> Any:

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from . import _groups
-
-ALIASES: Mapping[str, Mapping[str, str]] = {
-    "experiment": {"folder": "out"},
-    "expand": {"stop": "stopwords"},
-    "fuse": {"measure": "tune", "measures": "tune", "weights": "weight"},
-    "probe": {"placebos": "placebo", "url": "endpoint", "key": "key_env"},
-    "rerank": {"lexicon": "blind", "url": "endpoint", "key": "key_env"},
-    "sensitivity": {"url": "endpoint", "key": "key_env"},
-}
-"""By command: arguments of the library that have another name in the command."""
 
 _ARGUMENT = re.compile(r"""(?<!['"`])`(?P<name>[a-z]\w*)(?:=(?P<value>'[^'`]*'|"[^"`]*"|[\w.…-]+))?`(?!`)""")
 
@@ -85,10 +75,9 @@ def translated(message: str, command: Command) -> str:
     argument its name in the help (``COLLECTION``). Anything else in backquotes is left unchanged.
     """
     parameters = {parameter.name: parameter for parameter in command.params}
-    aliases = ALIASES.get(command.name or "", {})
 
     def typed(found: re.Match[str]) -> str:
-        parameter = parameters.get(aliases.get(found["name"], found["name"]))
+        parameter = parameters.get(found["name"])
         if parameter is None:
             return found[0]
         if parameter.param_type_name == "argument":

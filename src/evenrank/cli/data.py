@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output
+from . import _output
+from ._signatures import From, Values
 
-app = typer.Typer(help="Public word lists, query sets and runs; SQuAD files as collections.", no_args_is_help=True)
+HELP = "Public word lists, query sets and runs; SQuAD files as collections."
 
 
-@app.command("list")
 def list_() -> None:
     """List the available data: name, files, bytes, licence, source."""
     from evenrank import public_data
@@ -26,36 +26,19 @@ def list_() -> None:
         _output.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-@app.command("fetch")
-def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `evenrank data list`.")],
-    to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the files.")],
-) -> None:
-    """Download a data set from its repository and verify its SHA-256 digest."""
+def fetch(*, given: Annotated[Values, From("datasets.public", "fetch")]) -> None:
     import evenrank
 
-    for path in evenrank.fetch(name, to):
+    for path in evenrank.fetch(**given):
         _output.say(str(path))
 
 
-@app.command("squad")
-@_options.in_range
 def squad(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE…", help="SQuAD files, or irds:NAME; of several, the last one is the test set."),
-    ],
-    to: Annotated[str, typer.Option(metavar="DIR", help="The folder for the collection.")],
-    validation: Annotated[
-        int, typer.Option("--validation", help="Several files: number of training questions, by article, to validate.")
-    ] = 5000,
+    *,
+    given: Annotated[Values, From("datasets.squad_collection", "write_squad_collection")],
     shares: Annotated[
-        str,
-        typer.Option(
-            "--shares", help="One file: shares of training, validation and test; by article (few: by passage)."
-        ),
+        str, opt.Option("One file: shares of training, validation and test; by article (few: by passage).")
     ] = "0.7 0.1 0.2",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the splits.")] = 0,
 ) -> None:
     """Convert SQuAD files into a collection: passages, queries, qrels and answer spans."""
     from evenrank import EvenrankError, write_squad_collection
@@ -65,9 +48,9 @@ def squad(
         first, second, third = map(float, shares.split())
     except ValueError:
         raise EvenrankError(f"`shares`: expected three numbers, found {quoted(shares)}") from None
-    made = write_squad_collection(files, to, validation=validation, shares=(first, second, third), seed=seed)
+    made = write_squad_collection(**given, shares=(first, second, third))
     for name, count in made.counts.items():
         _output.say(f"{count:>8}  {name.replace('_', ' ')}")
     for note in made.notes:
         _output.say(note, err=True)
-    _output.say(str(Path(to)), err=True)
+    _output.say(str(Path(given["to"])), err=True)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output, _words
+from . import _output, _words
 
 
-@_options.in_range
 def command(
-    out: Annotated[str, typer.Option("--out", help="The folder for the collection, the runs and the report.")] = "demo",
-    passages: Annotated[int, typer.Option("--passages", help="Size of the built-in collection.")] = 2000,
-    model: Annotated[
-        str, typer.Option("--model", help="The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).")
-    ] = "",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the collection.")] = 0,
-    quiet: _options.Quiet = False,
+    *,
+    out: Annotated[str, opt.Option("The folder for the collection, the runs and the report.")] = "demo",
+    passages: Annotated[int, opt.Option("Size of the built-in collection.")] = 2000,
+    model: Annotated[str, opt.Option("The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).")] = "",
+    seed: Annotated[int, opt.Option("Seed of the collection.")] = 0,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Make the built-in collection, rank it, re-rank it, audit both rankings and write a report."""
     import evenrank
@@ -38,13 +36,21 @@ def command(
     queries = made.queries.filter(made.queries["split"] == "test").select("query_id", "text")
     qrels = made.qrels.join(queries, on="query_id", how="semi")
     say(f"{passages} passages, half of them gendered: 60% male, 80% among those that answer a question")
-    first = evenrank.retrieve(collection, queries, 100, quiet=quiet)
+    first = evenrank.retrieve(collection, queries, k=100, quiet=quiet)
     evenrank.write_run(first, folder / "bm25.run")
     runs = {"BM25": folder / "bm25.run"}
     say(f"BM25: {folder / 'bm25.run'}")
     try:
         reranked = folder / "reranked.run"
-        evenrank.rerank(first, model or _minilm(), collection, queries, 100, out=reranked, quiet=quiet)
+        evenrank.rerank(
+            first,
+            model=model or _minilm(),
+            collection=collection,
+            queries=queries,
+            depth=100,
+            out=reranked,
+            quiet=quiet,
+        )
         runs["MiniLM" if not model else Path(model).name] = reranked
         say(f"re-ranked: {reranked}")
     except evenrank.EvenrankError as error:

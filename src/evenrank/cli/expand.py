@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output
+from . import _output
+from ._signatures import From, Values
 
 
-@_options.in_range
 def command(
-    queries: _options.QueriesArgument,
-    vectors: Annotated[str, typer.Option(help=_options.VECTORS)],
-    out: Annotated[str, typer.Option(help="The queries to write (TSV; -: standard output).")],
-    k: Annotated[int, typer.Option(help="Words per query.")] = 5,
-    form: Annotated[
-        Literal["cosine", "dot"], typer.Option(parser=_options.text, help="cosine, or dot (Diaz et al.).")
-    ] = "cosine",
-    stopwords: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help=f"nltk (English), or as for retrieve: {_options.STOP_WORDS}")
-    ] = "nltk",
+    *,
+    out: Annotated[str, opt.Option("The queries to write (TSV; -: standard output).")],
+    given: Annotated[Values, From("retrieval.expansion", "expand")],
     language_model: Annotated[
         float | None,
-        typer.Option(
-            metavar="WEIGHT", help="Mix with the query's own words, which get WEIGHT: for retrieve --weighted."
-        ),
+        opt.Option("Mix with the query's own words, which get WEIGHT: for retrieve --weighted.", metavar="WEIGHT"),
     ] = None,
     compare: Annotated[
-        str | None, typer.Option(metavar="VECTORS", help="Report which queries other vectors expand differently.")
+        str | None, opt.Option("Report which queries other vectors expand differently.", metavar="VECTORS")
     ] = None,
-    changes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="With --compare: write these queries as JSONL.")
-    ] = None,
+    changes: Annotated[str | None, opt.Option("With --compare: write these queries as JSONL.", metavar="FILE")] = None,
 ) -> None:
-    """Replace each query with its nearest words in a vector space."""
-    from evenrank import EvenrankError, expand, read_queries, read_stop_words, read_vectors
+    from evenrank import EvenrankError, expand, read_queries
     from evenrank.io import atomic_path
     from evenrank.io.wording import counted
 
     if changes is not None and compare is None:
         raise EvenrankError("`changes` needs `compare`")
-    _output.check(streams=(out, changes), inputs=(queries, vectors, stopwords, compare))
-    table, stop = read_queries(queries), read_stop_words(stopwords, nltk=True)
-    expansion = expand(table, read_vectors(vectors), k, form, stop)
+    _output.check(streams=(out, changes), inputs=(*given.read, compare))
+    table = read_queries(given["queries"])
+    expansion = expand(**{**given, "queries": table})
     written = expansion.expanded() if language_model is None else expansion.language_model(language_model)
     changed = None
     if compare is not None:
-        changed = expansion.changes(expand(table, read_vectors(compare), k, form, stop))
+        changed = expansion.changes(expand(**{**given, "queries": table, "vectors": compare}))
     with _output.target(out) as expansions, _output.target(changes) as differences:
         with atomic_path(expansions) as part:
             written.write_csv(part, include_header=False, separator="\t", quote_style="never")

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output
+from . import _output
+from ._signatures import From, Values
 
 
-@_options.in_range
 def command(
-    runs: Annotated[list[str], typer.Argument(metavar="[NAME=]RUN…", help="Two or more TREC runs.")],
-    out: Annotated[str, typer.Option(help="The run to write (-: standard output).")],
-    weight: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Weight of the first run; with more runs: 0.5,0.3,0.2.")
+    runs: Annotated[list[str], opt.Option("Two or more TREC runs.", metavar="[NAME=]RUN…", typed=list)],
+    *,
+    out: Annotated[str, opt.Option("The run to write (-: standard output).")],
+    weights: Annotated[
+        str | None,
+        opt.Option("Weight of the first run; with more runs: 0.5,0.3,0.2.", flag="--weight", metavar="NUMBER"),
     ] = None,
-    tune: Annotated[
-        str | None, typer.Option(metavar="MEASURE", help="Choose the weights by cross-validation on this measure.")
+    measure: Annotated[
+        str | None,
+        opt.Option("Choose the weights by cross-validation on this measure.", flag="--tune", metavar="MEASURE"),
     ] = None,
-    qrels: Annotated[str | None, typer.Option(help="Relevance judgements, for --tune.")] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
-    restarts: Annotated[int, typer.Option(help="Random starts of the coordinate ascent (three or more runs).")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the folds and the random starts.")] = 0,
-    json: Annotated[
-        str | None, typer.Option("--json", help="Write the chosen weights as JSON (-: standard output).")
-    ] = None,
+    qrels: Annotated[str | None, opt.Option("Relevance judgements, for --tune.")] = None,
+    given: Annotated[Values, From("retrieval.fusion", "tune")],
+    json: Annotated[str | None, opt.Option("Write the chosen weights as JSON (-: standard output).")] = None,
 ) -> None:
     """Interpolate runs: scores are scaled to 0 … 1 per query, weighted and summed."""
     import evenrank
@@ -33,8 +32,8 @@ def command(
     from evenrank.io.outputs import json_text
     from evenrank.io.run_cards import card_path, write_card
 
-    if (weight is None) == (tune is None):
-        raise evenrank.EvenrankError("expected one of `weight` and `tune`")
+    if (weights is None) == (measure is None):
+        raise evenrank.EvenrankError("expected one of `weights` and `measure`")
     named = evenrank.named_runs(runs)
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, json, card), inputs=(*named.values(), qrels))
@@ -43,25 +42,25 @@ def command(
         provenance.add(f"run {run_name}", source)
     provenance.add("qrels", qrels)
     name = evenrank.run_name(out) if out != _output.STANDARD else "fused"
-    if weight is not None:
-        weights = _weights(weight, len(named))
-        run = evenrank.interpolate(named, weights, name)
+    if weights is not None:
+        numbers = _weights(weights, len(named))
+        run = evenrank.interpolate(named, numbers, name)
         with _output.target(out) as path:
             evenrank.write_run(run, path)
         if card is not None:
-            write_card({"stage": "fuse", "weights": dict(zip(named, weights, strict=True))}, out, provenance)
+            write_card({"stage": "fuse", "weights": dict(zip(named, numbers, strict=True))}, out, provenance)
         return
-    if tune is None or qrels is None:
-        raise evenrank.EvenrankError("`tune` needs `qrels`")
+    if measure is None or qrels is None:
+        raise evenrank.EvenrankError("`measure` needs `qrels`")
     provenance.ahead(bool(json) or card is not None)
-    tuned = evenrank.tune(named, qrels, tune, folds=folds, restarts=restarts, seed=seed, name=name)
+    tuned = evenrank.tune(named, qrels=qrels, measure=measure, **given, name=name)
     with _output.target(out) as path, _output.target(json) as values:
         evenrank.write_run(tuned.run, path)
         if values:
             write_text(values, json_text({**tuned.to_dict(), "provenance": provenance.to_dict()}) + "\n")
     if card is not None:
-        weights = list(map(float, tuned.mean))
-        made = {"stage": "fuse", "weights": dict(zip(named, weights, strict=True)), "tuned": str(tuned.measure)}
+        numbers = list(map(float, tuned.mean))
+        made = {"stage": "fuse", "weights": dict(zip(named, numbers, strict=True)), "tuned": str(tuned.measure)}
         write_card(made, out, provenance)
     alone = ", ".join(f"{name} {value:.4f}" for name, value in zip(tuned.names, tuned.alone, strict=True))
     _output.say(f"{tuned.measure} {tuned.value:.4f} over {len(tuned.folds)} folds ({alone} alone)", err=True)
@@ -75,9 +74,9 @@ def _weights(text: str, runs: int) -> list[float]:
     try:
         weights = [float(part) for part in text.split(",")]
     except ValueError:
-        raise EvenrankError(f"`weight`: expected a number, or one per run separated by commas, found {text}") from None
+        raise EvenrankError(f"`weights`: expected a number, or one per run separated by commas, found {text}") from None
     if len(weights) == 1 and runs == 2:
         if not 0 <= weights[0] <= 1:
-            raise EvenrankError(f"`weight`: expected a number from 0 to 1, found {text}")
+            raise EvenrankError(f"`weights`: expected a number from 0 to 1, found {text}")
         weights.append(1 - weights[0])
     return weights

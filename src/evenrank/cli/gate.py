@@ -2,140 +2,73 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import _options, _output, _words, audit
+from evenrank import options as opt
+
+from . import _output, _words
+from ._signatures import From, Values
 
 if TYPE_CHECKING:
     from evenrank import GateResult
 
-Audited = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="[NAME=]RUN…|AUDIT.json",
-        help="The TREC run to gate, then runs that rules name; or the JSON of evenrank audit --values.",
-    ),
-]
-BudgetFile = Annotated[str, typer.Option("--budget", help="The rules (TOML).")]
-Baseline = Annotated[
-    str | None,
-    typer.Option("--baseline", metavar="[NAME=]RUN", help="The run that rules call the baseline; a file, or a name."),
-]
-RunName = Annotated[
-    str | None,
-    typer.Option("--run", help="Which run to gate (default: the first; of AUDIT.json the only other one)."),
-]
-Correction = Annotated[
-    Literal["holm", "none"],
-    typer.Option(
-        "--correction", parser=_options.text, help="For the number of rules, of those that are broken: holm or none."
-    ),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="What is not shown fails as well (exit status 1, not 3).")]
-Junit = Annotated[str | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")]
-Markdown = Annotated[
-    str | None,
-    typer.Option("--markdown", metavar="FILE", help="Also write a Markdown table; -: print it instead of the text."),
-]
-Github = Annotated[bool, typer.Option("--github", help="Also print annotations of GitHub Actions.")]
-
-_OWN = ("runs", "budget", "baseline", "run", "correction", "strict", "json", "junit", "markdown", "github")
-"""The parameters of the gate itself; all others are those of the audit of runs."""
+_AUDIT = From("auditing.compute", "audit", without=("runs", "stages", "rankings", "guaranteed", "baseline", "measures"))
+"""The options of an audit that a gate has too: its budget says what is measured."""
 
 
-@_options.in_range
 def command(
-    runs: Audited,
-    budget: BudgetFile,
-    baseline: Baseline = None,
-    run: RunName = None,
-    collection: _options.MaybeCollection = None,
-    scores: _options.GroupTable = None,
-    labels: _options.Labels = None,
-    neutral: _options.Neutral = None,
-    group_column: _options.GroupColumn = None,
-    unknown: audit.Unknown = None,
-    target: audit.Target = None,
-    qrels: audit.Qrels = None,
-    queries: audit.Queries = None,
-    only_queries: audit.OnlyQueries = False,
-    background: audit.Background = None,
-    background_depth: audit.BackgroundDepth = 200,
-    missing: audit.Missing = "error",
-    missing_limit: audit.MissingLimit = 0.1,
-    seed: audit.Seed = 0,
-    lexicon: _options.OwnLexicon = None,
-    poles: _options.Poles = None,
-    tokens: _options.OwnTokens = None,
-    threshold: _options.OwnThreshold = None,
-    order: audit.Order = "score",
-    correction: Correction = "holm",
-    strict: Strict = False,
-    json: _options.Json = None,
-    junit: Junit = None,
-    markdown: Markdown = None,
-    github: Github = False,
+    runs: Annotated[
+        list[str],
+        opt.Option(
+            "The TREC run to gate, then runs that rules name; or the JSON of evenrank audit --values.",
+            metavar="[NAME=]RUN…|AUDIT.json",
+            typed=list,
+        ),
+    ],
+    *,
+    own: Annotated[Values, From("decisions.gate", "gate")],
+    audited: Annotated[Values, _AUDIT],
+    strict: Annotated[bool, opt.Option("What is not shown fails as well (exit status 1, not 3).")] = False,
+    json: opt.Json = None,
+    junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE")] = None,
+    markdown: Annotated[
+        str | None, opt.Option("Also write a Markdown table; -: print it instead of the text.", metavar="FILE")
+    ] = None,
+    github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.")] = False,
 ) -> None:
-    """Decide whether a run keeps to a budget: every rule holds, is broken, or is not shown."""
-    given = dict(locals())
     import evenrank
 
     _check_named(runs)
-    audited = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
-    named = {} if audited else evenrank.named_runs(runs)
-    first = next(iter(named), None)
-    base = baseline
-    if baseline is not None and baseline not in named and audited is None:
-        more = evenrank.named_runs([baseline])
+    made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
+    named = {} if made else evenrank.named_runs(runs)
+    first, base = next(iter(named), None), own["baseline"]
+    if base is not None and base not in named and made is None:
+        more = evenrank.named_runs([base])
         base = next(iter(more))
         if base in named:
             raise evenrank.EvenrankError(f"`baseline`: expected a name of its own, found {base!r} twice")
         named |= more
-    texts = (collection, scores, labels, target, qrels, queries, background, lexicon)
-    inputs = (audited, budget, *_files(named.values()), *texts)
+    inputs = (made, *own.read, *_files(named.values()), *audited.read)
     _output.check(junit, streams=(json, markdown), inputs=inputs)
     _output.will_write(json)
-    if audited is not None:
-        _refuse(given)
-        result = evenrank.gate(audited, budget, run=run, baseline=base, correction=correction)
+    if made is not None:
+        for name in audited.changed:
+            raise evenrank.EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
+        result = evenrank.gate(made, **{**own, "baseline": base})
     else:
         from evenrank.decisions.budget import as_budget
 
-        rules = as_budget(budget)
-        if qrels is None:
+        rules = as_budget(own["budget"])
+        if audited["qrels"] is None:
             rules.check_unjudged()
-        measured = evenrank.audit(
-            named,
-            collection=collection,
-            scores=scores,
-            labels=labels,
-            neutral=neutral or (),
-            group_column=group_column,
-            unknown=unknown,
-            target=target,
-            qrels=qrels,
-            queries=queries,
-            baseline=base,
-            background=background,
-            background_depth=background_depth,
-            missing=missing,
-            missing_limit=missing_limit,
-            only_queries=only_queries,
-            seed=seed,
-            lexicon=lexicon,
-            poles=poles,
-            tokens=tokens,
-            threshold=threshold,
-            order=order,
-            measures=rules.measures,
-        )
-        result = evenrank.gate(measured, rules, run=first if run is None else run, correction=correction)
+        measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)
+        run = first if own["run"] is None else own["run"]
+        result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
     result = replace(result, warnings=tuple(map(_words.said, result.warnings)))
     _write(result, json, junit, markdown, strict)
     if github:
@@ -162,15 +95,6 @@ def _check_named(runs: Collection[str]) -> None:
             raise EvenrankError(f"{run}: not a run; a budget is named by `budget`")
         if kind == ".json" and (len(runs) > 1 or "=" in run):
             raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")
-
-
-def _refuse(given: Mapping[str, object]) -> None:
-    """Raises EvenrankError for an option of audits that is not its default, beside the JSON of one."""
-    from evenrank import EvenrankError
-
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name not in _OWN and given[name] not in (parameter.default, []):
-            raise EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
 
 
 def _write(result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output
+from . import _output
+from ._signatures import From, Values
 
-app = typer.Typer(help="The built-in lexicons, and how well one fits a collection.", no_args_is_help=True)
+HELP = "The built-in lexicons, and how well one fits a collection."
 
 
-@app.command("list")
 def list_() -> None:
     """List the built-in lexicons: name, language, words by group, poles, what its words become, what it cannot see."""
     from evenrank import builtin_lexicons, load_lexicon
@@ -27,40 +27,18 @@ def list_() -> None:
         _output.say(f"  Cannot see: {lexicon.misses}")
 
 
-@app.command("check")
-@_options.in_range
 def check(
-    lexicon: Annotated[str, typer.Argument(metavar="LEXICON", help=_options.LEXICON)],
-    collection: _options.Collection,
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="Labels of documents to compare with: CSV, TSV, JSONL or Parquet.")
-    ] = None,
-    neutral: Annotated[
-        list[str] | None, typer.Option("--neutral", help="A value of the labels that means no group; repeatable.")
-    ] = None,
-    group_column: Annotated[
-        str | None, typer.Option("--group-column", help="The labels' column with the group (default: group).")
-    ] = None,
-    tokens: _options.Tokens = "word",
-    threshold: _options.Threshold = 1,
-    json: _options.Json = None,
-    report: _options.Report = None,
+    *,
+    given: Annotated[Values, From("auditing.lexicon_check", "check_lexicon")],
+    json: opt.Json = None,
+    report: opt.Report = None,
 ) -> None:
-    """Check a lexicon on a collection: coverage, frequent, unused and ambiguous words, agreement with labels."""
     import os
 
     from evenrank import check_lexicon
 
-    files = (lexicon if os.path.exists(lexicon) else None, collection, labels)
+    lexicon = given["lexicon"]
+    files = (lexicon if os.path.exists(lexicon) else None, given["collection"], given["labels"])
     _output.check(report, streams=(json,), inputs=files)
     _output.will_write(json, report)
-    result = check_lexicon(
-        lexicon,
-        collection,
-        labels=labels,
-        neutral=neutral or (),
-        group_column=group_column,
-        tokens=tokens,
-        threshold=threshold,
-    )
-    _output.emit(result, json, report)
+    _output.emit(check_lexicon(**given), json, report)

@@ -4,62 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from evenrank import options as opt
 
-from . import _options, _output
-from .index import Precision, QueryPrompt
+from . import _output
+from ._signatures import From, Values
+from .index_debias import SEARCH
 
 
-@_options.in_range
 def command(
-    collection: Annotated[
-        str, typer.Argument(metavar="COLLECTION", help="TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).")
-    ],
-    queries: _options.QueriesArgument,
-    out: Annotated[str, typer.Option(help="The run to write (-: standard output).")],
-    k: Annotated[int, typer.Option(help="Documents per query.")] = 1000,
-    k1: Annotated[
-        float | None, typer.Option(help="BM25: term frequency saturation, from 0 (default: 0.9, or the index's).")
-    ] = None,
-    b: Annotated[
-        float | None,
-        typer.Option(help="BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's)."),
-    ] = None,
-    stopwords: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", show_default=False, help=f"{_options.STOP_WORDS} Default: english, or the index's."
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            show_default=False,
-            help="english, another Snowball stemmer, or none. Default: english, or the index's.",
-        ),
-    ] = "default",
-    rm3: Annotated[bool, typer.Option("--rm3", help="Expand each query with words of its top documents.")] = False,
-    fb_docs: Annotated[int, typer.Option(help="RM3: number of feedback documents.")] = 10,
-    fb_terms: Annotated[int, typer.Option(help="RM3: number of feedback terms.")] = 10,
-    original_weight: Annotated[float, typer.Option(help="RM3: weight of the original query (0 to 1).")] = 0.5,
-    weighted: Annotated[
-        bool, typer.Option("--weighted", help="The queries' words have weights: nurse^0.3 ward^0.1.")
-    ] = False,
-    model: Annotated[
-        str | None, typer.Option(help="Where an index's model is now, if not where it was (the same files).")
-    ] = None,
-    batch_size: _options.BatchSize = 32,
-    device: _options.Device = None,
-    precision: Precision = None,
-    query_prompt: QueryPrompt = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="Compare an index's files with their digests each time, not once after they have changed."
-        ),
-    ] = False,
-    quiet: _options.Quiet = False,
+    *,
+    out: Annotated[str, opt.Option("The run to write (-: standard output).")],
+    given: Annotated[Values, From("retrieval.bm25", "retrieve")],
+    feedback: Annotated[Values, From("retrieval.rm3", "RM3")],
+    encoded: Annotated[Values, SEARCH],
+    rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Rank a collection for each query, with BM25 or with its index, and write a TREC run.
 
@@ -72,28 +31,19 @@ def command(
     from evenrank.io.run_cards import card_path, write_card
     from evenrank.io.wording import counted
 
+    collection, queries = given["collection"], given["queries"]
     card = None if out == _output.STANDARD else card_path(out)
-    _output.check(streams=(out, card), inputs=(collection, queries))
-    encoding = Encoding(batch_size=batch_size, device=device, precision=precision, query_prompt=query_prompt)
+    _output.check(streams=(out, card), inputs=given.read)
     # An index's own description has the digests of its files.
     source = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
     provenance = Provenance("evenrank.retrieve").add(*source).add("queries", queries)
     provenance.ahead(card is not None)
     run = retrieve(
-        collection,
-        read_queries(queries),
-        k,
-        k1=k1,
-        b=b,
-        stopwords=stopwords,
-        stemmer=None if stemmer == "none" else stemmer,
-        rm3=RM3(fb_docs, fb_terms, original_weight) if rm3 else None,
-        weighted=weighted,
+        **{**given, "queries": read_queries(queries)},
+        rm3=RM3(**feedback) if rm3 else None,
         name="rm3" if rm3 else None,
+        encoding=Encoding(**encoded),
         quiet=quiet,
-        model=model,
-        encoding=encoding,
-        check=check,
     )
     with _output.target(out) as path:
         write_run(run, path)

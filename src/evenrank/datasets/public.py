@@ -17,8 +17,9 @@ import urllib.request
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Annotated
 
+from evenrank import options as opt
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import atomic_path, make_folder
 
@@ -87,14 +88,16 @@ def public_data() -> dict[str, PublicData]:
 
 
 def fetch(
-    name: str,
-    to: str | os.PathLike[str],
+    name: Annotated[str, opt.Option("A name from `evenrank data list`.", metavar="NAME")],
     *,
+    to: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR")],
     base_url: str | None = None,
     timeout: float = 30,
     total_timeout: float = 600,
 ) -> list[Path]:
-    """Fetches the files of a data set into the folder ``to`` (created if needed) and returns their paths.
+    """Download a data set from its repository and verify its SHA-256 digest.
+
+    Returns the paths of the files, in the folder ``to`` (created if needed).
 
     Files that already exist with the right content are not fetched again. ``base_url`` (or the environment variable
     EVENRANK_DATA_URL) replaces GitHub's address; ``timeout``: seconds without a response; ``total_timeout``: seconds

@@ -8,11 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.io import check_apart, irds
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import write_text
@@ -152,20 +154,25 @@ def squad_collection(
 
 
 def write_squad_collection(
-    files: Sequence[str | os.PathLike[str]],
-    folder: str | os.PathLike[str],
+    files: Annotated[
+        Sequence[opt.File],
+        opt.Option("SQuAD files, or irds:NAME; of several, the last one is the test set.", metavar="FILE…", typed=list),
+    ],
     *,
-    validation: int = VALIDATION,
+    to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR")],
+    validation: Annotated[
+        int, opt.Option("Several files: number of training questions, by article, to validate.")
+    ] = 5000,
     shares: tuple[float, float, float] = SHARES,
-    seed: int = 0,
+    seed: Annotated[int, opt.Option("Seed of the splits.")] = 0,
 ) -> SquadCollection:
-    """Makes a :func:`squad_collection` and writes it to ``folder`` (see :meth:`SquadCollection.write`).
+    """Makes a :func:`squad_collection` and writes it to ``to`` (see :meth:`SquadCollection.write`).
 
     Raises InputError, before any work, if one of the files would replace an input.
     """
-    check_apart((os.path.join(folder, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
+    check_apart((os.path.join(to, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
     made = squad_collection(files, validation=validation, shares=shares, seed=seed)
-    made.write(folder)
+    made.write(to)
     return made
 
 

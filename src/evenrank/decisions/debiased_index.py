@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated, Unpack
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.auditing import AuditResult, audit
 from evenrank.embeddings.group_probes import (
     FOLDS,
@@ -20,10 +22,9 @@ from evenrank.embeddings.group_probes import (
     neighbourhoods,
     probe_groups,
 )
-from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
+from evenrank.groups import GroupSource, GroupTable, Lexicon, lexicon_of, score_batches, scoring_of
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
-from evenrank.io.convert import PathLike
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
@@ -37,8 +38,6 @@ from evenrank.retrieval.erased_index import PassageNumbers, check_method, open_t
 from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
 from evenrank.retrieval.index_folder import Encoding, Manifest, changed_collection, read_manifest
 from evenrank.retrieval.vector_index import VectorIndex
-
-from .rebalance_lists import GroupSource
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class PassageGroups:
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """The group table of some documents."""
-        return self._asked.grouping(ids).table
+        return self._asked.table(ids)
 
 
 def _numbered(table: GroupTable) -> pl.DataFrame:
@@ -505,31 +504,40 @@ def _difference_table(rankings: Rankings) -> Table:
 
 
 def debias_index(
-    index: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    index: Annotated[
+        opt.File,
+        opt.Option("An index of a model's vectors (evenrank index).", metavar="INDEX", reads=True),
+    ],
     *,
-    method: str = "leace",
-    components: int = 1,
-    collection: object = None,
-    lexicon: PathLike | Lexicon | None = None,
-    scores: object = None,
-    labels: object = None,
-    neutral: Sequence[str] | str | None = None,
-    group_column: str | None = None,
-    groups: Sequence[str] | str | None = None,
-    poles: str | None = None,
-    tokens: Tokens | None = None,
-    threshold: float | None = None,
-    queries: object = None,
-    qrels: object = None,
-    depth: int = 200,
-    sample: int = 1000,
-    model: object = None,
+    out: Annotated[opt.File, opt.Option("The folder of the debiased index, new or empty.")],
+    method: Annotated[
+        str, opt.Option("leace, fitted on the passages, or hard: the directions of the lexicon's pairs.")
+    ] = "leace",
+    components: Annotated[int, opt.Option("hard: directions to project out.")] = 1,
+    collection: opt.MaybeCollection = None,
+    groups: Annotated[
+        Sequence[str] | str | None,
+        opt.Option(
+            "A group of --labels to erase though it has fewer than 20 passages; repeatable.",
+            metavar="GROUP",
+            typed=list,
+        ),
+    ] = None,
+    queries: Annotated[
+        object, opt.Option("Queries to rank before and after: TSV, JSONL, Parquet or irds:NAME.", reads=True)
+    ] = None,
+    qrels: opt.Qrels = None,
+    depth: Annotated[int, opt.Option("Documents per query.")] = 200,
+    sample: Annotated[int, opt.Option("The most passages of each group that the probes see.")] = 1000,
+    model: Annotated[
+        object, opt.Option("Where the index's model is now, if not where it was (the same files).")
+    ] = None,
     encoding: Encoding | None = None,
-    seed: int = 0,
+    seed: Annotated[int, opt.Option("Seed of the probes and the intervals.")] = 0,
     quiet: bool = False,
+    **given: Unpack[opt.GroupOptions],
 ) -> DebiasedIndex:
-    """Erases its passages' groups from a dense index, writes it anew, and says what two probes still recover.
+    """Erase the groups from a dense index and from the queries that search it, and show what is still recovered.
 
     The new index has the same format; :func:`open_index` and :func:`retrieve` search it, and apply the same map to each
     query: x − L R (x − μ), then, where the vectors have length 1, scaling to length 1. That scaling, and float16, leave
@@ -562,24 +570,24 @@ def debias_index(
         EvenrankError: For an index of another kind, or debiased already, fewer than two groups with passages, and
             settings that do not go together; InputError for files that cannot be read or written.
     """
-    check_ranges(components=components, depth=depth, sample=sample, seed=seed, threshold=threshold)
-    given = GroupSource(collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold)
-    source = PassageGroups(given, (groups,) if isinstance(groups, str) else tuple(groups or ()))
+    check_ranges(components=components, depth=depth, sample=sample, seed=seed)
+    asked = GroupSource(collection, **given)
+    source = PassageGroups(asked, (groups,) if isinstance(groups, str) else tuple(groups or ()))
     source.check(method)
     if queries is None and qrels is not None:
         raise EvenrankError("`qrels` needs `queries`")
     check_method(method, components, source.pairs if method == "hard" else ())
-    check_apart([out], [index, collection, scores, labels, queries, qrels])
+    check_apart([out], [index, collection, asked.scores, asked.labels, queries, qrels])
     made = Provenance("evenrank.debias_index").add("index", os.path.join(os.fspath(index), INDEX))
-    given.note(made)
+    asked.note(made)
     made.add("queries", queries).add("qrels", qrels).ahead()
     before = open_to_debias(index)
     # All that can be wrong with the inputs is found before anything is written.
     search = None
     if queries is not None:
-        asked = as_queries(queries)
-        judged = None if qrels is None else _of_queries(as_qrels(qrels), asked)
-        search = Search(asked, judged, depth, model, encoding, seed, quiet)
+        texts = as_queries(queries)
+        judged = None if qrels is None else _of_queries(as_qrels(qrels), texts)
+        search = Search(texts, judged, depth, model, encoding, seed, quiet)
     encoder = before.encoder(model, encoding) if method == "hard" or search is not None else None
     numbers = source.numbers(before)
     new = not os.path.lexists(out)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from math import floor, log10
+from typing import Annotated, Unpack
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank import options as opt
 from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
-from evenrank.groups import GroupTable, Lexicon, Tokens
+from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -35,7 +36,7 @@ from .rebalance_lists import (
     DEPTH,
     OWNERS,
     Grouping,
-    GroupSource,
+    ListGroups,
     MethodOptions,
     OfMissing,
     OrderFigures,
@@ -498,19 +499,18 @@ def frontier(
     qrels: object,
     methods: Sequence[str] | None = None,
     strengths: Sequence[float] | None = None,
-    beside: Mapping[str, object] | None = None,
-    utility: str = "nDCG@10",
-    bias: str | None = None,
+    beside: Annotated[
+        Mapping[str, object] | None,
+        opt.Option("A run to draw on that page too, as blind=RUN; repeatable.", metavar="NAME=RUN", typed=list),
+    ] = None,
+    utility: Annotated[
+        str | None, opt.Option("Of the frontier: of effectiveness (default: nDCG@10).", metavar="MEASURE")
+    ] = None,
+    bias: Annotated[
+        str | None, opt.Option("Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE")
+    ] = None,
     depth: int = DEPTH,
     collection: object = None,
-    scores: object = None,
-    labels: object = None,
-    neutral: Sequence[str] | str | None = None,
-    group_column: str | None = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = None,
-    poles: str | None = None,
-    tokens: Tokens | None = None,
-    threshold: float | None = None,
     target: object = None,
     missing: OfMissing | None = None,
     queries: object = None,
@@ -523,6 +523,7 @@ def frontier(
     seed: int = 0,
     order: Order = "score",
     provenance: Provenance | None = None,
+    **groups: Unpack[opt.GroupOptions],
 ) -> Frontier:
     """Puts a run into order by every method at every strength, and sets effectiveness against bias.
 
@@ -538,7 +539,7 @@ def frontier(
             which methods are compared.
         beside: More runs of the same queries, by name. The straight line from the run to one named ``blind`` is a
             yardstick: a method is worth its name where it is beyond it.
-        utility: The measure of effectiveness.
+        utility: The measure of effectiveness, by default nDCG@10.
         bias: The measure of bias, by default ARaB@10, without poles NFaiRR@10 (which lists without a neutral document
             do not have).
         protected: As there, of ``fair``.
@@ -555,9 +556,7 @@ def frontier(
     check_ranges(depth=depth, seed=seed)
     check_top(top, depth)
     levels = None if strengths is None else _strengths(strengths)
-    source = GroupSource(
-        collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
-    )
+    source = ListGroups(collection, **groups, target=target, missing=missing)
     source.check()
     only = only_ids(queries, only_queries=only_queries)
     if qrels is None:
@@ -572,7 +571,7 @@ def frontier(
     others = {name: as_run(other, name, order=order, what=f"run {name}") for name, other in (beside or {}).items()}
     grouping = source.grouping([one.table["doc_id"] for one in (given, *others.values())], depth)
     chosen = _methods(methods, grouping.table, {"protected": protected, "alpha": alpha, "per": per, "top": top})
-    measures = _measures(utility, bias, grouping.table)
+    measures = _measures(utility or "nDCG@10", bias, grouping.table)
     _check_names(given.name, others, [one.name for one in chosen])
     tuning = TuningQueries.of(tune_queries, seed)
     on, reported, notes = _divided(given, tuning, any(one.learns for one in chosen))

@@ -8,9 +8,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeGuard, get_args
+from typing import Annotated, Literal, Protocol, TypeGuard, get_args
 from xml.etree import ElementTree
 
+from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
 from evenrank.io.errors import EvenrankError, plain, quoted, readable
@@ -196,14 +197,21 @@ class WithValues(Protocol):
 
 
 def gate(
-    audited: WithValues | str | os.PathLike[str] | Mapping[str, object],
-    budget: Budget | str | os.PathLike[str] | Mapping[str, object],
+    audited: WithValues | opt.File | Mapping[str, object],
     *,
-    run: str | None = None,
-    baseline: str | None = None,
-    correction: Correction = "holm",
+    budget: Annotated[Budget | opt.File | Mapping[str, object], opt.Option("The rules (TOML).", reads=True)],
+    baseline: Annotated[
+        str | None,
+        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN"),
+    ] = None,
+    run: Annotated[
+        str | None, opt.Option("Which run to gate (default: the first; of AUDIT.json the only other one).")
+    ] = None,
+    correction: Annotated[
+        Literal["holm", "none"], opt.Option("For the number of rules, of those that are broken: holm or none.")
+    ] = "holm",
 ) -> GateResult:
-    """Decides whether a run keeps to a budget.
+    """Decide whether a run keeps to a budget: every rule holds, is broken, or is not shown.
 
     A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *broken* if the value is
     shown to lie beyond the budget, also after Holm's correction for the number of rules: with several rules, more than

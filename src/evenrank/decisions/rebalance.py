@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank import options as opt
 from evenrank.auditing import AuditResult, Figure, audit
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
-from evenrank.groups import GroupTable, Lexicon, Tokens
+from evenrank.groups import GroupTable
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
@@ -39,14 +40,12 @@ from evenrank.reports.result import Result
 
 from .budget import ALPHA
 from .rebalance_lists import (
-    DEPTH,
     SHOWN,
     Changes,
     Grouping,
-    GroupSource,
     Kept,
+    ListGroups,
     MethodOptions,
-    OfMissing,
     OrderFigures,
     applied,
     check_top,
@@ -461,7 +460,7 @@ class Request:
     """What is asked of a fairer order; see :func:`evenrank.rebalance`. ``only``: the ids of the only queries."""
 
     method: MethodOptions
-    source: GroupSource
+    source: ListGroups
     strength: float | None
     meet: tuple[Bound, ...]
     keep: tuple[Bound, ...]
@@ -763,38 +762,78 @@ UNKNOWN_EFFECTIVENESS = (
 
 
 def rebalance(
-    run: object,
+    run: Annotated[object, opt.Option("A TREC run.", metavar="RUN", reads=True)],
     *,
-    method: str = "neutral",
-    strength: float | None = None,
-    meet: str | Sequence[str] | None = None,
-    keep: str | Sequence[str] | None = None,
-    depth: int = DEPTH,
-    collection: object = None,
-    scores: object = None,
-    labels: object = None,
-    neutral: Sequence[str] | str | None = None,
-    group_column: str | None = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = None,
-    poles: str | None = None,
-    tokens: Tokens | None = None,
-    threshold: float | None = None,
-    target: object = None,
-    missing: OfMissing | None = None,
-    qrels: object = None,
-    queries: object = None,
-    only_queries: bool = False,
-    tune_queries: object = None,
-    protected: str | None = None,
-    alpha: float | None = None,
-    per: str | None = None,
-    top: int | None = None,
-    seed: int = 0,
+    out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).")] = None,
+    method: Annotated[
+        Literal["neutral", "fair", "detconstsort", "shift"],
+        opt.Option("neutral, fair (FA*IR), detconstsort or shift."),
+    ] = "neutral",
+    strength: Annotated[float | None, opt.Option("From 0, the run as it is, to 1, as far as the method goes.")] = None,
+    meet: Annotated[
+        str | Sequence[str] | None,
+        opt.Option('The least strength that meets it: "ARaB@10 <= 0.02"; repeatable.', metavar="BOUND", typed=list),
+    ] = None,
+    keep: Annotated[
+        str | Sequence[str] | None,
+        opt.Option(
+            'The least biased strength that keeps it: "nDCG@10 >= 98%"; with --meet, the least with both; repeatable.',
+            metavar="BOUND",
+            typed=list,
+        ),
+    ] = None,
+    depth: Annotated[int, opt.Option("How many documents of each query are put into a new order: the pool.")] = 100,
+    top: Annotated[
+        int | None,
+        opt.Option(
+            "fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
+            " these)."
+        ),
+    ] = None,
+    collection: opt.MaybeCollection = None,
+    target: Annotated[
+        object,
+        opt.Option(
+            "The groups' shares in a fair list: uniform, candidates, or a file of group,share or query_id,group,share"
+            " (default: those of the lexicon, equal ones of labels).",
+            reads=True,
+        ),
+    ] = None,
+    missing: Annotated[
+        Literal["error", "skip", "neutral"] | None,
+        opt.Option(
+            "What to do with documents without text or label: error, skip (they keep their rank) or neutral (default:"
+            " error; of labels skip)."
+        ),
+    ] = None,
+    qrels: opt.Qrels = None,
+    queries: opt.MaybeQueries = None,
+    only_queries: opt.OnlyQueries = False,
+    tune_queries: Annotated[
+        object,
+        opt.Option(
+            "Ids of the queries to choose on, or queries; figures are of the others (default: a half, by --seed).",
+            metavar="FILE",
+            reads=True,
+        ),
+    ] = None,
+    protected: Annotated[
+        str | None,
+        opt.Option(
+            "fair: the group that needs a minimum (default: the one furthest below its target).", metavar="GROUP"
+        ),
+    ] = None,
+    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).")] = None,
+    per: Annotated[
+        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).")
+    ] = None,
+    seed: Annotated[int, opt.Option("Seed of the division of queries and of intervals.")] = 0,
     order: Order = "score",
     name: str = "rebalanced",
     provenance: Provenance | None = None,
+    **groups: Unpack[opt.GroupOptions],
 ) -> Rebalanced:
-    """Puts the first documents of each query into a fairer order, without training.
+    """Put the first documents of a run into a fairer order, without training.
 
     Ids and the length of lists stay; scores are rewritten, n, n − 1, …, 1 over the n documents of a query.
 
@@ -843,9 +882,7 @@ def rebalance(
     Raises:
         EvenrankError: For input that cannot be used. ``UnmetError``, which is one, if no strength meets the bounds.
     """
-    source = GroupSource(
-        collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold, target, missing
-    )
+    source = ListGroups(collection, **groups, target=target, missing=missing)
     options = MethodOptions(method, protected, alpha, per, top)
     only = only_ids(queries, only_queries=only_queries)
     request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None, only)
@@ -860,7 +897,7 @@ def rebalance(
 
 def request_of(
     method: MethodOptions,
-    source: GroupSource,
+    source: ListGroups,
     strength: float | None,
     meet: str | Sequence[str] | None,
     keep: str | Sequence[str] | None,
@@ -878,7 +915,7 @@ def request_of(
 
 
 def note_inputs(
-    provenance: Provenance, run: object, source: GroupSource, qrels: object, tune_queries: object, queries: object
+    provenance: Provenance, run: object, source: ListGroups, qrels: object, tune_queries: object, queries: object
 ) -> None:
     """Records what a fairer order is made from, before it is read."""
     provenance.add("run", run)

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.errors import quoted
 from evenrank.reports.format import NONE, number, p_value
@@ -180,19 +182,26 @@ class BiasAudit(Result):
 
 
 def audit_file(
-    vectors: str | os.PathLike[str],
-    after: str | os.PathLike[str] | None = None,
+    vectors: Annotated[opt.File, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,
-    definitional: str | os.PathLike[str] | None = None,
-    equalize: str | os.PathLike[str] | None = None,
-    specific: str | os.PathLike[str] | None = None,
-    learn_specific: bool = False,
-    words: Sequence[str] | None = None,
-    analogies: Sequence[tuple[str, str, str]] | None = None,
-    limit: int | None = None,
+    after: Annotated[
+        opt.File | None, opt.Option("The same vectors after debiasing.", metavar="OUT", reads=True)
+    ] = None,
+    definitional: opt.Definitional = None,
+    equalize: opt.Equalize = None,
+    specific: opt.Specific = None,
+    learn_specific: opt.LearnSpecific = False,
+    words: Annotated[
+        str | Sequence[str] | None, opt.Option("Words whose nearest words to show, separated by spaces.")
+    ] = None,
+    analogies: Annotated[
+        Sequence[tuple[str, str, str]] | None,
+        opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list),
+    ] = None,
+    limit: opt.Limit = None,
     settings: EvaluationSettings | None = None,
 ) -> BiasAudit:
-    """Evaluates the bias of a file of word vectors, and what is left of it in the file ``after`` debiasing.
+    """Evaluate the bias of word vectors, and what is left of it after debiasing.
 
     ``vectors``, ``after``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only their first words.
     ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets; ``learn_specific``: also

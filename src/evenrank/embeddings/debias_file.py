@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.errors import quoted
 from evenrank.io.wording import counted
@@ -70,21 +72,24 @@ class DebiasResult(Result):
 
 
 def debias_file(
-    vectors: Path,
-    out: Path,
+    vectors: Annotated[Path, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,
-    definitional: Path | None = None,
-    equalize: Path | None = None,
-    specific: Path | None = None,
-    learn_specific: bool = False,
-    method: str = "hard",
-    components: int = 1,
-    groups: Path | None = None,
-    most: int = 500,
-    limit: int | None = None,
-    seed: int = 0,
+    out: Annotated[Path, opt.Option(opt.OUT_VECTORS)],
+    definitional: opt.Definitional = None,
+    equalize: opt.Equalize = None,
+    specific: opt.Specific = None,
+    learn_specific: opt.LearnSpecific = False,
+    method: Annotated[str, opt.Option("hard (Bolukbasi et al.), or leace.")] = "hard",
+    components: Annotated[int, opt.Option("hard: dimensions of the bias subspace.")] = 1,
+    groups: Annotated[
+        Path | None,
+        opt.Option("leace: a list of words per group to fit on, as JSON.", metavar="F.json", reads=True),
+    ] = None,
+    most: Annotated[int, opt.Option("leace without --groups: most biased neutral words per side to fit on.")] = 500,
+    limit: opt.Limit = None,
+    seed: Annotated[int, opt.Option("Random seed.")] = 0,
 ) -> DebiasResult:
-    """Debiases a file of word vectors and writes them to ``out``.
+    """Remove the bias direction from word vectors, and report how equal the distances are afterwards.
 
     ``vectors``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
     :func:`evenrank.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that replace the

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges, seed_32
@@ -227,12 +229,14 @@ class EvaluationSettings:
     value out of range.
     """
 
-    count: int = 500
-    train: int = 200
-    splits: int = 10
-    first: int = 50_000
-    permutations: int = 10_000
-    seed: int = 0
+    count: Annotated[int, opt.Option("Number of most biased words per side.", flag="--most")] = 500
+    train: Annotated[int, opt.Option("Words per side to train the SVMs on.")] = 200
+    splits: Annotated[int, opt.Option("Random draws of the training words.")] = 10
+    first: Annotated[int, opt.Option("First words to choose the most biased from.")] = 50_000
+    permutations: Annotated[int, opt.Option("Random partitions of an association test with too many to try all.")] = (
+        10_000
+    )
+    seed: Annotated[int, opt.Option("Random seed.")] = 0
 
     def __post_init__(self) -> None:
         check_ranges(**asdict(self))

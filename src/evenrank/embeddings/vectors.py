@@ -8,12 +8,14 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
+from evenrank.groups import tokenize
 from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
 from evenrank.io.errors import quoted
 from evenrank.io.files import Block, Headed, line_blocks, line_limit, open_binary, read_bytes
@@ -443,14 +445,14 @@ def _word_pieces(folder: Path) -> dict[str, int]:
 
 
 def train_vectors(
-    collection: str | os.PathLike[str] | pl.DataFrame,
-    tokenize: Callable[[str], list[str]],
+    collection: Annotated[opt.File | pl.DataFrame, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
-    dimensions: int = 300,
-    window: int = 5,
-    min_count: int = 5,
-    epochs: int = 5,
-    seed: int = 0,
+    tokenize: Callable[[str], list[str]] = tokenize,
+    dimensions: Annotated[int, opt.Option("Dimensions.", flag="--size")] = 300,
+    window: Annotated[int, opt.Option("Context words on either side.")] = 5,
+    epochs: Annotated[int, opt.Option("Passes over the collection.")] = 5,
+    min_count: Annotated[int, opt.Option("Ignore words that occur less often.")] = 5,
+    seed: Annotated[int, opt.Option("Seed: the same gives the same vectors.")] = 0,
 ) -> Vectors:
     """Trains word vectors on a collection: word2vec (skip-gram, 5 negatives), with gensim, on one thread.
 

@@ -42,6 +42,11 @@ class Cluster:
     cpus: float = 1
     gpus: float = 0
 
+    @property
+    def threads(self) -> int | None:
+        """The number of workers of local work; None: one a core."""
+        return None if isinstance(self.workers, tuple) else self.workers
+
     def __post_init__(self) -> None:
         low, high = (self.workers, self.workers) if not isinstance(self.workers, tuple) else self.workers
         if low is not None and high is not None and not 1 <= low <= high:
@@ -49,10 +54,27 @@ class Cluster:
         check_ranges(workers=high, cpus=self.cpus, gpus=self.gpus)
 
 
-def parse_workers(text: str | None) -> int | tuple[int, int] | None:
+def cluster_of(
+    engine: str, workers: int | tuple[int, int] | str | None, cpus: float = 1, gpus: float = 0, *, local: bool = False
+) -> Cluster:
+    """The resources of a call. Raises EvenrankError for an unknown engine, and for resources that local work has not.
+
+    ``local``: whether that has a number of workers.
+    """
+    if engine not in ("local", "ray"):
+        raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
+    found = Cluster(parse_workers(workers), cpus, gpus)
+    if engine == "local" and local and isinstance(found.workers, tuple):
+        raise EvenrankError(f"`workers`: two numbers need `engine='ray'`, found {workers}")
+    if engine == "local" and not local and (workers is not None or gpus):
+        raise EvenrankError("`workers` and `gpus` need `engine='ray'`")
+    return found
+
+
+def parse_workers(text: int | tuple[int, int] | str | None) -> int | tuple[int, int] | None:
     """Parses ``8`` or ``2:16``. Raises EvenrankError for anything else."""
-    if text is None:
-        return None
+    if not isinstance(text, str):
+        return text
     try:
         numbers = [int(part) for part in text.split(":")]
     except ValueError:
@@ -60,12 +82,6 @@ def parse_workers(text: str | None) -> int | tuple[int, int] | None:
     if len(numbers) not in (1, 2):
         raise EvenrankError(f"`workers`: expected a number, or two such as 2:16, found {quoted(text)}")
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
-
-
-def check_engine(engine: str) -> None:
-    """Raises EvenrankError for an unknown engine."""
-    if engine not in ("local", "ray"):
-        raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
 
 
 def on_ray(

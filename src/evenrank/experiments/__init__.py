@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.errors import quoted, require_neural
 from evenrank.io.ranges import check_ranges
@@ -25,20 +26,30 @@ SCALES = ("tiny", "real", "full")
 
 
 def run_experiment(
-    name: str,
+    name: Annotated[str, opt.Option("ibbr, sampling, position or expansion.", metavar="NAME")],
     *,
-    scale: str = "tiny",
-    seeds: int | None = None,
-    folder: Path,
-    jobs: int | None = None,
+    scale: Annotated[
+        str,
+        opt.Option(
+            "tiny: the built-in collection, on a CPU; real: real text and a small pre-trained encoder, on a CPU; full:"
+            " the published data and settings."
+        ),
+    ] = "tiny",
+    seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,
+    out: Annotated[
+        opt.File | None,
+        opt.Option("Folder (default: experiments/NAME-SCALE); an interrupted run resumes."),
+    ] = None,
+    jobs: Annotated[int | None, opt.Option("Parallel trainings (default: one per core, up to 8; full: 1).")] = None,
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ExperimentPage:
-    """Runs an experiment in ``folder``, and writes ``results.json``, a CSV per table and ``report.html`` to it.
+    """Run a paper's experiment: print its tables, and write JSON, CSV and a report.
 
-    ``seeds``: their number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one
-    thread; None: one per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An
-    interrupted run resumes in the same ``folder``.
+    ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
+    number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one
+    per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An interrupted run resumes in
+    the same folder.
 
     Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
     everything that is missing, one line each.
@@ -47,6 +58,7 @@ def run_experiment(
 
     setup, settings = _settings(name, scale, seeds, options)
     check_ranges(jobs=jobs)
+    folder = folder_of(name, scale, out)
     needs = setup.needs(settings, folder)
     check(needs)
     # By name: each pair of modules has functions for settings of its own type.
@@ -61,7 +73,12 @@ def run_experiment(
 
 
 def check_experiment(
-    name: str, *, scale: str = "tiny", seeds: int | None = None, folder: Path, options: ExperimentOptions | None = None
+    name: str,
+    *,
+    scale: str = "tiny",
+    seeds: int | None = None,
+    out: opt.File | None = None,
+    options: ExperimentOptions | None = None,
 ) -> list[str]:
     """Looks up everything that an experiment needs; returns lines: each thing with its size, and the disk and time.
 
@@ -70,9 +87,14 @@ def check_experiment(
     from .checks import check, described
 
     setup, settings = _settings(name, scale, seeds, options)
-    needs = setup.needs(settings, folder)
+    needs = setup.needs(settings, folder_of(name, scale, out))
     check(needs)
     return described(needs, setup.cost(settings))
+
+
+def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
+    """The folder of an experiment."""
+    return Path(f"experiments/{name}-{scale}" if out is None else out)
 
 
 def _settings(name: str, scale: str, seeds: int | None, options: ExperimentOptions | None) -> tuple[Any, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from evenrank import options as opt
 from evenrank.datasets.public import public_data
 from evenrank.io import EvenrankError
 from evenrank.rankers.models import model_bytes
@@ -18,21 +19,21 @@ from evenrank.rankers.models import model_bytes
 class Options:
     """What a user gives in place of an experiment's own data and models; None: the defaults of the scale."""
 
-    squad: tuple[str, ...] = ()
+    squad: Annotated[Sequence[str], opt.Option("A SQuAD 2.0 file; can be repeated.", typed=list)] = ()
     """SQuAD 2.0 files (position, sampling, ibbr, expansion at ``real``; position at ``full``)."""
-    grepbiasir: str | None = None
+    grepbiasir: Annotated[str | None, opt.Option("Folder with Grep-BiasIR (default: fetched).")] = None
     """A folder with Grep-BiasIR as collection.tsv, queries.tsv and qrels.txt, or as published."""
-    encoder: str | None = None
+    encoder: Annotated[str | None, opt.Option("The small pre-trained encoder, a folder or a name on the hub.")] = None
     """The pre-trained encoder of the scale ``real``: a folder or a name on the hub."""
-    vectors: str | None = None
+    vectors: Annotated[str | None, opt.Option("A file of word vectors.")] = None
     """A file of word vectors."""
-    debiased_vectors: str | None = None
+    debiased_vectors: Annotated[str | None, opt.Option("expansion: the same vectors, debiased.")] = None
     """The same vectors, debiased elsewhere."""
-    definitional: str | None = None
+    definitional: opt.Definitional = None
     """Sets that define the bias to remove from vectors, as JSON; those of gender-en if None."""
-    equalize: str | None = None
+    equalize: opt.Equalize = None
     """Sets to equalise, as JSON."""
-    specific: str | None = None
+    specific: opt.Specific = None
     """Words that keep their gender, as JSON."""
 
 

@@ -66,7 +66,7 @@ def built_in(folder: Path, planted: SyntheticConfig, *, clicks: bool) -> Source:
 def msmarco(folder: Path) -> Source:
     """MS MARCO passages with the judged queries of train and dev, and the annotated ones, fetched into ``folder``."""
     sets = ("irds:msmarco-passage/train/judged", "irds:msmarco-passage/dev/judged")
-    (annotated,) = fetch("queries-gender-annotated", folder)
+    (annotated,) = fetch("queries-gender-annotated", to=folder)
     return Source("irds:msmarco-passage", sets, sets, str(annotated))
 
 

@@ -834,8 +834,8 @@ def _one_seed(settings: Settings, folder: Path, searcher: _Searcher, seed: int) 
     units = []
     for name in settings.vectors:
         both = spaces(settings, vectors_of(settings, folder, collection, name, seed), name)
-        before = expand(collection.queries, both.before, settings.k)
-        after = expand(collection.queries, both.after, settings.k)
+        before = expand(collection.queries, vectors=both.before, k=settings.k)
+        after = expand(collection.queries, vectors=both.after, k=settings.k)
         runs = {REGULAR: searcher.regular, "blind": searcher.blind}
         for label, expansion in ((BIASED, before), (DEBIASED, after)):
             runs[label] = searcher.search(expansion.expanded(), label)
@@ -844,8 +844,8 @@ def _one_seed(settings: Settings, folder: Path, searcher: _Searcher, seed: int) 
             for label, expanded in FUSED.items():
                 done = tune(
                     [runs[REGULAR], runs[expanded]],
-                    collection.qrels,
-                    objective,
+                    qrels=collection.qrels,
+                    measure=objective,
                     folds=settings.folds,
                     seed=seed,
                     name=fused_name(label, objective, settings.objectives[0]),

@@ -233,7 +233,7 @@ def vectors_of(settings: Settings, folder: Path, collection: Collection, name: s
         if not kept.is_dir():
             train_vectors(
                 collection.texts,
-                words,
+                tokenize=words,
                 dimensions=settings.vector_size,
                 min_count=2,
                 epochs=settings.epochs,

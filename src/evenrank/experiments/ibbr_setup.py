@@ -316,7 +316,7 @@ def prepare(settings: Settings, folder: Path, seed: int, say: Callable[[str], No
     else:
         home = make_folder(folder / "data")
         source = msmarco(home)
-        (lexicon,) = fetch(LEXICON_SET, home)
+        (lexicon,) = fetch(LEXICON_SET, to=home)
         parts = split(source, settings, home, 0)
         found = Data(
             source.collection,

@@ -147,7 +147,7 @@ def real(options: Options) -> Settings:
         negatives=1,
         rankers=rankers,
         similarity={"passages": 500, "min_terms": 30},
-        squad=options.squad,
+        squad=tuple(options.squad),
         early=1 / 3,
     )
 
@@ -243,7 +243,7 @@ def full(options: Options | None = None) -> Settings:
         drawn=10,
         rankers=rankers,
         similarity={"passages": 5_000, "min_terms": 100},
-        squad=options.squad if options else (),
+        squad=tuple(options.squad) if options else (),
     )
 
 
@@ -404,7 +404,7 @@ def rotated(collection: str, home: Path, answers: str | None) -> tuple[dict[str,
     out = home / "rotated.tsv"
     moved = home / "rotated.answers.json"
     if not out.is_file():
-        rotate_collection(collection, out, answers=answers, answers_out=None if answers is None else moved)
+        rotate_collection(collection, out=out, answers=answers, answers_out=None if answers is None else moved)
     texts = {ORIGINAL: collection, DEBIASED: str(out)}
     return texts, {} if answers is None else {ORIGINAL: answers, DEBIASED: str(moved)}
 

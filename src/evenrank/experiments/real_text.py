@@ -129,7 +129,7 @@ def grepbiasir_text(options: Options, home: Path) -> GrepText:
     Without such a folder the published files are fetched into ``home``. Raises InputError for files in another form.
     """
     if options.grepbiasir is None:
-        fetch(GREP, make_folder(home))
+        fetch(GREP, to=make_folder(home))
     folder = home if options.grepbiasir is None else Path(options.grepbiasir)
     if any(folder.glob(_DOCUMENTS)) and not (home / "qrels.txt").is_file():
         _convert(folder, make_folder(home))

@@ -138,9 +138,9 @@ def _published(settings: Settings, home: Path) -> Data:
     """MS MARCO: train, dev small, the 1,765 neutral annotated queries and the 215 fairness-sensitive ones. Validation
     is on dev/2, which shares no query with dev small; queries of QS1 and QS2 are left out of it."""
     source = msmarco(home)
-    (sensitive,) = fetch(SENSITIVE_SET, home)
-    (lexicon,) = fetch(LEXICON_SET, home)
-    runs = tuple(str(file) for file in fetch(RUNS_SET, home / "public-runs"))
+    (sensitive,) = fetch(SENSITIVE_SET, to=home)
+    (lexicon,) = fetch(LEXICON_SET, to=home)
+    runs = tuple(str(file) for file in fetch(RUNS_SET, to=home / "public-runs"))
     sets = {"QS1": neutral_queries(source.annotated), "QS2": read_queries(sensitive)}
     names = {"train": "train/judged", "valid": "dev/2", "dev": "dev/small"}
     lists = Lists("irds:msmarco-passage", home, k1=0.82, b=0.68)

@@ -147,7 +147,7 @@ class Work:
         self.say(f"encoding the collection with {trained.folder.name}")
         encoding = Encoding(device=_device(), precision=trained.precision)
         if not (index / "index.json").is_file():
-            build_index(self.collection, index, model=trained.model, encoding=encoding, quiet=True)
+            build_index(self.collection, out=index, model=trained.model, encoding=encoding, quiet=True)
         found = open_index(index).search(
             read_queries(part.queries), k, name=trained.folder.name, encoding=encoding, quiet=True
         )

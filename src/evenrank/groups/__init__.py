@@ -1,9 +1,9 @@
 """Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
-from .labels import as_labels, check_labels, read_labels, score_labels
+from .labels import as_labels, check_labels, read_labels
 from .lexicon import Lexicon, builtin_lexicons, lexicon_of, load_lexicon, note_lexicon
-from .score import (
+from .scoring import (
     DEFAULT_MAGNITUDES,
     Scoring,
     WordCounts,
@@ -17,12 +17,15 @@ from .score import (
     scoring_of,
     sides_of_texts,
 )
+from .source import GroupSource
 from .table import GroupTable, as_group_table, read_group_table
+from .tables import score, score_labels
 from .tokens import Tokens, tokenize
 
 __all__ = [
     "DEFAULT_MAGNITUDES",
     "MAGNITUDES",
+    "GroupSource",
     "GroupTable",
     "Lexicon",
     "Magnitude",
@@ -40,6 +43,7 @@ __all__ = [
     "note_lexicon",
     "read_group_table",
     "read_labels",
+    "score",
     "score_batches",
     "score_collection",
     "score_in_memory",

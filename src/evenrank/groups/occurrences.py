@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from .score import Scoring, WordCounts, gendered_spans
+from .scoring import Scoring, WordCounts, gendered_spans
 from .tokens import tokenize
 
 EXAMINED = 100

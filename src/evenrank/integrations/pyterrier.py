@@ -18,7 +18,7 @@ import pyterrier as pt
 from evenrank.decisions.rebalance_lists import (
     DEPTH,
     Grouping,
-    GroupSource,
+    ListGroups,
     MethodOptions,
     OfMissing,
     RunLists,
@@ -100,7 +100,7 @@ class EvenrankRebalancer(pt.Estimator):
         if offsets is not None and method != "shift":
             raise EvenrankError(f"`offsets` is of the method shift, not of {method}")
         counts = labels is None and scores is None
-        self._source = GroupSource(
+        self._source = ListGroups(
             # Words are counted in the texts of each frame.
             collection={} if counts else None,
             scores=scores,
@@ -190,7 +190,7 @@ class EvenrankRebalancer(pt.Estimator):
         return Shift(np.array([self.offsets[group] for group in groups]))
 
 
-def _in_memory(source: GroupSource) -> GroupSource:
+def _in_memory(source: ListGroups) -> ListGroups:
     """A source whose labels or scores are read."""
     if source.labels is None:
         return replace(source, scores=as_group_table(source.scores))

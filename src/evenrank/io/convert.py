@@ -41,6 +41,14 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
+"""A table: polars, pandas or Arrow."""
+Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[object]
+"""A file of qrels, ``irds:NAME``, ``{query: {document: grade}}``, a table or records."""
+Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
+"""A file, ``irds:NAME``, ``{id: text}``, a table or records."""
+
+
 def is_path(given: object) -> TypeIs[PathLike]:
     """Whether an argument names a file (or ``irds:NAME``) rather than being data in memory."""
     return isinstance(given, str | os.PathLike)

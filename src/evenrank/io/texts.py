@@ -366,3 +366,13 @@ def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:
         return text
     title = pl.col("title").cast(pl.String).fill_null("")
     return pl.when(title == "").then(text).otherwise(title + " " + text)
+
+
+_BATCH = 1 << 15
+
+
+def select_texts(collection: str | os.PathLike[str] | pl.DataFrame, ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
+    """The documents of a collection with these ids, in batches with ``doc_id`` and ``text``."""
+    if isinstance(collection, str | os.PathLike):
+        return scan_texts(collection, ids)
+    return iter(collection.filter(IdIndex(ids).among(collection["doc_id"])).iter_slices(_BATCH))

@@ -6,9 +6,9 @@ import itertools
 import math
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -16,14 +16,10 @@ import polars as pl
 from evenrank._version import __version__
 from evenrank.engines.progress import progress
 from evenrank.groups import (
+    GroupSource,
     GroupTable,
-    Lexicon,
     Magnitude,
-    Tokens,
-    as_group_table,
-    as_labels,
     score_batches,
-    scores_as_asked,
     scoring_of,
     sides,
 )
@@ -160,23 +156,6 @@ _BATCH = 1 << 15
 _LABELS: Magnitude = "tf_words"
 
 
-class Labels(TypedDict):
-    """Labels as they are given; see :func:`as_labels`."""
-
-    labels: object
-    neutral: Sequence[str]
-    group_column: str | None
-
-
-class Asked(TypedDict):
-    """How documents are to be scored; None: not asked for."""
-
-    lexicon: PathLike | Lexicon | None
-    poles: str | None
-    tokens: Tokens | None
-    threshold: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class Documents:
     """β [D] and sides [D] of documents, found by id.
@@ -200,31 +179,23 @@ class Documents:
         return np.where(places >= 0, self.beta[places], np.nan)
 
 
-def documents_of(
-    collection: PathLike | pl.DataFrame | None,
-    scores: object,
-    measure: Beta,
-    asked: Asked,
-    quiet: bool,
-    labels: Labels | None = None,
-) -> Documents:
-    """The documents of ``scores`` (a group table) or of ``labels``, or of ``collection``, which is scored as ``asked``.
+def documents_of(source: GroupSource, measure: Beta, quiet: bool) -> Documents:
+    """The documents of a group table or of labels, or of the collection, scored.
 
     Of labels, all documents of the collection if there is one. Raises EvenrankError if the group table was made with
     other settings.
     """
-    if labels is not None:
-        given, neutral, column = labels["labels"], labels["neutral"], labels["group_column"]
-        known = as_labels(given, neutral=neutral, group_column=column, poles=asked["poles"])
-        return _labelled(known, measure, collection)
-    if scores is not None:
-        known = scores_as_asked(as_group_table(scores), **asked)
+    collection = source.collection
+    assert collection is None or isinstance(collection, str | os.PathLike | pl.DataFrame)
+    if source.described:
+        known = source.known()
         if known.labelled:
             return _labelled(known, measure, collection)
-        source = os.fspath(scores) if isinstance(scores, str | os.PathLike) else "the scores"
-        return Documents(IdIndex([known.table["doc_id"]]), beta(known, measure), _sides(known), known.settings, source)
+        place = os.fspath(source.scores) if isinstance(source.scores, str | os.PathLike) else "the scores"
+        return Documents(IdIndex([known.table["doc_id"]]), beta(known, measure), _sides(known), known.settings, place)
     assert collection is not None
-    scoring = replace(scoring_of(**asked), magnitudes=(_LABELS,))
+    asked = scoring_of(source.lexicon, source.poles, source.tokens, source.threshold)
+    scoring = replace(asked, magnitudes=(_LABELS,))
     names, values, sides = [], [], []
     with progress("documents", quiet=quiet) as advance:
         for table in score_batches(texts_of(collection), scoring):

@@ -24,18 +24,19 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, get_args
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.engines.streams import Form, TableWriter
-from evenrank.groups import Lexicon, Tokens, check_labels, note_lexicon
+from evenrank.groups import GroupSource, Lexicon, Tokens
 from evenrank.io import (
     EvenrankError,
     Provenance,
@@ -53,10 +54,8 @@ from evenrank.io.tables import IdIndex, text_bytes
 from evenrank.io.types import Array
 
 from .negative_sampling import (
-    Asked,
     Beta,
     Documents,
-    Labels,
     PathLike,
     SampledLists,
     Sampler,
@@ -206,30 +205,31 @@ Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
 
 
 def write_negatives(
-    run: object,
-    out: PathLike,
+    run: Annotated[
+        object,
+        opt.Option("The first-stage run (TREC), with each query's lines together.", metavar="RUN", reads=True),
+    ],
     *,
-    collection: object = None,
-    queries: object = None,
-    qrels: object,
-    n: int = 20,
-    share: float = 0.6,
-    beta: Beta = "abs_tf",
-    depth: int = 1000,
-    gendered_only: bool = False,
-    seed: int = 0,
-    format: Format = "groups",
-    scores: object = None,
-    lexicon: PathLike | Lexicon | None = None,
-    poles: str | None = None,
-    tokens: Tokens | None = None,
-    threshold: float | None = None,
-    labels: object = None,
-    neutral: Sequence[str] | None = None,
-    group_column: str | None = None,
+    qrels: Annotated[object, opt.Option("TREC qrels or irds:NAME.", reads=True)],
+    out: Annotated[PathLike, opt.Option("The file to write: .parquet or .jsonl.")],
+    collection: opt.MaybeCollection = None,
+    queries: opt.MaybeQueries = None,
+    n: Annotated[int, opt.Option("Negatives per query.")] = 20,
+    share: Annotated[float, opt.Option("Share of them chosen by bias; 0: all at random.")] = 0.6,
+    beta: Annotated[Literal["abs_tf", "count", "one_minus_neutrality"], opt.Option("How bias is measured.")] = "abs_tf",
+    depth: Annotated[int, opt.Option("Documents of each query to sample from.")] = 1000,
+    gendered_only: Annotated[bool, opt.Option("Choose no document without bias as a biased negative.")] = False,
+    seed: Annotated[int, opt.Option("Seed of the random negatives.")] = 0,
+    format: Annotated[
+        Literal["groups", "labeled-list", "labeled-pair", "n-tuple"],
+        opt.Option("groups: for evenrank train; the others: for sentence-transformers."),
+    ] = "groups",
     quiet: bool = True,
+    **groups: Unpack[opt.GroupOptions],
 ) -> dict[str, Any]:
-    """Samples negatives for every query of a run, and writes training lists with the judged relevant documents.
+    """Sample negatives by their bias and at random; OUT.manifest.json and .parquet count them.
+
+    The training lists have the judged relevant documents first.
 
     ``out`` ends in ``.parquet`` or ``.jsonl``. ``format``:
 
@@ -260,26 +260,21 @@ def write_negatives(
     for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
         if value not in allowed:
             raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {quoted(value)}")
-    check_labels(labels, neutral, group_column, scores=scores, lexicon=lexicon, tokens=tokens, threshold=threshold)
-    given = {"run": run, "collection": collection, "queries": queries, "qrels": qrels, "scores": scores}
-    given["labels"] = labels
-    _check_given(given, format)
+    source = GroupSource(collection, **groups)
+    source.check()
+    _check_given(source, queries, format)
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
-    check_outputs(outputs, (*given.values(), lexicon))
+    check_outputs(outputs, (run, queries, qrels, collection, source.scores, source.labels, source.lexicon))
     made = Provenance("evenrank.mitigation.negatives.write_negatives")
-    for role, source in given.items():
-        made.add(role, source)
-    note_lexicon(made, lexicon or (None if scores is not None or labels is not None else "gender-en"))
+    made.add("run", run).add("queries", queries).add("qrels", qrels)
+    source.note(made)
     made.ahead(True)
     judged = as_qrels(qrels)
     texts = None if queries is None else as_queries(queries)
     documents_in = None if collection is None else as_collection(collection)
+    source = replace(source, collection=documents_in)
     first_stage = as_run(run)
-    asked: Asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
-    by_label: Labels | None = None
-    if labels is not None:
-        by_label = {"labels": labels, "neutral": neutral or (), "group_column": group_column}
-    documents = documents_of(documents_in, scores, beta, asked, quiet, by_label)
+    documents = documents_of(source, beta, quiet)
     sampler = Sampler(judged, documents, settings, texts, first_stage.described)
     # Each file's errors in its own context; no file gets its name before all are written.
     with atomic_path(outputs[0]) as data:
@@ -315,15 +310,15 @@ def write_negatives(
     return manifest
 
 
-def _check_given(given: Mapping[str, object], format: str) -> None:
+def _check_given(source: GroupSource, queries: object, format: str) -> None:
     """Raises EvenrankError if the texts, scores or labels that a format needs are missing."""
-    if given["collection"] is None and format != "groups":
+    if source.collection is None and format != "groups":
         raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
-    if all(given[name] is None for name in ("collection", "scores", "labels")):
+    if source.collection is None and not source.described:
         raise EvenrankError(
             "the documents' texts, scores or labels are needed: give `collection`, `scores` or `labels`"
         )
-    if given["queries"] is None and format != "groups":
+    if queries is None and format != "groups":
         raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
 
 
@@ -365,8 +360,7 @@ def stream_negatives(
     if doc_ids is not None and not any(settings.quota for settings in samples.values()):
         documents = Documents(IdIndex([doc_ids]), np.zeros(len(doc_ids)), None, {}, collection)
     else:
-        asked: Asked = {"lexicon": lexicon, "poles": None, "tokens": tokens, "threshold": None}
-        documents = documents_of(collection, None, "abs_tf", asked, True)
+        documents = documents_of(GroupSource(collection, lexicon=lexicon, tokens=tokens), "abs_tf", True)
     # The files get their names when all are whole.
     with ExitStack() as files:
         open_: list[tuple[Path, Sampler, TableWriter]] = []

@@ -26,15 +26,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
+from evenrank.engines.ray import Cluster, cluster_of, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
@@ -296,35 +297,46 @@ def _check(seed: int, mode: str) -> None:
 
 
 def rotate_collection(
-    collection: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    collection: Annotated[opt.File, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
-    answers: str | os.PathLike[str] | None = None,
-    answers_out: str | os.PathLike[str] | None = None,
-    mode: Mode = "word",
-    seed: int = 0,
-    workers: int | None = None,
-    engine: Engine = "local",
-    cluster: Cluster | None = None,
+    out: Annotated[opt.File, opt.Option("The collection to write: TSV, .jsonl or .parquet (ray: a folder).")],
+    answers: Annotated[
+        opt.File | None,
+        opt.Option("Answers in these documents; their spans move along.", metavar="SQUAD.json", reads=True),
+    ] = None,
+    answers_out: Annotated[
+        opt.File | None,
+        opt.Option("Where to write the moved answers (default: OUT.answers.json).", metavar="FILE"),
+    ] = None,
+    mode: Annotated[
+        Literal["word", "sentence"], opt.Option("Cut before any word, or only where a sentence begins.")
+    ] = "word",
+    seed: Annotated[int, opt.Option("A document's cut depends only on the seed and its id.")] = 0,
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Rotated:
-    """Rotates every document of a collection in one streaming pass; the same bytes for any number of ``workers``.
+    """Rotate each document's words at a random position, so that an answer's position carries no information.
 
-    ``out``: TSV, JSONL or Parquet, by its name (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD
-    file whose paragraphs are documents of the collection; its contexts and answer spans (realigned first, see
-    :func:`evenrank.io.squad.load_squad`) move along into ``answers_out``, without the answers that a cut splits.
-    ``OUT.manifest.json`` records the settings, the counts, and which answers were split. Files appear whole or not at
-    all.
+    One streaming pass; the same bytes for any number of ``workers``. ``out``: TSV, JSONL or Parquet, by its name
+    (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD file whose paragraphs are documents of
+    the collection; its contexts and answer spans (realigned first, see :func:`evenrank.io.squad.load_squad`) move
+    along into ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` records the settings,
+    the counts, and which answers were split. Files appear whole or not at all.
 
-    ``engine="ray"``: on a Ray cluster (``cluster`` sets its size); ``out`` is then a folder of parts with the same
-    rows, ids are not compared over the whole collection, and a second call resumes an interrupted one.
+    ``engine="ray"``: on a Ray cluster (``workers`` and ``cpus`` set its size); ``out`` is then a folder of parts with
+    the same rows, ids are not compared over the whole collection, and a second call resumes an interrupted one.
 
     Raises EvenrankError for a setting out of range, InputError for input that cannot be read, for a paragraph that the
     collection lacks, and for an id that a TSV cannot represent.
     """
     _check(seed, mode)
+    cluster = cluster_of(engine, workers, cpus, local=True)
+    if answers is not None and answers_out is None:
+        answers_out = f"{os.fspath(out)}.answers.json"
     if (answers is None) != (answers_out is None):
-        raise EvenrankError("answers are read from one file and written to another: name both")
+        raise EvenrankError("`answers_out` needs `answers`")
     form = form_of(out)
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
     check_apart([out, *files], [collection, answers])
@@ -333,11 +345,10 @@ def rotate_collection(
     made.add("collection", collection).add("answers", answers).ahead(True)
     spans = None if answers is None else RotatedAnswers(answers, seed, mode)
     if engine == "ray":
-        done = _rotated_on_ray(collection, out, spans, mode, seed, cluster or Cluster(), quiet)
+        done = _rotated_on_ray(collection, out, spans, mode, seed, cluster, quiet)
     else:
-        check_engine(engine)
         with progress("documents", quiet=quiet) as advance:
-            run = functools.partial(map_passages, collection, workers=workers)
+            run = functools.partial(map_passages, collection, workers=cluster.threads)
             done = _rotate_into(out, form, run, seed, mode, advance, spans)
     sources = {"collection": os.fspath(collection), "answers_file": None if answers is None else os.fspath(answers)}
     settings = {"evenrank": __version__, **sources, "mode": mode, "seed": seed}

@@ -9,10 +9,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, InputError, Provenance, irds, read_texts
 from evenrank.io.errors import quoted
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
@@ -269,21 +271,30 @@ def _charts(found: AnswerPositions) -> tuple[Drawing, ...]:
 
 
 def position_answers(
-    source: str | os.PathLike[str], collections: Sequence[str | os.PathLike[str]] = (), *, annotated: bool = False
+    squad: Annotated[
+        opt.File,
+        opt.Option("Answers in SQuAD's format, or irds:NAME (irds:msmarco-qna/dev).", metavar="SQUAD.json", reads=True),
+    ],
+    *,
+    collection: Annotated[
+        Sequence[opt.File],
+        opt.Option("Take the passages from here: TSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
+    ] = (),
+    annotated: Annotated[bool, opt.Option("Count only the annotated position, not every match of the answer.")] = False,
 ) -> AnswersResult:
-    """Measures where answers are in their passages [Hofstätter et al., ECIR 2021, §2].
+    """Measure where answers appear in their passages: mean, first third, distance to uniform.
 
-    The arguments and the errors are those of :func:`load_answer_positions`; also raises EvenrankError if ``source`` is
-    not a path or an identifier.
+    [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`; also
+    raises EvenrankError if ``squad`` is not a path or an identifier.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise EvenrankError(f"`source`: expected a SQuAD file or irds:NAME, found a {type(source).__name__}")
-    made = Provenance("evenrank.position_answers").add("answers", source)
-    for collection in collections:
-        made.add("collection", collection)
+    if not isinstance(squad, str | os.PathLike):
+        raise EvenrankError(f"`squad`: expected a SQuAD file or irds:NAME, found a {type(squad).__name__}")
+    made = Provenance("evenrank.position_answers").add("answers", squad)
+    for one in collection:
+        made.add("collection", one)
     made.ahead()
-    positions, name = load_answer_positions(source, collections, annotated=annotated), os.fspath(source)
-    settings = {"answers": name, "collections": [os.fspath(one) for one in collections], "annotated": annotated}
+    positions, name = load_answer_positions(squad, collection, annotated=annotated), os.fspath(squad)
+    settings = {"answers": name, "collections": [os.fspath(one) for one in collection], "annotated": annotated}
     return AnswersResult(name if irds.is_identifier(name) else Path(name).name, positions, settings, made)
 
 

@@ -8,12 +8,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.datasets.squad_collection import squad_collection
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
@@ -42,7 +43,6 @@ from .curves import (
 
 if TYPE_CHECKING:
     from evenrank.rankers.load import RankerLike
-    from evenrank.rankers.models import Architecture
     from evenrank.rankers.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
@@ -400,7 +400,15 @@ def _scores(
     pairs = pl.DataFrame({"query_id": moved["query_id"].gather(rows), "doc_id": both[rows, columns].astype(str)})
     run = Run.from_table(pairs.unique(maintain_order=True).with_columns(pl.lit(0.0).alias("score")), "moved")
     depth = int(run.table["rank"].to_numpy().max())
-    scored = rerank(run, reader.scorer, moves.texts, reader.asked, depth, batch_size=batch_size, quiet=reader.quiet)
+    scored = rerank(
+        run,
+        model=reader.scorer,
+        collection=moves.texts,
+        queries=reader.asked,
+        depth=depth,
+        batch_size=batch_size,
+        quiet=reader.quiet,
+    )
     found = pairs.join(scored.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
     # The passage as it is has its score among the candidates.
     scores = np.where(both == -1, before[:, None], np.nan)
@@ -437,24 +445,30 @@ def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Int
 def position_sensitivity(
     model: RankerLike,
     *,
-    squad: str | os.PathLike[str] | None = None,
-    collection: object = None,
-    queries: object = None,
-    qrels: object = None,
-    answers: str | os.PathLike[str] | pl.DataFrame | None = None,
-    run: object = None,
-    depth: int = 100,
-    places: int = 5,
-    sample: int | None = None,
-    batch_size: int = 32,
-    kind: Architecture | None = None,
-    device: str | None = None,
-    query_prompt: str | None = None,
-    document_prompt: str | None = None,
-    seed: int = 0,
+    squad: Annotated[
+        opt.File | None,
+        opt.Option("Passages, questions and answers from one SQuAD file.", metavar="SQUAD.json", reads=True),
+    ] = None,
+    collection: opt.MaybeCollection = None,
+    queries: opt.MaybeQueries = None,
+    qrels: Annotated[object, opt.Option("Relevance judgements.", reads=True)] = None,
+    answers: Annotated[
+        opt.File | pl.DataFrame | None,
+        opt.Option("Answers, with the ids of queries and documents.", metavar="SQUAD.json", reads=True),
+    ] = None,
+    run: Annotated[object, opt.Option("Candidates (default: BM25).", reads=True)] = None,
+    depth: Annotated[int, opt.Option("Candidates per query.")] = 100,
+    places: Annotated[int, opt.Option("Places to move the answer's sentence to (first, last, between).")] = 5,
+    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.")] = None,
+    batch_size: opt.BatchSize = 32,
+    kind: opt.Kind = None,
+    query_prompt: opt.QueryPrompt = None,
+    document_prompt: opt.DocumentPrompt = None,
+    device: opt.Device = None,
+    seed: Annotated[int, opt.Option("Seed of intervals and the sample.")] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
-    """The effect of moving an answer's sentence within its passage.
+    """Measure a passage's score as its answer's sentence moves.
 
     ``model``: any ranker that ``evenrank rerank`` takes, with its ``kind`` and prompts. The sentence (or sentences)
     with the answer is moved, whole, to ``places`` places from the first to the last, and for comparison another
@@ -560,7 +574,7 @@ def _draw(
     if candidates is None:
         from evenrank.retrieval.bm25 import retrieve
 
-        candidates = retrieve(sources.collection, sources.queries, depth, quiet=quiet)
+        candidates = retrieve(sources.collection, sources.queries, k=depth, quiet=quiet)
         found = with_rivals(table, candidates, sources.qrels, depth)
         table, dropped = found, dropped + table.height - found.height
     return _Drawn(table, sources, candidates, without_answer, dropped, sampled_from)
@@ -596,7 +610,7 @@ def _ranked(
     lowest = float(first["score"].to_numpy().min()) - 1
     both = Run.from_table(pl.concat([first, added.with_columns(pl.lit(lowest).alias("score"))]), candidates.name)
     whole = int(both.table["rank"].to_numpy().max())
-    return rerank(both, model, collection, asked, whole, **options), added.height
+    return rerank(both, model=model, collection=collection, queries=asked, depth=whole, **options), added.height
 
 
 def summary(result: SensitivityResult) -> tuple[str, ...]:

@@ -10,11 +10,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import Provenance, as_batches
 from evenrank.io.ranges import check_ranges
@@ -306,20 +308,24 @@ Encode = Callable[[list[str]], list[tuple[list[str], NDArray[np.float32]]]]
 
 
 def position_similarity(
-    model: str,
-    collection: object,
+    model: Annotated[
+        str, opt.Option("A trained tk, or any transformer: a folder or a hub name.", metavar="MODEL", reads=True)
+    ],
     *,
-    passages: int = 2000,
-    max_words: int = 200,
-    min_pairs: int = 5,
-    min_terms: int = 100,
-    cap: int = 1000,
-    batch_size: int = 32,
-    device: str | None = None,
-    seed: int = 0,
+    collection: opt.Collection,
+    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.")] = 2000,
+    max_words: Annotated[int, opt.Option("Words of each passage to use.")] = 200,
+    min_pairs: Annotated[int, opt.Option("Fewest pairs of a term to count at a distance.")] = 5,
+    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.")] = 100,
+    cap: Annotated[int, opt.Option("Most occurrences of a term to compare, sampled with --seed.")] = 1000,
+    batch_size: opt.BatchSize = 32,
+    device: opt.Device = None,
+    seed: Annotated[int, opt.Option("Seed of the samples.")] = 0,
     quiet: bool = True,
 ) -> SimilarityResult:
-    """ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
+    """Measure how much of a word's vector is its position: average term similarity by distance, and MATS.
+
+    ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
 
     ``model``: see :func:`evenrank.rankers.tk.word_encoder`. ``collection``: a path, ``{document: text}``, or a
     frame with ``doc_id`` and ``text``. ``min_pairs``, ``min_terms``, ``cap``: see

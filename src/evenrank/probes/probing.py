@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lexicon, score_texts
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.io.convert import is_path
@@ -19,7 +21,6 @@ from evenrank.io.wording import counted
 from evenrank.measures.inference import corrected
 from evenrank.rankers.endpoints import Endpoint, shown_address
 from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
-from evenrank.rankers.models import Architecture, Precision
 from evenrank.rankers.scorers import Scorer
 from evenrank.rankers.scoring_job import ScoredPairs
 
@@ -207,28 +208,52 @@ SHORT = 5
 
 def probe(
     model: RankerLike,
-    variants: Mapping[str, object] | Sequence[str] | str,
     *,
-    collection: object,
-    queries: object,
-    run: object = None,
-    qrels: object = None,
-    depth: int = 100,
-    sample: int | None = None,
-    placebos: Mapping[str, object] | None = None,
-    answers: object = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = "gender-en",
-    kind: Architecture | None = None,
-    batch_size: int = 32,
-    device: str | None = None,
-    precision: Precision = "auto",
-    query_prompt: str | None = None,
-    document_prompt: str | None = None,
-    seed: int = 0,
+    queries: opt.Queries,
+    collection: opt.Collection,
+    variants: Annotated[
+        Mapping[str, object] | Sequence[str] | str,
+        opt.Option(
+            "Variants of the collection: files by name, or kinds (swap, early, …) that are made in memory with their"
+            " placebos.",
+            metavar="NAME=FILE…",
+            typed=list,
+        ),
+    ],
+    run: Annotated[object, opt.Option("The run whose passages are probed.", reads=True)] = None,
+    qrels: Annotated[
+        object,
+        opt.Option("TREC qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
+    ] = None,
+    depth: Annotated[int, opt.Option("Passages of each query of --run.")] = 100,
+    sample: Annotated[int | None, opt.Option("Number of queries of the list, drawn with --seed.")] = None,
+    placebos: Annotated[
+        Mapping[str, object] | None,
+        opt.Option(
+            "The placebo of the variant NAME (default: the one whose manifest says so); repeatable.",
+            flag="--placebo",
+            metavar="[NAME=]FILE",
+            typed=list,
+        ),
+    ] = None,
+    answers: Annotated[
+        object, opt.Option("Answers, for kinds that need them.", metavar="SQUAD.json", reads=True)
+    ] = None,
+    lexicon: Annotated[
+        opt.File | Lexicon | None,
+        opt.Option(f"{opt.LEXICON} Its poles orient swap; none: no groups.", reads=True),
+    ] = "gender-en",
+    batch_size: opt.BatchSize = 32,
+    kind: opt.Kind = None,
+    query_prompt: opt.QueryPrompt = None,
+    document_prompt: opt.DocumentPrompt = None,
+    precision: opt.Precision = "auto",
+    device: opt.Device = None,
+    seed: Annotated[int, opt.Option("Seed of variants made in memory and samples.")] = 0,
     keep: str | os.PathLike[str] | None = None,
     quiet: bool = True,
 ) -> ProbeResult:
-    """What ``model`` does when one thing of a passage changes: its scores of passages and of their variants, compared.
+    """Probe a ranker: its scores of passages and of their variants, beside a placebo.
 
     For each query and each passage d of its list, with its variant d′: Δ = (score of d′ − score of d) / standard
     deviation of the query's scores (ddof 0; queries whose scores do not vary are left out and counted). Pairs whose

@@ -498,7 +498,7 @@ def _made(
     run = Run.from_table({query: dict.fromkeys(docs, 0.0) for query, docs in _documents(listed).items()}, listed.name)
     made = variants(
         listed.passages(),
-        PLACEBO if of else kind,
+        kind=PLACEBO if of else kind,
         of=of,
         lexicon=lexicon or "gender-en",
         answers=_of_list(answers, listed) if KINDS[kind].answers and answers is not None else None,

@@ -29,15 +29,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.engines.hashing import FNV_OFFSET, fnv, mix
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, Report, check_engine, write_parts
+from evenrank.engines.ray import Cluster, Report, cluster_of, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.groups import Lexicon, load_lexicon
@@ -505,7 +507,7 @@ class VariantFiles:
 
     out: Path
     pairs: bool
-    engine: Engine
+    engine: str
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
@@ -688,26 +690,45 @@ class Choice:
 
 
 def variants(
-    collection: object,
-    kind: str,
-    out: Path | None = None,
+    collection: opt.TheCollection,
     *,
-    of: str | None = None,
-    form: str | None = None,
-    lexicon: Path | Lexicon = "gender-en",
-    answers: object = None,
-    queries: object = None,
-    run: object = None,
-    qrels: object = None,
-    depth: int = 100,
-    mode: Mode | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    engine: Engine = "local",
-    cluster: Cluster | None = None,
+    kind: Annotated[
+        str,
+        opt.Option("swap, neutral, rotate, padded, brief, early, late, foil, repeated, or placebo (of one of them)."),
+    ],
+    out: Path | None = None,
+    of: Annotated[
+        str | None,
+        opt.Option("placebo: of swap, neutral, early, late, foil or repeated (default: swap).", metavar="KIND"),
+    ] = None,
+    form: Annotated[
+        Literal["synonym", "name", "spacing", "any"] | None,
+        opt.Option("placebo of swap or neutral: what it changes instead (default: any)."),
+    ] = None,
+    lexicon: opt.Lexicon = "gender-en",
+    answers: Annotated[
+        object,
+        opt.Option("brief, early, late, foil: answers in these documents.", metavar="SQUAD.json", reads=True),
+    ] = None,
+    queries: Annotated[
+        object, opt.Option("repeated: the queries: TSV, JSONL, Parquet or irds:NAME.", reads=True)
+    ] = None,
+    run: Annotated[object, opt.Option("repeated: the run whose passages are changed.", reads=True)] = None,
+    qrels: Annotated[object, opt.Option("repeated: judgements, instead of a run.", reads=True)] = None,
+    depth: Annotated[int, opt.Option("Ranks of the run.")] = 100,
+    mode: Annotated[
+        Literal["word", "sentence"] | None,
+        opt.Option("rotate: cut before any word, or only where a sentence begins (the default)."),
+    ] = None,
+    seed: Annotated[int, opt.Option("What is drawn depends only on the seed and the ids.")] = 0,
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Varied:
-    """Makes the variant of a collection of a ``kind`` of KINDS, or the placebo ``of`` one of them (swap).
+    """Make a variant of a collection: the same passages with one thing changed, to see what a ranker makes of it.
+
+    Of a ``kind`` of KINDS, or the placebo ``of`` one of them (swap).
 
     ``collection``: a path, ``{id: text}``, a frame or records. ``out``: .jsonl, .parquet or, for document variants,
     TSV, by its name; None: the variant is the result's ``table``. What is written is streamed, and the same bytes for
@@ -720,14 +741,14 @@ def variants(
     ``answer_start`` and ``answer_end`` (characters); of several answers of a query in a passage, the first.
     ``queries``, and ``run`` (to ``depth``) or ``qrels``: of repeated.
 
-    ``engine="ray"``: document variants on a Ray cluster (``cluster`` sets its size); ``out`` is then a folder of .jsonl
-    or .parquet parts. First passes over the collection (padded; forms name and any) are made here.
+    ``engine="ray"``: document variants on a Ray cluster (``workers`` and ``cpus`` set its size); ``out`` is then a
+    folder of .jsonl or .parquet parts. First passes over the collection (padded; forms name and any) are made here.
 
     Raises EvenrankError for a setting out of range, for something that the kind needs and that is not given, and if
     no passage could be changed: nothing is then written. InputError for input that cannot be read.
     """
-    check_ranges(depth=depth, workers=workers)
-    check_engine(engine)
+    check_ranges(depth=depth)
+    cluster = cluster_of(engine, workers, cpus, local=True)
     choice = Choice.of(kind, of, form, lexicon, mode, seed)
     choice.check_needs(answers, queries, run, qrels)
     if engine == "ray" and (out is None or choice.changed.pairs):
@@ -759,12 +780,12 @@ def variants(
             change = choice.edits(batches)
             notes = () if choice.lexicon is None else language_notes(batches(), choice.lexicon)
         if files is None:
-            tally, table = _in_memory(batches(), change, workers)
+            tally, table = _in_memory(batches(), change, cluster.threads)
         elif engine == "ray":
             settings = {"command": "variants", "kind": kind, **choice.to_dict(), "words": choice.words_digest()}
-            tally = write_on_ray(texts, files, change, settings, cluster or Cluster(), quiet)
+            tally = write_on_ray(texts, files, change, settings, cluster, quiet)
         else:
-            tally = files.write(batches(), change, workers, advance)
+            tally = files.write(batches(), change, cluster.threads, advance)
     made_with = {**choice.to_dict(), "depth": None if run is None or not choice.changed.queries else depth}
     done = tally.varied(kind, choice.changed.pairs, made_with, notes, table if files is None else None)
     if files is not None:

@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import polars as pl
 
+from evenrank import options as opt
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine
+from evenrank.engines.ray import cluster_of
 from evenrank.io import (
     EvenrankError,
     Provenance,
@@ -40,12 +41,11 @@ from evenrank.io.wording import counted
 
 from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
-from .models import Architecture, Precision
 from .scorers import Rows, Scorer, Scores, TextPairs, check_finite
 from .scoring_job import ScoredPairs, ScoringJob
 
 if TYPE_CHECKING:
-    from .export import Backend
+    pass
 
 SHUFFLES = 5
 # Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
@@ -237,30 +237,47 @@ def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
 
 
 def rerank(
-    run: object,
-    model: RankerLike,
-    collection: object,
-    queries: object,
-    depth: int = 1000,
+    run: Annotated[object, opt.Option("The TREC run to re-rank.", metavar="RUN", reads=True)],
     *,
-    batch_size: int = 32,
-    kind: Architecture | None = None,
-    precision: Precision = "auto",
-    backend: Backend = "torch",
-    device: str | None = None,
-    query_prompt: str | None = None,
-    document_prompt: str | None = None,
+    model: RankerLike,
+    collection: opt.Collection,
+    queries: opt.Queries,
+    out: opt.File | None = None,
+    depth: Annotated[int, opt.Option("Documents per query to re-rank; the others are left out.")] = 1000,
+    batch_size: opt.BatchSize = 32,
+    kind: opt.Kind = None,
+    query_prompt: opt.QueryPrompt = None,
+    document_prompt: opt.DocumentPrompt = None,
+    backend: Annotated[
+        Literal["torch", "onnx", "openvino"],
+        opt.Option("Back end for encoders; onnx and openvino: on the CPU."),
+    ] = "torch",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        opt.Option("auto: bfloat16 with torch on a GPU that supports it, else float32."),
+    ] = "auto",
+    device: opt.Device = None,
+    tag: Annotated[
+        str | None, opt.Option("Name in the run's last column (default: that of the model's folder).")
+    ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
-    tag: str | None = None,
-    listwise: bool = False,
-    resolve_ties: bool = False,
-    seed: int = 0,
-    out: str | os.PathLike[str] | None = None,
-    engine: Engine = "local",
-    cluster: Cluster | None = None,
+    listwise: Annotated[
+        bool,
+        opt.Option(
+            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5)."
+        ),
+    ] = False,
+    resolve_ties: Annotated[bool, opt.Option("Score different texts with equal scores again in float32.")] = False,
+    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.")] = 0,
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    cpus: opt.Cpus = 1,
+    gpus: opt.Gpus = 0,
     quiet: bool = False,
 ) -> Run:
-    """Ranks the first ``depth`` documents of each query by the scores of ``model`` and leaves out the others.
+    """Re-rank a run with any ranker: a trained one, a model of sentence-transformers, or an endpoint.
+
+    The first ``depth`` documents of each query, by the scores of ``model``; the others are left out.
 
     ``run``, ``collection``, ``queries``: paths, dicts (``{query: {document: score}}``, ``{id: text}``), frames of
     polars or pandas, or records; ``run`` may be a :class:`Run`. Only the texts that are needed are kept in memory.
@@ -294,7 +311,7 @@ def rerank(
     ``out``: also write the run there, what made it into ``OUT.card.json`` (see :mod:`evenrank.io.provenance`), and with
     ``listwise`` the shuffles' runs into ``OUT.order-1`` to ``OUT.order-5``. If ``model`` is a folder or a name, an
     interrupted call resumes when it is made again, and writes the same run. ``engine="ray"``: the workers of a Ray
-    cluster (``cluster``: how many, with which resources) load the model and score the pairs; the folder must be
+    cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and score the pairs; the folder must be
     available on every machine.
 
     Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
@@ -302,7 +319,7 @@ def rerank(
     [neural], or [export] for another backend.
     """
     check_ranges(depth=depth, batch_size=batch_size, seed=seed)
-    check_engine(engine)
+    cluster = cluster_of(engine, workers, cpus, gpus)
     answers = None
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
@@ -334,7 +351,7 @@ def rerank(
         found = ScoredPairs(own, scorer.facts(), tuple(others))
     else:
         job = ScoringJob(ranker, pairs, batch_size)
-        found = job.run(out, (cluster or Cluster()) if engine == "ray" else None, quiet)
+        found = job.run(out, cluster if engine == "ray" else None, quiet)
     for scores in (found.scores, *found.of_shuffles):
         check_finite(scores, str(model) if is_path(model) else ranker.name)
     said, resolved = ranker_note(ranker.name, found.facts), None

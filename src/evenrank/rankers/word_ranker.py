@@ -115,7 +115,9 @@ def collection_vectors(collection: object, *, dimensions: int = 300, min_count: 
 
     ``collection``: a path, ``{id: text}``, a frame or records. Raises EvenrankError for anything else.
     """
-    return train_vectors(as_collection(collection), words, dimensions=dimensions, min_count=min_count, seed=seed)
+    return train_vectors(
+        as_collection(collection), tokenize=words, dimensions=dimensions, min_count=min_count, seed=seed
+    )
 
 
 def file_vectors(path: str | os.PathLike[str], *texts: str | os.PathLike[str] | pl.DataFrame) -> Vectors:

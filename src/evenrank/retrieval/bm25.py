@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol, cast
+from typing import IO, Annotated, NamedTuple, Protocol, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.errors import quoted
@@ -191,21 +192,41 @@ _LIGHTEST = 1e-20
 
 
 def retrieve(
-    collection: object,
-    queries: object,
-    k: int = 1000,
+    collection: Annotated[
+        object,
+        opt.Option("TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).", metavar="COLLECTION", reads=True),
+    ],
+    queries: opt.TheQueries,
     *,
-    k1: float | None = None,
-    b: float | None = None,
-    stopwords: str | Sequence[str] | None = "default",
-    stemmer: str | None = "default",
+    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    k1: Annotated[
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).")
+    ] = None,
+    b: Annotated[
+        float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).")
+    ] = None,
+    stopwords: Annotated[
+        str | Sequence[str] | None,
+        opt.Option(f"{opt.STOP_WORDS} Default: english, or the index's.", metavar="NAME", shown=False),
+    ] = "default",
+    stemmer: Annotated[
+        str | None,
+        opt.Option(
+            "english, another Snowball stemmer, or none. Default: english, or the index's.",
+            metavar="NAME",
+            shown=False,
+        ),
+    ] = "default",
     rm3: RM3 | None = None,
-    weighted: bool = False,
+    weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
     name: str | None = None,
     quiet: bool = False,
-    model: object = None,
+    model: Annotated[object, opt.Option("Where an index's model is now, if not where it was (the same files).")] = None,
     encoding: Encoding | None = None,
-    check: bool = False,
+    check: Annotated[
+        bool,
+        opt.Option("Compare an index's files with their digests each time, not once after they have changed."),
+    ] = False,
 ) -> Run:
     """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.
 
@@ -227,6 +248,7 @@ def retrieve(
     from .indexes import FirstStage, check_settings, open_index
 
     check_ranges(k=k, k1=k1, b=b)
+    stemmer = None if stemmer == "none" else stemmer
     if is_index(collection):
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:

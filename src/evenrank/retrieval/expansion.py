@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.embeddings import Vectors
-from evenrank.io import EvenrankError
+from evenrank import options as opt
+from evenrank.embeddings import Vectors, read_vectors
+from evenrank.io import EvenrankError, as_queries
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 
-from .analysis import NLTK, stop_list
+from .analysis import NLTK, read_stop_words, stop_list
 
 Similarity = Literal["cosine", "dot"]
 Floats = NDArray[np.float32]
@@ -144,13 +145,19 @@ class Expansion:
 
 
 def expand(
-    queries: pl.DataFrame,
-    vectors: Vectors,
-    k: int = 5,
-    form: Similarity = "cosine",
-    stopwords: Container[str] | None = None,
+    queries: opt.TheQueries,
+    *,
+    vectors: Annotated[opt.File | Vectors, opt.Option(opt.VECTORS, reads=True)],
+    k: Annotated[int, opt.Option("Words per query.")] = 5,
+    form: Annotated[Literal["cosine", "dot"], opt.Option("cosine, or dot (Diaz et al.).")] = "cosine",
+    stopwords: Annotated[
+        str | Container[str] | None,
+        opt.Option(f"nltk (English), or as for retrieve: {opt.STOP_WORDS}", metavar="NAME|FILE", typed=str, reads=True),
+    ] = "nltk",
 ) -> Expansion:
-    """The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), without its own words.
+    """Replace each query with its nearest words in a vector space.
+
+    The ``k`` words of the vocabulary nearest to each query (``query_id``, ``text``), without its own words.
 
     ``form``: "cosine", nearest by cosine to the mean of the unit vectors of the query's words; or "dot", the largest of
     U Uᵀ q, with q the query's word counts. Only the exact lower-case words of the query are left out, so that ``He``
@@ -158,6 +165,8 @@ def expand(
     English list). Raises EvenrankError for a setting out of range, and if no word of any query has a vector.
     """
     check_ranges(k=k)
+    queries, vectors = as_queries(queries), vectors if isinstance(vectors, Vectors) else read_vectors(vectors)
+    stopwords = read_stop_words(stopwords, nltk=True) if isinstance(stopwords, str) else stopwords
     if form not in ("cosine", "dot"):
         raise EvenrankError(f"`form`: expected cosine or dot, found {quoted(form)}")
     words = [query_words(text, stopwords) for text in queries["text"]]

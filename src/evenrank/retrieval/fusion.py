@@ -11,12 +11,14 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
 from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, is_bias, parse_measure
@@ -201,12 +203,12 @@ def reachable(candidates: Candidates, depth: int) -> Candidates:
 
 def tune(
     runs: Mapping[str, object] | Sequence[object],
+    *,
     qrels: object,
     measure: str = "nDCG@10",
-    *,
-    folds: int = 5,
-    restarts: int = 5,
-    seed: int = 0,
+    folds: Annotated[int, opt.Option("Folds of the cross-validation.")] = 5,
+    restarts: Annotated[int, opt.Option("Random starts of the coordinate ascent (three or more runs).")] = 5,
+    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.")] = 0,
     name: str = "fused",
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.

@@ -14,13 +14,14 @@ import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
-from typing import Any
+from typing import Annotated, Any
 
+from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.engines.ray import Cluster
+from evenrank.engines.ray import Cluster, cluster_of
 from evenrank.io import EvenrankError, InputError, Provenance, make_folder, write_text
 from evenrank.io.errors import quoted, readable, reason_of
 from evenrank.io.files import INDEX, INDEX_FORMAT, file_system, files_of, is_index
@@ -476,17 +477,28 @@ class Encoding:
 
     ``kind``: "bi" or "sparse", where the model's files do not tell. ``precision``: auto, float32 or bfloat16.
     ``query_prompt``, ``document_prompt``: put before each text in place of the model's own ("": nothing); a search uses
-    the index's query prompt unless one is given. ``engine``: local or ray, for building.
+    the index's query prompt unless one is given. ``engine``: local or ray, for building, with ``workers`` of so many
+    ``cpus`` and ``gpus``.
     """
 
-    kind: str | None = None
-    batch_size: int = 32
-    device: str | None = None
-    precision: str | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    engine: str = "local"
-    cluster: Cluster = field(default_factory=Cluster)
+    batch_size: opt.BatchSize = 32
+    device: opt.Device = None
+    kind: Annotated[str | None, opt.Option("bi or sparse, if the model's files do not tell.")] = None
+    precision: Annotated[
+        str | None,
+        opt.Option("auto (bfloat16 on a GPU that supports it), float32 or bfloat16.", metavar="NAME"),
+    ] = None
+    query_prompt: Annotated[str | None, opt.Option("Before each query, in place of the model's own.")] = None
+    document_prompt: Annotated[str | None, opt.Option("Before each document, in place of the model's own.")] = None
+    engine: opt.Engine = "local"
+    workers: opt.Workers = None
+    cpus: opt.Cpus = 1
+    gpus: opt.Gpus = 0
+
+    @property
+    def cluster(self) -> Cluster:
+        """The resources for building. Raises EvenrankError for what contradicts itself."""
+        return cluster_of(self.engine, self.workers, self.cpus, self.gpus)
 
 
 def refuse_model(model: object, encoding: Encoding | None) -> None:

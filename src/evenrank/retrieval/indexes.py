@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import Annotated, Protocol, cast, runtime_checkable
 
-from evenrank.engines.ray import check_engine
+from evenrank import options as opt
 from evenrank.io import EvenrankError, Run, check_apart
 from evenrank.io.files import is_index
 
@@ -43,15 +43,23 @@ class FirstStage(Protocol):
 
 
 def build_index(
-    collection: object,
-    out: str | os.PathLike[str],
+    collection: opt.TheCollection,
     *,
-    k1: float | None = None,
-    b: float | None = None,
-    stopwords: str | Sequence[str] | None = "default",
-    stemmer: str | None = "default",
-    rm3: bool = False,
-    model: object = None,
+    out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.")],
+    k1: Annotated[float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).")] = None,
+    b: Annotated[float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).")] = None,
+    stopwords: Annotated[
+        str | Sequence[str] | None,
+        opt.Option(f"BM25: {opt.STOP_WORDS} Default: english.", metavar="NAME", shown=False),
+    ] = "default",
+    stemmer: Annotated[
+        str | None,
+        opt.Option("BM25: english, another Snowball stemmer, or none. Default: english.", metavar="NAME", shown=False),
+    ] = "default",
+    rm3: Annotated[bool, opt.Option("BM25: keep each passage's words, for searches with RM3.")] = False,
+    model: Annotated[
+        object, opt.Option("Index the vectors of this model (a folder or a hub name) instead of BM25.")
+    ] = None,
     encoding: Encoding | None = None,
     quiet: bool = False,
 ) -> Manifest:
@@ -68,7 +76,8 @@ def build_index(
     check_apart([out], [collection])
     if is_index(collection):
         raise EvenrankError(f"{collection}: is an index; expected a collection")
-    check_engine(encoding.engine if encoding else "local")
+    _ = (encoding or Encoding()).cluster
+    stemmer = None if stemmer == "none" else stemmer
     if model is None:
         refuse_model(None, encoding)
         from .bm25_files import build

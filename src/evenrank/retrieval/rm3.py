@@ -7,12 +7,13 @@ the query's own words).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.io import EvenrankError
 from evenrank.io.ranges import check_ranges
 
@@ -26,9 +27,9 @@ class RM3:
     Raises EvenrankError for a number out of range.
     """
 
-    fb_docs: int = 10
-    fb_terms: int = 10
-    original_weight: float = 0.5
+    fb_docs: Annotated[int, opt.Option("RM3: number of feedback documents.")] = 10
+    fb_terms: Annotated[int, opt.Option("RM3: number of feedback terms.")] = 10
+    original_weight: Annotated[float, opt.Option("RM3: weight of the original query (0 to 1).")] = 0.5
 
     def __post_init__(self) -> None:
         check_ranges(fb_docs=self.fb_docs, fb_terms=self.fb_terms, original_weight=self.original_weight)

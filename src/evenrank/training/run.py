@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import torch
 from accelerate import PartialState
 
+from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
@@ -291,13 +292,25 @@ _MODEL = "model/README.md"
 
 
 def train_recipe(
-    recipe: Recipe | str | os.PathLike[str],
-    settings: Sequence[str] = (),
+    recipe: Annotated[
+        Recipe | opt.File, opt.Option("A TOML file, or the name of a built-in recipe.", metavar="RECIPE")
+    ],
     *,
-    resume: bool = False,
+    settings: Annotated[
+        Sequence[str],
+        opt.Option(
+            "Override the recipe: training.batch=16; data.run= removes a key.",
+            flag="--set",
+            metavar="KEY=VALUE",
+            typed=list,
+        ),
+    ] = (),
+    resume: Annotated[bool, opt.Option("Resume an interrupted run.")] = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """Trains as described by a recipe and returns the run's folder.
+    """Train a ranker; the run's folder contains the model, its log and its model card.
+
+    Returns the folder.
 
     ``recipe``: a TOML file, the name of a shipped recipe (both with ``settings`` as in :func:`load_recipe`), or a
     :class:`Recipe`. ``say`` is called with lines of progress.

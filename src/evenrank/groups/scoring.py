@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
+from evenrank.engines.ray import Cluster, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import TableWriter
 from evenrank.io.errors import EvenrankError
@@ -171,7 +171,6 @@ def score_collection(
     out: str | os.PathLike[str],
     scoring: Scoring,
     *,
-    engine: Engine = "local",
     cluster: Cluster | None = None,
     quiet: bool = True,
 ) -> int:
@@ -181,17 +180,16 @@ def score_collection(
     Memory stays at a few batches, whatever the collection's size (and eight bytes a document to find repeated ids).
     The file appears whole or not at all.
 
-    ``engine="ray"``: on a Ray cluster (``cluster`` says how much of it), into a folder of Parquet files whose rows are
-    the same; ids are not compared over the whole collection, and a second call resumes a stopped one.
+    ``cluster``: on so much of a Ray cluster, into a folder of Parquet files whose rows are the same; ids are not
+    compared over the whole collection, and a second call resumes a stopped one.
     """
-    (check_apart if engine == "ray" else check_outputs)([out], [collection])
-    if engine == "ray":
+    (check_outputs if cluster is None else check_apart)([out], [collection])
+    if cluster is not None:
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
         settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
-        parts = write_parts(shards, out, "parquet", settings, write, cluster or Cluster(), quiet=quiet)
+        parts = write_parts(shards, out, "parquet", settings, write, cluster, quiet=quiet)
         return sum(part["rows"] for part in parts)
-    check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
         if isinstance(collection, str | os.PathLike):
             tables = map_passages(collection, lambda batch: score_texts(batch, scoring))

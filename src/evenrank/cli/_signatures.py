@@ -1,0 +1,197 @@
+"""Commands made from signatures: an option is declared once, where the function is that it belongs to.
+
+The source is read, not imported: importing takes a second or two, and help must not.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
+
+import typer
+
+from evenrank import options as opt
+
+SOURCE = Path(opt.__file__).parent
+_TYPES: Mapping[str, object] = {"Literal": Literal, "Sequence": Sequence, "None": None} | {
+    one.__name__: one for one in (bool, float, int, list, str)
+}
+"""The types of what is typed, by the names that signatures use; whatever else they name is typed as text."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An option of a function: its parameter, what is said of it, and whether it stands before the ``*``."""
+
+    name: str
+    type: object
+    option: opt.Option
+    default: object
+    positional: bool
+
+    def parameter(self) -> inspect.Parameter:
+        """The same as Typer reads it."""
+        typed, many = _typed(self.type, self.option)
+        flag = self.option.flag or f"--{self.name.replace('_', '-')}"
+        about: dict[str, Any] = {"help": self.option.help, "metavar": self.option.metavar}
+        if get_origin(typed) is Literal:
+            # The library checks values, so that Python users get the same messages.
+            about["parser"] = str
+        if not self.option.shown:
+            about["show_default"] = False
+        default = None if self.default == () else self.default
+        info = typer.Argument(**about) if self.positional else typer.Option(flag, **about)
+        wanted: Any = list[str] if many else typed
+        if default is None:
+            wanted = wanted | None
+        return inspect.Parameter(
+            self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[wanted, info]
+        )
+
+
+@dataclass(frozen=True)
+class From:
+    """Stands in the signature of a command for the options of a function or of a class; their values come as a dict.
+
+    ``home``: its module; ``only``: some of them, else all but those ``without``.
+    """
+
+    home: str
+    name: str
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def options(self) -> list[Given]:
+        """The chosen ones, in the order of the signature."""
+        found = _declared(self.home, self.name)[1]
+        return [one for one in found if (one.name in self.only if self.only else one.name not in self.without)]
+
+
+@cache
+def _declared(home: str, name: str) -> tuple[str, tuple[Given, ...]]:
+    """The first paragraph of a function's or a class's docstring, and its options."""
+    tree = ast.parse((SOURCE / f"{home.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name)
+    about = " ".join((ast.get_docstring(found) or "").partition("\n\n")[0].split())
+    return about, tuple(_fields(found) if isinstance(found, ast.ClassDef) else _arguments(found.args))
+
+
+def _arguments(of: ast.arguments) -> list[Given]:
+    found = list(_named(of))
+    if of.kwarg is not None and isinstance(of.kwarg.annotation, ast.Subscript):
+        # **groups: Unpack[opt.GroupOptions], each of which may be left out, stand behind the documents.
+        place = next((n for n, one in enumerate(found, 1) if one.name == "collection"), len(found))
+        kinds = _value(of.kwarg.annotation.slice).__annotations__
+        found[place:place] = [
+            Given(name, type_, option, None, positional=False)
+            for name, (type_, option) in ((name, get_args(kind)) for name, kind in kinds.items())
+        ]
+    return found
+
+
+def _named(of: ast.arguments) -> Iterator[Given]:
+    defaults: list[ast.expr | None] = [None] * (len(of.args) - len(of.defaults))
+    for argument, default in zip(of.args, [*defaults, *of.defaults], strict=True):
+        yield from _option(argument.arg, argument.annotation, default, positional=True)
+    for argument, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        yield from _option(argument.arg, argument.annotation, default, positional=False)
+
+
+def _fields(of: ast.ClassDef) -> Iterator[Given]:
+    for one in of.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield from _option(one.target.id, one.annotation, one.value, positional=False)
+
+
+def _option(name: str, annotation: ast.expr | None, default: ast.expr | None, *, positional: bool) -> Iterator[Given]:
+    """The option, if the annotation is one of :mod:`evenrank.options` or ``Annotated[type, opt.Option(...)]``."""
+    if isinstance(annotation, ast.Attribute) and ast.unparse(annotation.value) == "opt":
+        type_, option = get_args(_value(annotation))
+    elif isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
+        assert isinstance(annotation.slice, ast.Tuple)
+        type_, option = ast.unparse(annotation.slice.elts[0]), _value(annotation.slice.elts[1])
+    else:
+        return
+    yield Given(name, type_, option, ... if default is None else ast.literal_eval(default), positional)
+
+
+def _value(node: ast.expr) -> Any:
+    """What an expression of our own source means, which names nothing but ``opt``."""
+    return eval(compile(ast.Expression(node), "signature", "eval"), {"opt": opt})
+
+
+def _typed(type_: object, option: opt.Option) -> tuple[Any, bool]:
+    """What is typed for a parameter of this type, or source of a type, and whether it may be repeated."""
+    if option.typed is not None:
+        return option.typed, option.typed is list
+    if isinstance(type_, ForwardRef):
+        type_ = type_.__forward_arg__
+    if isinstance(type_, str):
+        try:
+            type_ = eval(type_, {"__builtins__": {}}, dict(_TYPES))
+        except NameError:
+            return str, False
+    several = get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
+    kinds = [one for one in several if one not in (None, type(None))]
+    if len(kinds) == 1 and (kinds[0] in (bool, float, int, str) or get_origin(kinds[0]) is Literal):
+        return kinds[0], False
+    return str, False
+
+
+class Values(dict[str, Any]):
+    """The values of a function's options by name.
+
+    ``read``: those that name files, which no output may replace; ``changed``: the options that have not their default.
+    """
+
+    read: tuple[object, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+def made(function: Callable[..., None]) -> Callable[..., None]:
+    """The command of a function of this folder, as Typer reads it.
+
+    Its parameters are options (before a ``*``: arguments), and those of each :class:`From` in its place. Its help is
+    its docstring; without one, that of the first ``From``. Numbers are checked before anything is done.
+    """
+    parameters: list[inspect.Parameter] = []
+    taken: dict[str, list[Given]] = {}
+    bundles = set()
+    about = function.__doc__
+    for name, one in inspect.signature(function).parameters.items():
+        type_, told = get_args(eval(one.annotation, function.__globals__))
+        if isinstance(told, From):
+            about = about or _declared(told.home, told.name)[0]
+            taken[name] = told.options()
+            bundles.add(name)
+        else:
+            default = ... if one.default is inspect.Parameter.empty else one.default
+            taken[name] = [Given(name, type_, told, default, one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        parameters += [given.parameter() for given in taken[name]]
+
+    @functools.wraps(function)
+    def command(**typed: Any) -> None:
+        from evenrank.io.ranges import check_ranges
+
+        check_ranges(**{name: value for name, value in typed.items() if type(value) in (int, float)})
+        values = {}
+        for name, chosen in taken.items():
+            found = Values(
+                {one.name: one.default if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
+            )
+            found.read = tuple(found[one.name] for one in chosen if one.option.reads)
+            found.changed = tuple(one.name for one in chosen if found[one.name] != one.default)
+            values[name] = found if name in bundles else found[name]
+        function(**values)
+
+    command.__doc__ = about
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command

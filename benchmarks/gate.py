@@ -183,8 +183,8 @@ def trained_seeds(folder: Path) -> list[Row]:
         recipe = folder / f"{seed}.toml"
         recipe.write_text(_RECIPE.format(folder=folder, seed=seed), encoding="utf-8")
         model = evenrank.train_recipe(recipe) / "model"
-        texts = folder / "collection.tsv", folder / "queries.test.tsv"
-        runs[str(seed)] = evenrank.rerank(lists["test"], model=str(model), *texts, quiet=True)
+        texts = {"collection": folder / "collection.tsv", "queries": folder / "queries.test.tsv"}
+        runs[str(seed)] = evenrank.rerank(lists["test"], model=str(model), **texts, quiet=True)
     judged = set(lists["test"].table["query_id"])
     clicks = made.clicks.filter(made.clicks["query_id"].is_in(list(judged)))
     names = ["nDCG@10", "RR@10", "ARaB@10", "NFaiRR@10"]

@@ -108,7 +108,7 @@ def test_a_collection_is_scored_without_extras(tmp_path: Path) -> None:
         WITHOUT_EXTRAS
         + """
 import evenrank
-rows = evenrank.score_collection(sys.argv[1], sys.argv[2], evenrank.Scoring(evenrank.load_lexicon()))
+rows = evenrank.groups.score_collection(sys.argv[1], sys.argv[2], evenrank.Scoring(evenrank.load_lexicon()))
 scores = evenrank.read_group_table(sys.argv[2])
 print(rows, scores.table["count_f"].to_list(), scores.table["count_m"].to_list())
 """

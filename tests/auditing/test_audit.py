@@ -255,7 +255,7 @@ def test_unjudged_and_absent_queries_are_noted():
 def test_scores_from_a_file_give_the_same_figures(tmp_path, result):
     COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
     lexicon = evenrank.load_lexicon()
-    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(lexicon))
+    evenrank.groups.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(lexicon))
     found = evenrank.audit(
         {"male": MALE_FIRST, "mixed": MIXED},
         scores=tmp_path / "s.parquet",
@@ -390,7 +390,9 @@ def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
 
 def test_scores_made_otherwise_than_asked_are_refused(tmp_path):
     COLLECTION.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
-    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(evenrank.load_lexicon()))
+    evenrank.groups.score_collection(
+        tmp_path / "c.tsv", tmp_path / "s.parquet", evenrank.Scoring(evenrank.load_lexicon())
+    )
     with pytest.raises(
         EvenrankError, match="`tokens`: whitespace was asked for, but the scores were made with tokens word"
     ):

@@ -73,7 +73,7 @@ def test_an_audit_counts_pairs_of_different_texts() -> None:
 def test_without_texts_nothing_is_said_of_them(tmp_path: Path) -> None:
     scores, table = tmp_path / "s.parquet", pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
     table.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
-    evenrank.score_collection(tmp_path / "c.tsv", scores, evenrank.Scoring(evenrank.load_lexicon()), quiet=True)
+    evenrank.groups.score_collection(tmp_path / "c.tsv", scores, evenrank.Scoring(evenrank.load_lexicon()), quiet=True)
     assert notes(TIED, collection=None, scores=scores) == []
 
 

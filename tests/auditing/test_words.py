@@ -175,7 +175,7 @@ def scored(tmp_path: Path) -> dict[str, Any]:
     lexicon.write_text("".join(f"{word},{group}\n" for word, group in LEXICON.words), encoding="utf-8")
     collection(TEXTS).write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
     scoring = evenrank.Scoring(evenrank.load_lexicon(lexicon))
-    evenrank.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", scoring)
+    evenrank.groups.score_collection(tmp_path / "c.tsv", tmp_path / "s.parquet", scoring)
     return {"scores": tmp_path / "s.parquet", "lexicon": lexicon, "measures": f"{COUNT} ARaB@2"}
 
 

@@ -97,12 +97,16 @@ def test_debias(folder: Path, evenrank: Command, model: Path) -> None:
     assert hard.status == 0
     assert json.loads(hard.out)["erasure"]["method"] == "hard"
 
-    before = sorted(folder.rglob("*"))
+    def there() -> list[Path]:
+        # An index that is read when it is a few seconds old keeps that its files are right.
+        return sorted(path for path in folder.rglob("*") if path.name != "checked.json")
+
+    before = there()
 
     def refused(*arguments: str) -> str:
         done = evenrank(*arguments)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-        assert sorted(folder.rglob("*")) == before
+        assert there() == before
         return str(done.err).removeprefix("evenrank: ").rstrip("\n")
 
     new = ("--out", "new", "--collection", "c.tsv")

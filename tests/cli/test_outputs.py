@@ -250,7 +250,7 @@ def default_signals() -> Iterator[None]:
 def test_a_signal_leaves_nothing_half_written(
     folder: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch, number: int, status: int, word: str
 ) -> None:
-    from evenrank.groups import score
+    from evenrank.groups import scoring as score
 
     given = score.score_texts
     before = sorted(os.listdir(folder))
@@ -286,8 +286,8 @@ main()
     [
         ("typer", signal.SIGINT, "interrupted"),
         ("typer", signal.SIGTERM, "terminated"),
-        ("evenrank.cli.index", signal.SIGINT, "interrupted"),
-        ("evenrank.cli.index", signal.SIGHUP, "hung up"),
+        ("evenrank.cli.index_debias", signal.SIGINT, "interrupted"),
+        ("evenrank.cli.index_debias", signal.SIGHUP, "hung up"),
         ("polars", signal.SIGINT, "interrupted"),
         ("polars", signal.SIGTERM, "terminated"),
     ],

@@ -51,7 +51,7 @@ def test_variants_are_written_one_after_the_other(folder: Path, evenrank: Callab
     assert (ended.status, ended.err) == (0, "")
     values = values_of()
     assert set(values["variants"]) == {"swap", "mine"}
-    found = library.probe("bm25", {"swap": SWAP, "mine": LATE}, collection=TEXTS, queries="q.tsv", run="r.run")
+    found = library.probe("bm25", variants={"swap": SWAP, "mine": LATE}, collection=TEXTS, queries="q.tsv", run="r.run")
     assert values["variants"] == json.loads(found.to_json())["variants"]
     assert values["settings"]["ranker"]["kind"] == "bm25"
 

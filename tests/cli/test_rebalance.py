@@ -126,7 +126,7 @@ BAD = {
     "a strength without a run": (["--strength", "1", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
     "a strength above 1": (["--strength", "2", "--out", "o"], "--strength: expected a number from 0 to 1, found 2"),
     "an option of another method": (
-        ["--protected", "f", "--frontier", "f.html", "--qrels", "qrels"], "--protected is of the method fair, not of"
+        ["--protected", "f", "--strength", "1", "--out", "o"], "--protected is of the method fair, not of"
     ),
     "bias without a frontier": (["--strength", "1", "--out", "o", "--bias", "ARaB@5"], "--bias is of --frontier"),
     "a frontier without qrels": (["--frontier", "f.html"], "--frontier sets effectiveness against bias: it needs"),

@@ -36,8 +36,7 @@ def of(*arguments: str) -> Any:
         (["train", "r"], "`settings`: x; `resume=True` resumes", "--set: x; --resume resumes"),
         (["position", "similarity", "m"], "a smaller `min_terms`", "a smaller --min-terms"),
         (["embeddings", "--help", "train"], "`min_count`: x", "--min-count: x"),
-        (["experiment", "ibbr"], "`folder` says where", "--out says where"),
-        (["fuse", "a", "b"], "`measures`: no measure", "--tune: no measure"),
+        (["fuse", "a", "b"], "`measure`: no measure", "--tune: no measure"),
         # What a user wrote is no argument, nor is code.
         (["audit"], "found '`seed`', ``seed``, `seed", "found '`seed`', ``seed``, `seed"),
         ([], "`seed`", "`seed`"),
@@ -46,12 +45,6 @@ def of(*arguments: str) -> Any:
 )
 def test_arguments_become_what_is_typed(arguments: list[str], message: str, said: str) -> None:
     assert _words.translated(message, of(*arguments)) == said
-
-
-def test_other_names_are_names_of_the_command() -> None:
-    for name, others in _words.ALIASES.items():
-        command = of(*(["position"] * (name == "sensitivity")), name)
-        assert set(others.values()) <= {parameter.name for parameter in command.params}
 
 
 def test_one_mistake_said_to_both(tmp_path: Path, evenrank: Command) -> None:
@@ -91,7 +84,7 @@ def test_no_message_of_the_library_names_an_option() -> None:
         (["audit", "x", "--xyzzy"], "evenrank audit: no such option: --xyzzy (see evenrank audit --help)"),
         (["audit", "x", "--seed"], "evenrank audit: option '--seed' requires an argument"),
         (["retrieve", "c", "q", "--out", "o", "--k", "x"], "evenrank retrieve: invalid value for '--k': "),
-        (["rerank", "r", "--kind", "z"], "evenrank rerank: invalid value for '--kind': 'z' is not one of "),
+        (["rerank", "r", "--depth", "z"], "evenrank rerank: invalid value for '--depth': "),
         (["position", "nothing"], "evenrank position: no such command 'nothing' (see evenrank position --help)"),
         (["no\x1bthing"], r"evenrank: no such command 'no\x1bthing' (see evenrank --help)"),
     ],

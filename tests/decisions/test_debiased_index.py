@@ -211,7 +211,7 @@ def test_refusals(home: Path, tmp_path: Path) -> None:
     labels = {"w1": "a", "w2": "b"}
 
     def message(**settings: object) -> str:
-        found = refused(debias_index, home / "linear-index", tmp_path / "new", quiet=True, **settings)
+        found = refused(debias_index, home / "linear-index", out=tmp_path / "new", quiet=True, **settings)
         assert not (tmp_path / "new").exists()
         return found
 

@@ -75,7 +75,7 @@ def table(path: Path) -> pl.DataFrame:
 def test_scores_are_those_of_one_machine(collection: Path, tmp_path: Path) -> None:
     scoring = Scoring(load_lexicon("gender-en"))
     score_collection(collection, tmp_path / "here.parquet", scoring)
-    rows = score_collection(collection, tmp_path / "ray.parquet", scoring, engine="ray", cluster=Cluster((1, 2)))
+    rows = score_collection(collection, tmp_path / "ray.parquet", scoring, cluster=Cluster((1, 2)))
     assert rows == DOCUMENTS
     parts = sorted(path.name for path in (tmp_path / "ray.parquet").iterdir())
     assert parts == [f"part-{i:06d}.parquet" for i in range(len(shards_of(collection)))]
@@ -89,9 +89,7 @@ def test_scores_are_those_of_one_machine(collection: Path, tmp_path: Path) -> No
 def test_rotation_is_that_of_one_machine(collection: Path, tmp_path: Path, form: str) -> None:
     here = rotate_collection(collection, out=tmp_path / f"here.{form}", seed=3)
     # The parts of one form are the collection of the next.
-    there = rotate_collection(
-        collection, out=f"file://{tmp_path}/ray.{form}", seed=3, engine="ray", cluster=Cluster(cpus=0.5)
-    )
+    there = rotate_collection(collection, out=f"file://{tmp_path}/ray.{form}", seed=3, engine="ray", cpus=0.5)
     assert there == here
     assert table(tmp_path / f"ray.{form}").equals(table(tmp_path / f"here.{form}"))
     again = rotate_collection(tmp_path / f"ray.{form}", out=tmp_path / "again.tsv", engine="ray")
@@ -102,7 +100,7 @@ def test_rotation_is_that_of_one_machine(collection: Path, tmp_path: Path, form:
 @pytest.mark.parametrize("kind", ["swap", "padded", "placebo"])
 def test_variants_are_those_of_one_machine(collection: Path, tmp_path: Path, kind: str) -> None:
     here = variants(collection, kind=kind, out=tmp_path / "here.jsonl", seed=3)
-    there = variants(collection, kind=kind, out=tmp_path / "ray.jsonl", seed=3, engine="ray", cluster=Cluster(1))
+    there = variants(collection, kind=kind, out=tmp_path / "ray.jsonl", seed=3, engine="ray", workers=1)
     assert there == here
     parts = sorted((tmp_path / "ray.jsonl").iterdir())
     assert b"".join(part.read_bytes() for part in parts) == (tmp_path / "here.jsonl").read_bytes()
@@ -123,7 +121,7 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
     call = functools.partial(module.rerank, run, str(tmp_path / "knrm"), collection, queries, batch_size=4, quiet=True)
     here = call()
     assert len(here.table["score"].unique()) > 5
-    there = call(engine="ray", cluster=Cluster(1), out=tmp_path / "run")
+    there = call(engine="ray", workers=1, out=tmp_path / "run")
     assert there.table.equals(here.table)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
@@ -138,7 +136,9 @@ def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: p
 
     (tmp_path / "m").mkdir()
     model, texts, queries = saved("bi", tmp_path / "m"), {"d1": "she wrote", "d2": "he"}, {"q": "the doctor"}
-    call = functools.partial(rerank, {"q": {"d1": 2.0, "d2": 1.0}}, model, texts, queries, device="cpu", quiet=True)
+    call = functools.partial(
+        rerank, {"q": {"d1": 2.0, "d2": 1.0}}, model=model, collection=texts, queries=queries, device="cpu", quiet=True
+    )
     here = call(precision="bfloat16", resolve_ties=True)
     monkeypatch.setattr(Parts, "remove", lambda self: None)
     settings = {"engine": "ray", "cluster": Cluster(1), "precision": "bfloat16", "out": tmp_path / "run"}

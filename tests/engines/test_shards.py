@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.engines import ray as ray_engine
+from evenrank.engines.ray import Cluster
 from evenrank.engines.shards import shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.io import EvenrankError, InputError, read_queries, scan_collection
@@ -165,7 +166,7 @@ def begun(tmp_path: Path, on_this_machine: None, monkeypatch: pytest.MonkeyPatch
         (source / f"{name}.tsv").write_text(f"{name}\tshe ran\n")
     with monkeypatch.context() as stopped:
         stopped.setattr(ray_engine, "_finish", lambda *_: None)
-        assert score_collection(source, out, Scoring(load_lexicon()), engine="ray") == 2
+        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
     left = ["_report-000000.json", "_report-000001.json", UNFINISHED, "part-000000.parquet", "part-000001.parquet"]
     assert sorted(path.name for path in out.iterdir()) == left
     return source, out
@@ -182,7 +183,7 @@ def test_a_part_that_is_gone_is_written_again(begun: tuple[Path, Path], damage: 
         report.unlink()
     else:
         report.write_text('{"rows": 4' if damage == "report is cut" else "[4]")
-    assert score_collection(source, f"{where}{out}", Scoring(load_lexicon()), engine="ray") == 2
+    assert score_collection(source, f"{where}{out}", Scoring(load_lexicon()), cluster=Cluster()) == 2
     assert read_group_table(out).table["doc_id"].to_list() == ["a", "b"]
     assert sorted(path.name for path in out.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
 
@@ -199,9 +200,9 @@ def test_a_part_that_goes_while_others_are_written_is_told(begun: tuple[Path, Pa
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ray_engine, "write_text", write_text)
         with pytest.raises(EvenrankError) as caught:
-            score_collection(source, out, Scoring(load_lexicon()), engine="ray")
+            score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
     assert str(caught.value) == f"{out}/part-000000.parquet: disappeared after it was written; run it again"
-    assert score_collection(source, out, Scoring(load_lexicon()), engine="ray") == 2
+    assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
 
 
 @pytest.mark.parametrize("name", ["part-000000.parquet", "part-000001.parquet", "_report-000001.json", UNFINISHED])
@@ -214,7 +215,7 @@ def test_nothing_is_written_through_a_link(begun: tuple[Path, Path], tmp_path: P
     (out / name).symlink_to(mine)
     before = mine.read_bytes()
     with pytest.raises(EvenrankError, match=f"{out}: contains a link: '{name}'"):
-        score_collection(source, out, Scoring(load_lexicon()), engine="ray")
+        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
     assert mine.read_bytes() == before
 
 
@@ -222,7 +223,7 @@ def test_a_folder_of_parts_with_another_file_in_it(begun: tuple[Path, Path]) -> 
     source, out = begun
     (out / "notes.txt").write_text("mine")
     with pytest.raises(EvenrankError, match=f"{out}: contains another file: 'notes.txt'"):
-        score_collection(source, out, Scoring(load_lexicon()), engine="ray")
+        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
 
 
 @pytest.mark.usefixtures("on_this_machine")
@@ -234,7 +235,7 @@ def test_a_part_without_a_document_is_none(name: str, where: str, tmp_path: Path
     (source / "a.tsv").write_text("a\tshe ran home\n")
     (source / "b.tsv").write_text("id\ttext\n")
     if name == "score":
-        assert score_collection(source, out, Scoring(load_lexicon()), engine="ray") == 1
+        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 1
         assert read_group_table(out).table["doc_id"].to_list() == ["a"]
     else:
         assert rotate_collection(source, out=out, engine="ray").documents == 1

@@ -17,11 +17,11 @@ from given_data import FRAMES, TEXTS, frame
 def test_scoring(tmp_path: Path, make: Any) -> None:
     scoring = Scoring(load_lexicon("gender-en"))
     for number, given in enumerate((TEXTS, frame(list(TEXTS.items()), "docno text", make))):
-        assert evenrank.score_collection(given, tmp_path / str(number), scoring) == 3
+        assert evenrank.groups.score_collection(given, tmp_path / str(number), scoring) == 3
     scored = evenrank.read_group_table(tmp_path / "0").table
     assert scored.equals(evenrank.read_group_table(tmp_path / "1").table)
     assert scored["doc_id"].to_list() == ["d1", "d2", "d3"]
     as_frame = make({name: scored[name].to_list() for name in scored.columns})
     assert as_group_table(as_frame).table.drop("tokens").equals(scored.drop("tokens"))
     with pytest.raises(EvenrankError, match=r"^`collection`: `engine='ray'` reads files"):
-        evenrank.score_collection(TEXTS, tmp_path / "2", scoring, engine="ray")
+        evenrank.groups.score_collection(TEXTS, tmp_path / "2", scoring, cluster=evenrank.engines.ray.Cluster())

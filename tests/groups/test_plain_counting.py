@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_texts
-from evenrank.groups import score as scoring_module
+from evenrank.groups import scoring as scoring_module
 from evenrank.groups._plain_counting import Room, count_entries
 from evenrank.io import provenance
 from slow_groups import GAPS, PIECES, TEXTS, lexicon_of

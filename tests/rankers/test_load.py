@@ -50,8 +50,8 @@ def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Pa
         calls.append((query, passages))
         return np.array(words(query, passages), np.float32)
 
-    result = rerank(RUN, model=noted, collection=TEXTS, queries=QUERIES, transform=lambda texts: texts.str.replace("b", "x"), tag="mine",
-                    out=tmp_path / "out.run", batch_size=1)  # fmt: skip
+    texts = {"collection": TEXTS, "queries": QUERIES, "transform": lambda texts: texts.str.replace("b", "x")}
+    result = rerank(RUN, model=noted, **texts, tag="mine", out=tmp_path / "out.run", batch_size=1)
     assert calls == [("first", ["a x c", "a"]), ("second", ["x b", "a x c"])]
     written = read_run(tmp_path / "out.run")
     assert result.name == "mine"

@@ -371,10 +371,10 @@ def test_blind_scores_are_those_of_masked_texts(
     out = tmp_path / "out.run"
     command = ["rerank", *files, "--model", cross, "--out", str(out)]
     assert run_command(monkeypatch, *command, "--blind", "gender-en") == 0
-    masked = [
+    texts, asked = (
         table.with_columns(pl.col("text").str.replace_all(r"\b(she|he)\b", "[MASK]")) for table in (collection, queries)
-    ]
-    expected = rerank(run, model=cross, *masked, batch_size=32).table
+    )
+    expected = rerank(run, model=cross, collection=texts, queries=asked, batch_size=32).table
     assert read_run(out).table.select("query_id", "doc_id").equals(expected.select("query_id", "doc_id"))
     assert (
         not rerank(run, model=cross, collection=collection, queries=queries).table["doc_id"].equals(expected["doc_id"])

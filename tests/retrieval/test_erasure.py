@@ -177,9 +177,12 @@ def test_the_same_bytes_again_and_nothing_where_it_fails(
     index = open_to_debias(home / "cosine")
     groups = numbered(index, [row % 2 for row in range(40)])
     write_debiased(index, tmp_path / "again", groups, quiet=True)
-    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == {
-        path.name: path.read_bytes() for path in (home / "done").iterdir()
-    }
+    # Without what a search of the first may have kept beside it.
+    again, done = (
+        {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "checked.json"}
+        for folder in (tmp_path / "again", home / "done")
+    )
+    assert again == done
     monkeypatch.setattr(erased_index, "group_means", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_debiased(index, tmp_path / "failed", groups, quiet=True)
@@ -303,5 +306,5 @@ def test_refusals(home: Path, tmp_path: Path) -> None:
 
 def test_another_model_is_refused(home: Path, tmp_path: Path) -> None:
     bi_encoder(tmp_path / "other", seed=1)
-    message = refused(retrieve, home / "done", QUERIES, 3, model=tmp_path / "other", quiet=True)
+    message = refused(retrieve, home / "done", QUERIES, k=3, model=tmp_path / "other", quiet=True)
     assert "is not the one that the index was made with" in message

@@ -165,7 +165,7 @@ def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     # Another model, or another setting, does not continue it.
     assert "another collection, model or settings" in refused(
-        build_index, home / "c.tsv", place, model=home / "tiny", encoding=Encoding(batch_size=8), quiet=True
+        build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=Encoding(batch_size=8), quiet=True
     )
     build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert encoded == [8, 8]  # windows 4 and 5 of 5
@@ -187,7 +187,7 @@ def test_a_changed_window_is_encoded_again(home: Path, tmp_path: Path, monkeypat
     data = bytearray((place / "vectors.bin").read_bytes())
     data[100] ^= 1
     (place / "vectors.bin").write_bytes(data)
-    message = refused(build_index, home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
+    message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert message.endswith("the beginning of the index is damaged: remove it, and start again")
 
 
@@ -256,7 +256,7 @@ def test_a_damaged_beginning_is_refused(
     monkeypatch.setattr("evenrank.retrieval.vector_index.BATCHES", 2)
     place = Path(shutil.copytree(unfinished, tmp_path / "index"))
     DAMAGES[name](place)
-    message = refused(build_index, home / "c.tsv", place, model=home / "tiny", encoding=SMALL, quiet=True)
+    message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert message == f"{place}: the beginning of the index is damaged: remove it, and start again"
 
 
@@ -408,28 +408,34 @@ def test_vectors_beyond_float16_are_refused(home: Path, tmp_path: Path, monkeypa
         monkeypatch.setattr(TextEncoder, "documents", lambda self, texts, rows=rows: rows)
         texts = {"a": "a", "b": "b", "c": "c"}
         out = tmp_path / "out"
-        assert refused(build_index, texts, out, model=home / "tiny", quiet=True) == message
+        assert refused(build_index, texts, out=out, model=home / "tiny", quiet=True) == message
         assert not out.exists()
 
 
 def test_bad_settings_are_refused(home: Path, tmp_path: Path) -> None:
-    index, files = home / "index", (home / "c.tsv", tmp_path / "out")
+    index, texts, out = home / "index", home / "c.tsv", tmp_path / "out"
     for call, message in (
         (lambda: retrieve(index, QUERIES, rm3=__import__("evenrank").RM3()), "`rm3`: only for BM25"),
         (lambda: retrieve(index, QUERIES, weighted=True), "`weighted`: only for BM25"),
         (lambda: retrieve(index, QUERIES, k1=1.0), "`k1`: a setting of BM25"),
         (lambda: retrieve({"a": "b"}, QUERIES, model=home / "tiny"), "BM25 has no model"),
         (lambda: retrieve(index, QUERIES, encoding=Encoding(precision="half")), "`precision`: expected auto"),
-        (lambda: build_index(*files, model=tmp_path / "none"), "no such folder"),
-        (lambda: build_index(*files, model=1), "`model`: expected a folder"),
-        (lambda: build_index(*files, model=home / "tiny", encoding=Encoding(kind="late")), "`kind`: expected"),
-        (lambda: build_index(*files, model=home / "tiny-bert"), "set `kind` to"),
-        (lambda: build_index(*files, model=home / "tiny", encoding=Encoding(batch_size=0)), "`batch_size`"),
+        (lambda: build_index(texts, out=out, model=tmp_path / "none"), "no such folder"),
+        (lambda: build_index(texts, out=out, model=1), "`model`: expected a folder"),
+        (
+            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(kind="late")),
+            "`kind`: expected",
+        ),
+        (lambda: build_index(texts, out=out, model=home / "tiny-bert"), "set `kind` to"),
+        (
+            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(batch_size=0)),
+            "`batch_size`",
+        ),
     ):
         assert message in refused(call)
     assert not (tmp_path / "out").exists()
     model = bi_encoder(tmp_path / "far", similarity="euclidean")
-    assert refused(build_index, *files, model=model) == (
+    assert refused(build_index, texts, out=out, model=model) == (
         f"{model}: expected a model with the similarity dot or cosine, found euclidean"
     )
 

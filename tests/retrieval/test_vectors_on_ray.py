@@ -12,7 +12,6 @@ pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from dense_indexes import QUERIES, bi_encoder, collection, sparse_encoder
 from evenrank import Encoding, build_index
-from evenrank.engines.ray import Cluster
 from evenrank.io import EvenrankError, read_run
 
 
@@ -31,7 +30,7 @@ def test_ray_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for kind, model in models.items():
             here, there = tmp_path / kind, tmp_path / f"{kind}-ray"
             build_index(tmp_path / "c.tsv", out=here, model=model, encoding=Encoding(batch_size=4), quiet=True)
-            how = Encoding(batch_size=4, engine="ray", cluster=Cluster(2))
+            how = Encoding(batch_size=4, engine="ray", workers=2)
             build_index(tmp_path / "c.tsv", out=there, model=model, encoding=how, quiet=True)
             assert files(here) == files(there)
             assert sorted(path.name for path in here.iterdir()) == sorted(path.name for path in there.iterdir())

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 ApiName = Literal["cohere", "tei", "openai"]
 Endpoint = Annotated[
     str | None,
-    opt.Option("A server that ranks: its address up to /rerank or /embeddings, or with it.", metavar="URL"),
+    opt.Option(
+        "A server that ranks: its address up to /rerank or /embeddings, or with it.", flag="--endpoint", metavar="URL"
+    ),
 ]
 Api = Annotated[
     ApiName | None,
@@ -21,7 +23,10 @@ Api = Annotated[
         " (embeddings, whose cosine is the score)."
     ),
 ]
-KeyEnv = Annotated[str | None, opt.Option("endpoint: the environment variable with the key to send.", metavar="NAME")]
+KeyEnv = Annotated[
+    str | None,
+    opt.Option("endpoint: the environment variable with the key to send.", flag="--key-env", metavar="NAME"),
+]
 Concurrency = Annotated[int | None, opt.Option("endpoint: requests in flight. [default: 4]")]
 Timeout = Annotated[float | None, opt.Option("endpoint: seconds for an answer. [default: 60]")]
 _ANSWERS = "endpoint: the file that keeps its answers, so that nothing is asked twice"
@@ -37,27 +42,26 @@ EndpointAnswers = Annotated[
 
 
 def chosen(
-    model: str | None, endpoint: str | None, api: ApiName | None, *, beside: str | None = None, **settings: Any
+    model: str | None, url: str | None, api: ApiName | None, *, beside: str | None = None, **settings: Any
 ) -> str | EvenrankEndpoint | None:
     """The model that the options name; without a file of ``answers``, an endpoint's are kept beside ``beside``.
 
-    ``settings``: ``key_env``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``. Raises
+    ``settings``: ``key``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``. Raises
     EvenrankError for options of an endpoint without one, and for an endpoint without an API.
     """
     from evenrank.io import EvenrankError
 
     given = {name: value for name, value in {"api": api, **settings}.items() if value is not None}
-    if endpoint is None:
+    if url is None:
         if given:
-            raise EvenrankError(f"{', '.join(f'`{name}`' for name in given)}: only with `endpoint`")
+            raise EvenrankError(f"{', '.join(f'`{name}`' for name in given)}: only with `url`")
         return model
     from evenrank import Endpoint
 
     if api is None:
-        raise EvenrankError("`api`: expected cohere, tei or openai with `endpoint`")
-    names = {"key_env": "key", "endpoint_answers": "answers"}
-    found = {names.get(name, name): value for name, value in given.items() if name != "api"}
-    return Endpoint(endpoint, api, model=model, **found).keeping_beside(beside)
+        raise EvenrankError("`api`: expected cohere, tei or openai with `url`")
+    found = {name.removeprefix("endpoint_"): value for name, value in given.items() if name != "api"}
+    return Endpoint(url, api, model=model, **found).keeping_beside(beside)
 
 
 def answers_of(model: object) -> str | None:

@@ -119,7 +119,9 @@ def _option(name: str, annotation: ast.expr | None, default: ast.expr | None, *,
         type_, option = ast.unparse(annotation.slice.elts[0]), _value(annotation.slice.elts[1])
     else:
         return
-    yield Given(name, type_, option, ... if default is None else ast.literal_eval(default), positional)
+    yield Given(
+        name, type_, option, inspect.Parameter.empty if default is None else ast.literal_eval(default), positional
+    )
 
 
 def _value(node: ast.expr) -> Any:
@@ -172,8 +174,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             taken[name] = told.options()
             bundles.add(name)
         else:
-            default = ... if one.default is inspect.Parameter.empty else one.default
-            taken[name] = [Given(name, type_, told, default, one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+            taken[name] = [Given(name, type_, told, one.default, one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)]
         parameters += [given.parameter() for given in taken[name]]
 
     @functools.wraps(function)

@@ -48,9 +48,9 @@ def sensitivity(
     ] = None,
     *,
     given: Annotated[Values, From("position.sensitivity", "position_sensitivity")],
-    endpoint: _models.Endpoint = None,
+    url: _models.Endpoint = None,
     api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
+    key: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
@@ -61,17 +61,17 @@ def sensitivity(
     from evenrank import EvenrankError, position_sensitivity
     from evenrank.io.errors import require_neural
 
-    if model is not None and endpoint is None:
+    if model is not None and url is None:
         require_neural("position sensitivity")
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
-    chosen = _models.chosen(model, endpoint, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
+    settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
+    chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     if chosen is None:
-        raise EvenrankError("expected MODEL, or `endpoint`")
+        raise EvenrankError("expected MODEL, or `url`")
     _output.check(
         *filter(None, (report, _models.answers_of(chosen))),
         streams=(json,),
-        inputs=(model if endpoint is None else None, *given.read),
+        inputs=(model if url is None else None, *given.read),
     )
     _output.will_write(json, report)
     _output.emit(position_sensitivity(chosen, **given, quiet=quiet), json, report)

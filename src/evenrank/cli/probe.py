@@ -23,9 +23,9 @@ def command(
     ] = None,
     *,
     given: Annotated[Values, From("probes.probing", "probe")],
-    endpoint: _models.Endpoint = None,
+    url: _models.Endpoint = None,
     api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
+    key: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
@@ -37,15 +37,15 @@ def command(
     from evenrank.io.run_cards import files_beside
     from evenrank.probes.variant_files import manifest_path
 
-    model, named = _variants(given["variants"], words or [], endpoint is not None)
+    model, named = _variants(given["variants"], words or [], url is not None)
     placebos = _placebos(given["placebos"] or [], list(named))
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
-    chosen = _models.chosen(model, endpoint, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
+    settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
+    chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     if chosen is None:
-        raise evenrank.EvenrankError("expected MODEL, or `endpoint`")
+        raise evenrank.EvenrankError("expected MODEL, or `url`")
     read = [path for path in (*named.values(), *placebos.values()) if path is not None]
-    own = (model if endpoint is None else None, *given.read, *files_beside(given["run"]))
+    own = (model if url is None else None, *given.read, *files_beside(given["run"]))
     _output.check(
         *filter(None, (report, _models.answers_of(chosen))),
         streams=(json,),

@@ -24,9 +24,9 @@ def command(
         str | None,
         opt.Option("Mask a lexicon's words in queries and passages.", metavar="LEXICON", reads=True),
     ] = None,
-    endpoint: _models.Endpoint = None,
+    url: _models.Endpoint = None,
     api: _models.Api = None,
-    key_env: _models.KeyEnv = None,
+    key: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     answers: _models.Answers = None,
@@ -38,10 +38,10 @@ def command(
     from evenrank.io import check_apart
     from evenrank.io.wording import counted
 
-    settings: dict[str, Any] = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout, "answers": answers}
-    chosen = _models.chosen(model, endpoint, api, **settings)
+    settings: dict[str, Any] = {"key": key, "concurrency": concurrency, "timeout": timeout, "answers": answers}
+    chosen = _models.chosen(model, url, api, **settings)
     if chosen is None:
-        raise evenrank.EvenrankError("expected `model`, or `endpoint`")
+        raise evenrank.EvenrankError("expected `model`, or `url`")
     _output.refuse_standard(out)
     # The library sees the words of a lexicon, not its file.
     check_apart([out, f"{out}.card.json"], [blind])

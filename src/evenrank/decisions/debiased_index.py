@@ -57,6 +57,8 @@ class PassageGroups:
         if self.named and self.source.labels is None:
             raise EvenrankError("`groups` are those of `labels`: it needs them")
         self._asked.check()
+        if self._counts and self.source.collection is None:
+            raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
 
     @property
     def _counts(self) -> bool:

@@ -839,6 +839,7 @@ def rebalance(
 
     Args:
         run: The run, as :func:`evenrank.audit` takes one.
+        out: Where to write the new run too, with what it was made from beside it (``OUT.card.json``).
         method: "neutral", "fair" (FA*IR), "detconstsort" or "shift"; see the guide.
         strength: From 0, the run as it is, to 1, as far as the method goes.
         meet: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that meets
@@ -892,7 +893,11 @@ def rebalance(
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
-    return rebalanced(request, given, judged, name, provenance)
+    made = rebalanced(request, given, judged, name, provenance)
+    if out is not None:
+        write_run(made.run, out)
+        write_card(_made_by(made), out, provenance)
+    return made
 
 
 def request_of(
@@ -940,25 +945,6 @@ def only_those(
         return run, qrels, []
     note = f"`only_queries`: the run and its figures are restricted to the {len(only):,} queries given."
     return restricted_to(run, only), None if qrels is None else only_judged(qrels, only), [note]
-
-
-def write_rebalanced(
-    request: Request,
-    run: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    qrels: object,
-    name: str,
-    provenance: Provenance,
-    card: bool,
-) -> Rebalanced:
-    """Writes a run file's fairer order to ``out``, with its ``card``. Raises EvenrankError as :func:`rebalance`."""
-    judged = None if qrels is None else as_qrels(qrels)
-    made = rebalanced(request, as_run(run), judged, name, provenance)
-    write_run(made.run, out)
-    if card:
-        write_card(_made_by(made), out, provenance)
-    return made
 
 
 def _made_by(made: Rebalanced) -> dict[str, object]:

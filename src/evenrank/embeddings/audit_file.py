@@ -240,5 +240,5 @@ def parse_analogy(text: str) -> tuple[str, str, str]:
     pair, _, c = text.partition("::")
     a, _, b = pair.partition(":")
     if not (a and b and c) or ":" in b + c:
-        raise EvenrankError(f"`analogy`: expected A:B::C, found {quoted(text)}")
+        raise EvenrankError(f"`analogies`: expected A:B::C, found {quoted(text)}")
     return a, b, c

@@ -11,6 +11,7 @@ from ir_measures import Measure
 
 from evenrank.groups import Lexicon, Tokens
 from evenrank.io import Order, Provenance, Run
+from evenrank.io.arguments import checked
 from evenrank.io.convert import ArrowStream, PathLike, is_path
 from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
 
@@ -47,6 +48,7 @@ Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[objec
 Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
 
 
+@checked
 def audit(
     runs: Rankings | None = None,
     *,

@@ -24,6 +24,7 @@ from evenrank.io import (
     read_run,
     scan_texts,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
 from evenrank.io.ranges import check_ranges
@@ -196,6 +197,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
     return {run.name: run}
 
 
+@checked
 def run_name(path: PathLike) -> str:
     """The name of a run file's run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
     name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz")
@@ -203,6 +205,7 @@ def run_name(path: PathLike) -> str:
     return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
 
 
+@checked
 def named_runs(arguments: Sequence[PathLike | Run]) -> dict[str, PathLike | Run]:
     """Runs by name, from ``NAME=PATH``, a path (named after its file) or a :class:`Run` (which has a name).
 

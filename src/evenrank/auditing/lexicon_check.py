@@ -21,6 +21,7 @@ from evenrank.groups import (
 )
 from evenrank.groups.occurrences import EXAMINED, Occurrences, WordUse
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import readable
 from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
@@ -114,6 +115,7 @@ class LexiconCheck(Result):
         return lexicon_page(self)
 
 
+@checked
 def check_lexicon(
     lexicon: str | os.PathLike[str] | Lexicon,
     collection: object,

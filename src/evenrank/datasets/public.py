@@ -19,6 +19,7 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import atomic_path, make_folder
 
@@ -86,6 +87,7 @@ def public_data() -> dict[str, PublicData]:
     return {name: PublicData(name, tuple(files)) for name, files in sets.items()}
 
 
+@checked
 def fetch(
     name: str,
     to: str | os.PathLike[str],

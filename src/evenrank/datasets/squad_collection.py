@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import check_apart, irds
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import write_text
 from evenrank.io.ranges import check_ranges
@@ -151,6 +152,7 @@ def squad_collection(
     return builder.result()
 
 
+@checked
 def write_squad_collection(
     files: Sequence[str | os.PathLike[str]],
     folder: str | os.PathLike[str],

@@ -23,6 +23,7 @@ from evenrank.embeddings.group_probes import (
 from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
+from evenrank.io.arguments import checked
 from evenrank.io.convert import PathLike
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
@@ -504,6 +505,7 @@ def _difference_table(rankings: Rankings) -> Table:
     )
 
 
+@checked
 def debias_index(
     index: str | os.PathLike[str],
     out: str | os.PathLike[str],

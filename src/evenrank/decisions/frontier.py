@@ -17,6 +17,7 @@ from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable, Lexicon, Tokens
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
@@ -492,6 +493,7 @@ def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str,
     return chosen
 
 
+@checked
 def frontier(
     run: object,
     *,

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, plain, quoted, readable
 from evenrank.io.outputs import json_text
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
@@ -195,6 +196,7 @@ class WithValues(Protocol):
         """The audit as JSON, with the values of every query."""
 
 
+@checked
 def gate(
     audited: WithValues | str | os.PathLike[str] | Mapping[str, object],
     budget: Budget | str | os.PathLike[str] | Mapping[str, object],

@@ -22,6 +22,7 @@ from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
 from evenrank.groups import GroupTable, Lexicon, Tokens
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
 from evenrank.io.ranges import check_ranges
@@ -762,6 +763,7 @@ UNKNOWN_EFFECTIVENESS = (
 )
 
 
+@checked
 def rebalance(
     run: object,
     *,

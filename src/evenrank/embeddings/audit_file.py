@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.reports.format import NONE, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
@@ -179,6 +180,7 @@ class BiasAudit(Result):
         return evaluation_page(self.evaluation, self.name, self.after)
 
 
+@checked
 def audit_file(
     vectors: str | os.PathLike[str],
     after: str | os.PathLike[str] | None = None,
@@ -226,6 +228,7 @@ def audit_file(
     return BiasAudit(Path(vectors).name, after_name, evaluation, kept, asked, made)
 
 
+@checked
 def parse_analogy(text: str) -> tuple[str, str, str]:
     """``A:B::C`` as (A, B, C). Raises EvenrankError for anything else."""
     pair, _, c = text.partition("::")

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from evenrank.io import EvenrankError, Provenance, check_apart
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.wording import counted
 from evenrank.reports.page import Page
@@ -69,6 +70,7 @@ class DebiasResult(Result):
         return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
 
 
+@checked
 def debias_file(
     vectors: Path,
     out: Path,

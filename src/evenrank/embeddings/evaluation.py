@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges, seed_32
 from evenrank.io.types import Array
@@ -40,6 +41,7 @@ class Association:
     missing: tuple[str, ...]
 
 
+@checked
 def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 10_000, seed: int = 0) -> Association:
     """Tests whether the words of X are nearer to A than to B, and more so than those of Y (WEAT).
 
@@ -113,6 +115,7 @@ def cosines(vectors: Vectors, point: Array) -> Doubles:
     return found
 
 
+@checked
 def nearest(vectors: Vectors, word: str, count: int = 10) -> tuple[tuple[str, float], ...] | None:
     """The ``count`` nearest other words with their cosines; None if the word has no vector."""
     row = row_numbers(vectors.words, [word]).get(word)
@@ -132,6 +135,7 @@ def _largest(values: Doubles, count: int) -> Integers:
     return among[np.argsort(-values[among], kind="stable")][:count]
 
 
+@checked
 def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
     """a : b :: c : ?, by 3CosAdd (Mikolov et al. 2013): the word nearest to b − a + c by cosine, of unit vectors.
 
@@ -173,6 +177,7 @@ class Recovery:
     tested: int
 
 
+@checked
 def recovery(
     vectors: Vectors, sides: tuple[Integers, Integers], *, train: int = 200, splits: int = 10, seed: int = 0
 ) -> Recovery:
@@ -217,6 +222,7 @@ _LEAST = 5
 """Words of each side without which recovery is not measured."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class EvaluationSettings:
     """Settings of :func:`evaluate_bias`.
@@ -302,6 +308,7 @@ def direct_bias(rows: Array, direction: Doubles, c: float = 1.0) -> float:
     return total / len(rows)
 
 
+@checked
 def most_biased(
     vectors: Vectors, direction: Doubles, neutral: Flags, count: int = 500, first: int = 50_000
 ) -> tuple[Integers, Integers]:
@@ -323,6 +330,7 @@ def most_biased(
     return rows[order[:taken]], rows[order[::-1][:taken]]
 
 
+@checked
 def evaluate_bias(
     before: Vectors,
     after: Vectors | None = None,

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import Block, Headed, line_blocks, line_limit, open_binary, read_bytes
 from evenrank.io.ranges import check_ranges, seed_32
@@ -344,6 +345,7 @@ def _mapped(file: Path) -> Floats:
     return np.asarray(np.memmap(file, np.dtype("<f4"), "r", 8 + size + start, tuple(shape)))
 
 
+@checked
 def read_vectors(
     path: str | os.PathLike[str],
     *,
@@ -391,6 +393,7 @@ def from_keyed_vectors(vectors: Any) -> Vectors:
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
 
 
+@checked
 def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
     """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
 
@@ -442,6 +445,7 @@ def _word_pieces(folder: Path) -> dict[str, int]:
         raise InputError(folder, f"the vocabulary cannot be read ({type(error).__name__}: {error})") from None
 
 
+@checked
 def train_vectors(
     collection: str | os.PathLike[str] | pl.DataFrame,
     tokenize: Callable[[str], list[str]],
@@ -517,6 +521,7 @@ def vector_files(path: str | os.PathLike[str]) -> list[Path]:
     return [Path(path) / name for name in FILES] if format_of(path) == "folder" else [Path(path)]
 
 
+@checked
 def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Writes word2vec's binary (``.bin``) or text format (``.txt``, ``.vec``), else the folder of :meth:`Vectors.save`.
 

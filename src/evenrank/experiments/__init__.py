@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, require_neural
 from evenrank.io.ranges import check_ranges
 
@@ -24,6 +25,7 @@ NAMES = ("ibbr", "sampling", "position", "expansion")
 SCALES = ("tiny", "real", "full")
 
 
+@checked
 def run_experiment(
     name: str,
     *,
@@ -60,6 +62,7 @@ def run_experiment(
     return page
 
 
+@checked
 def check_experiment(
     name: str, *, scale: str = "tiny", seeds: int | None = None, folder: Path, options: ExperimentOptions | None = None
 ) -> list[str]:

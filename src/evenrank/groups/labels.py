@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.engines.streams import TableWriter
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of, id_column
 from evenrank.io.errors import EvenrankError, quoted, readable
 from evenrank.io.files import is_utf8
@@ -40,6 +41,7 @@ def read_labels(
     return as_labels(path, ids, neutral=neutral, group_column=group_column, poles=poles)
 
 
+@checked
 def as_labels(
     given: object,
     ids: Sequence[pl.Series] | None = None,
@@ -363,6 +365,7 @@ def check_labels(labels: object, neutral: Sequence[str] | None, group_column: st
         raise EvenrankError(f"`labels` or `{given}`: groups are from labels or from words, not from both")
 
 
+@checked
 def score_labels(
     labels: object,
     out: str | os.PathLike[str],

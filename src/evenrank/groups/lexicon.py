@@ -14,6 +14,7 @@ from typing import TypeGuard
 import numpy as np
 
 from evenrank.engines.hashing import GOLDEN, MASK, fnv
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, InputError, quoted, readable
 from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
@@ -107,6 +108,7 @@ _KEYS = ("name", "groups", "poles", "shares", "words", "pairs", "neutral")
 _NOTES = ("language", "about", "misses")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Lexicon:
     """Words by group.
@@ -179,6 +181,7 @@ def builtin_lexicons() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+@checked
 def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | None = None) -> Lexicon:
     """A built-in lexicon by name, or one from a file: ``word,group`` lines, or TOML.
 

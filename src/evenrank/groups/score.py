@@ -15,6 +15,7 @@ from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import TableWriter
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import atomic_path, check_apart, check_outputs
 from evenrank.io.ranges import check_ranges
@@ -32,6 +33,7 @@ from .tokens import Tokens, alphabet
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """How documents are scored: the lexicon, the tokenisation, the magnitudes and the neutrality threshold τ ≥ 0."""
@@ -80,6 +82,7 @@ def scoring_of(
     )
 
 
+@checked
 def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     """The group table of documents: one row for each row of ``table`` (``doc_id``, ``text``), in its order.
 
@@ -105,6 +108,7 @@ def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool = False) -> 
     return pl.DataFrame(columns), pairs
 
 
+@checked
 def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
     """The side of each text [N] int8: +1, −1 or 0 by its signed ``tf_words`` magnitude [IBBR §2.2].
 
@@ -166,6 +170,7 @@ def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple
     return GroupTable.of(pl.concat(tables), scoring.describe()), words
 
 
+@checked
 def score_collection(
     collection: object,
     out: str | os.PathLike[str],
@@ -223,6 +228,7 @@ def _write_scores(
     return writer.rows
 
 
+@checked
 def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
     """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
     tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
@@ -286,6 +292,7 @@ def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], dict[str, in
     return entries, longest
 
 
+@checked
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
     from .tokens import folded, word_spans

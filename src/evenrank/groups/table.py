@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of, id_column
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.files import files_of, open_parquet, polars_table, reading_parquet
@@ -68,6 +69,7 @@ _MANY = 1 << 15
 """Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class GroupTable:
     """A group table with the settings it was made with.
@@ -282,6 +284,7 @@ METADATA_KEY = b"evenrank"
 _UNREADABLE = "no Parquet file that can be read"
 
 
+@checked
 def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> GroupTable:
     """A file that ``evenrank score`` wrote or a folder of them, whole or for the documents in ``ids``.
 

@@ -28,6 +28,7 @@ from evenrank.decisions.rebalance_lists import (
 )
 from evenrank.groups import Lexicon, as_group_table, as_labels
 from evenrank.io import EvenrankError, Run
+from evenrank.io.arguments import checked
 from evenrank.io.convert import run_table
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -64,6 +65,7 @@ class EvenrankRebalancer(pt.Estimator):
     not finite; PyTerrier's InputValidationError for a frame without these columns.
     """
 
+    @checked
     def __init__(
         self,
         method: str = "neutral",
@@ -227,6 +229,7 @@ class EvenrankReranker(pt.Transformer):
     for a model that cannot be used; PyTerrier's InputValidationError for a frame without these columns.
     """
 
+    @checked
     def __init__(
         self,
         ranker: RankerLike,

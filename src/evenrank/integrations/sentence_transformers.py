@@ -41,6 +41,7 @@ from evenrank.groups import (
     sides_of_texts,
 )
 from evenrank.io import EvenrankError, Run, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import counted
@@ -72,6 +73,7 @@ __all__ = [
 _LABEL_COLUMNS = ("label", "labels", "score", "scores", "dataset_name")
 
 
+@checked
 def with_group_labels(
     dataset: Any,
     lexicon: Attributes | None = None,
@@ -309,6 +311,7 @@ class WithFairness(_Fair):
     {'rank': 1.2853, 'fair': 0.0018}
     """
 
+    @checked
     def __init__(
         self,
         loss: nn.Module,
@@ -420,6 +423,7 @@ class IBBRLoss(WithFairness):
     Raises ValueError for a setting out of range and for a batch of another shape.
     """
 
+    @checked
     def __init__(
         self,
         model: SentenceTransformer,
@@ -450,6 +454,7 @@ class CrossEncoderWithFairness(_Fair):
     Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
     """
 
+    @checked
     def __init__(
         self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, *, lexicon: Attributes = "gender-en"
     ) -> None:
@@ -542,6 +547,7 @@ class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
     Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
     """
 
+    @checked
     def __init__(
         self,
         model: CrossEncoder,
@@ -586,6 +592,7 @@ class KeepWeight(TrainerCallback):
     with that weight. Raises EvenrankError if such a folder has none.
     """
 
+    @checked
     def __init__(self, loss: WithFairness | CrossEncoderWithFairness) -> None:
         self.loss = loss
 
@@ -639,6 +646,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     or documents without a text, and for labels beside a lexicon or scores, or that know none of the candidates.
     """
 
+    @checked
     def __init__(
         self,
         queries: Texts,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from .arguments import checked
 from .convert import run_table
 from .errors import EvenrankError, InputError, quoted, readable
 from .files import line_blocks
@@ -41,6 +42,7 @@ _PART = 1 << 19
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Run:
     """Ranked documents for a set of queries.
@@ -125,6 +127,7 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
     ]
 
 
+@checked
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
     """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
 
@@ -161,6 +164,7 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
     return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
 
 
+@checked
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
     """Writes a run in TREC format, atomically and with the full precision of its scores.
 

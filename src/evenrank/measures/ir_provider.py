@@ -17,6 +17,7 @@ from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
 from evenrank.groups.table import GroupTable, as_group_table
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.qrels import as_qrels
 from evenrank.io.runs import Run, as_run
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 
 
+@checked
 def provider(
     table: GroupTable | str | os.PathLike[str] | pl.DataFrame,
     *,

@@ -10,6 +10,7 @@ import ir_measures
 import numpy as np
 from ir_measures import Measure
 
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.ranges import LARGEST
 from evenrank.io.types import Array
@@ -92,6 +93,7 @@ def _positions(lists: RankedLists, keys: Array) -> Array:
 _BARS = re.compile(r"(\|\w+)(\(.*?\))?\|(\(.*?\))?")
 
 
+@checked
 def add_measure(measure: BiasMeasure) -> BiasMeasure:
     """Makes a measure known by its name, to evenrank and to ir_measures' parser, and returns it.
 
@@ -147,6 +149,7 @@ def spelled(measure: Measure) -> str:
     return text
 
 
+@checked
 def parse_measure(text: str | Measure) -> Measure:
     """A measure from its text, ours or any of ir_measures: ``nDCG@10``, ``ARaB(magnitude='bool')@10``, ``|ARaB|@10``.
 
@@ -199,6 +202,7 @@ def _without_bars(match: re.Match[str]) -> str:
     return f"{measure.SPELLED}{match[2] or match[3] or ''}"
 
 
+@checked
 def parse_measures(text: str) -> list[Measure]:
     """Measures separated by spaces; a space inside brackets or around ``@`` separates nothing."""
     joined = re.sub(r"\s*@\s*", "@", text)

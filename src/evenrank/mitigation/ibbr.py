@@ -23,6 +23,7 @@ from torch import Tensor, distributed
 from torch.nn import functional
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 
 from .ibbr_weights import AutoWeight, DualWeight, FixedWeight, Weight, as_weight, best_weight
 
@@ -154,6 +155,7 @@ def _variance(values: Tensor) -> Tensor:
     return (values - values.mean()).square().mean()
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class IBBR:
     """The fairness term ``ibbr-pd`` or ``ibbr-ts`` over the nPRF values of a batch.

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.io import EvenrankError, InputError, Provenance, irds, read_texts
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
@@ -268,6 +269,7 @@ def _charts(found: AnswerPositions) -> tuple[Drawing, ...]:
     )
 
 
+@checked
 def position_answers(
     source: str | os.PathLike[str], collections: Sequence[str | os.PathLike[str]] = (), *, annotated: bool = False
 ) -> AnswersResult:

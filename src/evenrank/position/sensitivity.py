@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evenrank.datasets.squad_collection import squad_collection
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
+from evenrank.io.arguments import checked
 from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
@@ -434,6 +435,7 @@ def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Int
     return estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
 
 
+@checked
 def position_sensitivity(
     model: RankerLike,
     *,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.engines.progress import progress
 from evenrank.io import Provenance, as_batches
+from evenrank.io.arguments import checked
 from evenrank.io.ranges import check_ranges
 from evenrank.reports.format import NONE, number
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
@@ -305,6 +306,7 @@ def _chart(found: TermSimilarity) -> Drawing:
 Encode = Callable[[list[str]], list[tuple[list[str], NDArray[np.float32]]]]
 
 
+@checked
 def position_similarity(
     model: str,
     collection: object,

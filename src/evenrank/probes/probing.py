@@ -11,6 +11,7 @@ import polars as pl
 
 from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lexicon, score_texts
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
+from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import readable
 from evenrank.io.ranges import check_ranges
@@ -205,6 +206,7 @@ SHORT = 5
 """Passages of the median list: with fewer, a query's standard deviation is rough."""
 
 
+@checked
 def probe(
     model: RankerLike,
     variants: Mapping[str, object] | Sequence[str] | str,

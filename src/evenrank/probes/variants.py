@@ -56,6 +56,7 @@ from evenrank.io import (
     read_texts,
     scan_collection,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of, id_column, is_path
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -687,6 +688,7 @@ class Choice:
             raise EvenrankError(f"`run`: the kind {name} needs a run, or else `qrels`, for its pairs")
 
 
+@checked
 def variants(
     collection: object,
     kind: str,

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, InputError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, readable
 from evenrank.io.outputs import is_stream
 from evenrank.io.ranges import check_ranges
@@ -145,6 +146,7 @@ def _text(value: object) -> str:
         return "lists in lists in lists"
 
 
+@checked
 @dataclass(frozen=True)
 class Endpoint:
     """A ranker that a server computes: a ``model`` for :func:`evenrank.rerank`, :func:`evenrank.load_ranker`,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, readable, require_neural
 
 from .encoder_scorers import ONE_PROMPT, VectorScorer, encoder_scorer
@@ -27,6 +28,7 @@ RankerLike: TypeAlias = "str | os.PathLike[str] | Model | Ranker | Scorer | Scor
 _ACCEPTED = "a folder, a name on the hub, a model of sentence-transformers, a ranker, an Endpoint or a function"
 
 
+@checked
 def load_ranker(
     model: RankerLike,
     kind: Architecture | None = None,

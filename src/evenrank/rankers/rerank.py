@@ -31,6 +31,7 @@ from evenrank.io import (
     check_writable,
     write_run,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -236,6 +237,7 @@ def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
     return stepped
 
 
+@checked
 def rerank(
     run: object,
     model: RankerLike,

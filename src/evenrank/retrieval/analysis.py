@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks
 
@@ -32,6 +33,7 @@ def stop_list(name: str) -> frozenset[str]:
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
 
+@checked
 def read_stop_words(source: str, *, nltk: bool = False) -> frozenset[str]:
     """The stop words, in lower case, that ``source`` names: a language, ``none``, or a file with a word per line.
 

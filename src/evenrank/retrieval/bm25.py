@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import is_index
 from evenrank.io.ranges import check_ranges
@@ -190,6 +191,7 @@ _LIGHTEST = 1e-20
 """The range of the weights of a query's words, in which sums of scores stay finite in float32."""
 
 
+@checked
 def retrieve(
     collection: object,
     queries: object,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.embeddings import Vectors
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
@@ -143,6 +144,7 @@ class Expansion:
         return both.filter(pl.col("before").list.sort() != pl.col("after").list.sort())
 
 
+@checked
 def expand(
     queries: pl.DataFrame,
     vectors: Vectors,

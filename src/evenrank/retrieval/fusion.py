@@ -18,6 +18,7 @@ from ir_measures import Measure
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
+from evenrank.io.arguments import checked
 from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, is_bias, parse_measure
 
@@ -72,6 +73,7 @@ def min_max(run: Run) -> pl.DataFrame:
     return run.table.select("query_id", "doc_id", scaled.alias("scaled"))
 
 
+@checked
 def interpolate(runs: Mapping[str, object] | Sequence[object], weights: Sequence[float], name: str = "fused") -> Run:
     """Fuses runs with ``weights`` [runs], which are scaled to sum to 1.
 
@@ -199,6 +201,7 @@ def reachable(candidates: Candidates, depth: int) -> Candidates:
     return Candidates(candidates.table.filter(keep), candidates.scaled[keep], candidates.names)
 
 
+@checked
 def tune(
     runs: Mapping[str, object] | Sequence[object],
     qrels: object,

@@ -14,11 +14,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.ranges import check_ranges
 
 Ints = NDArray[np.integer[Any]]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class RM3:
     """``fb_docs`` feedback documents, ``fb_terms`` of their terms, ``original_weight`` of the query's own terms.

@@ -35,6 +35,7 @@ from evenrank.io import (
     read_texts,
     write_text,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
@@ -459,6 +460,7 @@ class MemoryLists(ListDataset):
         return quoted(self.lists[index].query)
 
 
+@checked
 def training_lists(
     run: object,
     qrels: object,

@@ -20,6 +20,7 @@ from accelerate import PartialState
 from evenrank._version import __version__
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.outputs import json_text
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -290,6 +291,7 @@ _MODEL = "model/README.md"
 """Stands for the model's folder."""
 
 
+@checked
 def train_recipe(
     recipe: Recipe | str | os.PathLike[str],
     settings: Sequence[str] = (),

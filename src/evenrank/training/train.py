@@ -13,6 +13,7 @@ import torch
 from accelerate import PartialState
 
 from evenrank.io import EvenrankError, make_folder
+from evenrank.io.arguments import checked
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.rankers.losses import Loss
@@ -38,6 +39,7 @@ class TrainingResult:
     choice: Choice
 
 
+@checked
 def train(
     ranker: Ranker | RankerRecipe | str | os.PathLike[str],
     lists: object,

@@ -134,12 +134,12 @@ def test_documents_of_ir_datasets_and_batches() -> None:
     ("read", "given", "message"),
     [
         (as_run, None, "`run`: expected a path, a Run, {query: {document: score}} or a table with query_id, doc_id"),
-        (as_run, 3, "found int 3"),
+        (as_run, 3, "found 3"),
         (as_run, {}, "`run`: expected at least one row, found none"),
         (as_run, {"q": {}}, "`run`: expected at least one row, found none"),
         (as_run, [], "`run`: expected at least one row, found none"),
-        (as_run, {"q": ["d"]}, "found list for 'q'"),
-        (as_run, ["r.run"], "found a list that contains str 'r.run'"),
+        (as_run, {"q": ["d"]}, "found [ 'q'"),
+        (as_run, ["r.run"], "found a list that contains 'r.run'"),
         (as_run, {"q": {"d": math.nan}}, "expected a finite number as score, found nan (query 'q', document 'd')"),
         (as_run, {"q": {"d": math.inf}}, "expected a finite number as score, found inf (query 'q', document 'd')"),
         (as_run, {"q": {"d": None}}, "expected a finite number as score, found None (query 'q', document 'd')"),
@@ -204,7 +204,7 @@ def test_records_are_dicts_named_tuples_or_dataclasses() -> None:
     assert as_qrels(judged).equals(as_qrels(QRELS))
     with pytest.raises(EvenrankError, match=r"^`collection`: expected a string as text, found None \(document 'b'\)$"):
         as_collection([{"doc_id": "a", "text": "he"}, {"doc_id": "b"}])
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected .*, found a list that contains int 3$"):
+    with pytest.raises(EvenrankError, match=r"^`collection`: expected .*, found a list that contains 3$"):
         as_collection([{"doc_id": "a", "text": "he"}, 3])
 
 

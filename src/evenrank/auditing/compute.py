@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
-from ir_measures import Measure
 
-from evenrank.groups import Lexicon, Tokens
+from evenrank.groups import LexiconLike, Tokens
 from evenrank.io import Order, Provenance, Run
 from evenrank.io.arguments import checked
-from evenrank.io.convert import ArrowStream, PathLike, is_path
-from evenrank.measures import BACKGROUND_DEPTH, MISSING_LIMIT, Background, Evaluation, Lacking, Missing, Target, is_bias
+from evenrank.io.convert import QrelsLike, Strings, TextsLike, is_path
+from evenrank.io.runs import RunLike, RunsLike
+from evenrank.measures import (
+    BACKGROUND_DEPTH,
+    MISSING_LIMIT,
+    Background,
+    Evaluation,
+    Lacking,
+    MeasuresLike,
+    OfMissing,
+    Target,
+    is_bias,
+)
 
 from .audit_result import AuditResult
 from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
@@ -41,42 +51,36 @@ from .notes import (
 from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
-Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
-"""A table: polars, pandas or Arrow."""
-Rankings = PathLike | Run | Frame | Mapping[str, object] | Iterable[object]
-Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[object]
-Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
-
 
 @checked
 def audit(
-    runs: Rankings | None = None,
+    runs: RunsLike | None = None,
     *,
     stages: Mapping[str, object] | Sequence[str] | None = None,
-    collection: Texts | None = None,
+    collection: TextsLike | None = None,
     scores: object = None,
     labels: object = None,
-    neutral: Sequence[str] = (),
+    neutral: Strings = (),
     group_column: str | None = None,
     unknown: Unknown | None = None,
-    qrels: Judgements | None = None,
-    queries: Texts | None = None,
+    qrels: QrelsLike | None = None,
+    queries: TextsLike | None = None,
     baseline: str | None = None,
     target: object = None,
     rankings: Mapping[str, object] | None = None,
-    background: Rankings | None = None,
+    background: RunLike | None = None,
     background_depth: int = BACKGROUND_DEPTH,
-    missing: Missing = "error",
+    missing: OfMissing = "error",
     missing_limit: float = MISSING_LIMIT,
     only_queries: bool = False,
     guaranteed: bool = False,
     seed: int = 0,
-    lexicon: PathLike | Lexicon | None = None,
+    lexicon: LexiconLike | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
     order: Order = "score",
-    measures: str | Measure | Sequence[str | Measure] | None = None,
+    measures: MeasuresLike | None = None,
     provenance: Provenance | None = None,
 ) -> AuditResult:
     """Audits rankings for group bias, together with effectiveness.
@@ -163,7 +167,7 @@ def audit(
         options=options,
     )
     inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
-    of_labels = LabelOptions(labels, (neutral,) if isinstance(neutral, str) else neutral, group_column)
+    of_labels = LabelOptions(labels, neutral, group_column)
     documents = describe_documents(inputs, scores, of_labels, LexiconOptions(lexicon, poles, tokens, threshold))
     groups = documents.groups
     options = options.of_labels(groups is not None and groups.labelled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -11,13 +11,14 @@ import polars as pl
 from evenrank.groups import (
     GroupTable,
     Lexicon,
+    LexiconLike,
     Scoring,
     Tokens,
     WordCounts,
     as_group_table,
     as_labels,
     check_labels,
-    lexicon_of,
+    load_lexicon,
     read_group_table,
     score_in_memory,
     score_with_words,
@@ -27,7 +28,7 @@ from evenrank.groups import (
 from evenrank.groups.chances import chances
 from evenrank.groups.table import scan_ids
 from evenrank.io import EvenrankError, as_batches
-from evenrank.io.convert import PathLike, is_path
+from evenrank.io.convert import PathLike, Strings, is_path
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import counted
 from evenrank.measures import is_bias, is_linear
@@ -42,7 +43,7 @@ from .words import count_words
 class LexiconOptions:
     """How documents are scored; None for the default, or for whatever a group table was made with."""
 
-    lexicon: PathLike | Lexicon | None
+    lexicon: LexiconLike | None
     poles: str | None
     tokens: Tokens | None
     threshold: float | None
@@ -53,7 +54,7 @@ class LabelOptions:
     """Labels of documents and how they are read; see :func:`evenrank.groups.as_labels`."""
 
     labels: object
-    neutral: Sequence[str]
+    neutral: Strings
     group_column: str | None
 
 
@@ -93,7 +94,7 @@ def describe_documents(inputs: Inputs, scores: object, labels: LabelOptions, opt
             poles=options.poles,
         )
         return Documents(groups, None, None, [])
-    lexicon = lexicon_of(options.lexicon)
+    lexicon = load_lexicon(options.lexicon)
     if scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
         return Documents(None, None, None, [note])

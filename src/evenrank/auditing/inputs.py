@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupTable, Lexicon, note_lexicon
+from evenrank.groups import GroupTable, LexiconLike, note_lexicon
 from evenrank.io import (
     EvenrankError,
     InputError,
@@ -27,9 +27,8 @@ from evenrank.io import (
 from evenrank.io.arguments import checked
 from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
-from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import IdIndex
-from evenrank.measures import Missing, is_bias, parse_measure, parse_measures, resolve
+from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
 
 from .findings import REFERENCES
 
@@ -39,7 +38,6 @@ OF_LABELS = "NFaiRR@10 ARaB@10"
 _MOST_SHARES = 6
 PAIRWISE = "DeltaAPRF"
 Unknown = Literal["bounds", "skip", "neutral"]
-UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 _BATCH = 1 << 15
 
 
@@ -77,15 +75,6 @@ class Options:
             raise EvenrankError(f"the name {quoted(reserved[0])} is reserved for a reference ranking: rename the run")
         if self.baseline is not None and self.baseline not in names:
             raise EvenrankError(f"`baseline`: no run {quoted(self.baseline)} (the runs are {', '.join(names)})")
-        check_ranges(background_depth=self.background_depth, seed=self.seed, missing_limit=self.missing_limit)
-        if self.missing not in ("error", "skip", "neutral"):
-            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(self.missing)}")
-        if self.unknown not in (None, *UNKNOWN):
-            raise EvenrankError(
-                f"`unknown`: expected {', '.join(UNKNOWN[:-1])} or neutral, found {quoted(self.unknown)}"
-            )
-        if self.order not in ("score", "file"):
-            raise EvenrankError(f"`order`: expected score or file, found {quoted(self.order)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +121,7 @@ def load_inputs(
     qrels: object,
     queries: object,
     rankings: Mapping[str, object],
-    measures: str | Measure | Sequence[str | Measure] | None,
+    measures: MeasuresLike | None,
     options: Options,
 ) -> Inputs:
     """Loads and checks what an audit was given; ``runs`` by name.
@@ -167,7 +156,7 @@ def note_sources(
     runs: Mapping[str, object],
     background: object,
     sources: Mapping[str, object],
-    lexicon: PathLike | Lexicon | None,
+    lexicon: LexiconLike | None,
 ) -> None:
     """Records all that an audit is given, before it is read; ``sources``: collection, scores, labels, qrels …"""
     for name, run in runs.items():
@@ -311,21 +300,11 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
 # --- measures and texts ----------------------------------------------------------------------------------------------
 
 
-def _choose_measures(
-    measures: str | Measure | Sequence[str | Measure] | None, judged: bool
-) -> tuple[list[Measure], list[str]]:
+def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[Measure], list[str]]:
     """The measures, utility first, and notes about the choice."""
     notes = []
-    if measures is None:
-        chosen = parse_measures(f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS)
-    elif isinstance(measures, str):
-        chosen = parse_measures(measures)
-    elif isinstance(measures, Measure):
-        chosen = [parse_measure(measures)]
-    elif isinstance(measures, Iterable):
-        chosen = list(dict.fromkeys(map(parse_measure, measures)))
-    else:
-        raise EvenrankError(f"`measures`: expected a string or a list of measures, found {quoted(measures)}")
+    usual = f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS
+    chosen = parse_measures(usual if measures is None else measures)
     needing = [measure for measure in chosen if resolve(measure).needs_qrels]
     if needing and not judged:
         raise EvenrankError(f"{needing[0]} needs `qrels`")

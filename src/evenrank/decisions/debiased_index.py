@@ -20,11 +20,11 @@ from evenrank.embeddings.group_probes import (
     neighbourhoods,
     probe_groups,
 )
-from evenrank.groups import GroupTable, Lexicon, Tokens, lexicon_of, score_batches, scoring_of
+from evenrank.groups import GroupTable, Lexicon, LexiconLike, Tokens, load_lexicon, score_batches, scoring_of
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
 from evenrank.io.arguments import checked
-from evenrank.io.convert import PathLike
+from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
 from evenrank.io.ranges import check_ranges
@@ -71,7 +71,7 @@ class PassageGroups:
 
     @cached_property
     def _words(self) -> Lexicon:
-        return lexicon_of(self.source.lexicon)
+        return load_lexicon(self.source.lexicon)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -513,12 +513,12 @@ def debias_index(
     method: str = "leace",
     components: int = 1,
     collection: object = None,
-    lexicon: PathLike | Lexicon | None = None,
+    lexicon: LexiconLike | None = None,
     scores: object = None,
     labels: object = None,
-    neutral: Sequence[str] | str | None = None,
+    neutral: Strings | None = None,
     group_column: str | None = None,
-    groups: Sequence[str] | str | None = None,
+    groups: Strings | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
@@ -566,7 +566,7 @@ def debias_index(
     """
     check_ranges(components=components, depth=depth, sample=sample, seed=seed, threshold=threshold)
     given = GroupSource(collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold)
-    source = PassageGroups(given, (groups,) if isinstance(groups, str) else tuple(groups or ()))
+    source = PassageGroups(given, strings(groups))
     source.check(method)
     if queries is None and qrels is not None:
         raise EvenrankError("`qrels` needs `queries`")

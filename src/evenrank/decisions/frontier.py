@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -15,14 +14,15 @@ from ir_measures import Measure
 
 from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
-from evenrank.groups import GroupTable, Lexicon, Tokens
+from evenrank.groups import GroupTable, LexiconLike, Tokens
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
 from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import Target, greatest_value, is_bias, parse_measure, resolve
+from evenrank.measures import OfMissing, Target, greatest_value, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.measures.inference import Comparison
@@ -38,7 +38,6 @@ from .rebalance_lists import (
     Grouping,
     GroupSource,
     MethodOptions,
-    OfMissing,
     OrderFigures,
     RunLists,
     check_top,
@@ -479,7 +478,7 @@ def _swept(
 
 def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str, object]) -> list[MethodOptions]:
     """The methods of these names, for None all, with those of the options ``given`` that they have."""
-    asked = list(dict.fromkeys(METHODS if names is None else [names] if isinstance(names, str) else names))
+    asked = list(dict.fromkeys(METHODS if names is None else strings(names)))
     given = {option: value for option, value in given.items() if value is not None}
     for option in given:
         if not set(OWNERS[option]) & set(asked):
@@ -507,9 +506,9 @@ def frontier(
     collection: object = None,
     scores: object = None,
     labels: object = None,
-    neutral: Sequence[str] | str | None = None,
+    neutral: Strings | None = None,
     group_column: str | None = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = None,
+    lexicon: LexiconLike | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,

@@ -20,9 +20,10 @@ from evenrank.auditing import AuditResult, Figure, audit
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
-from evenrank.groups import GroupTable, Lexicon, Tokens
+from evenrank.groups import GroupTable, LexiconLike, Tokens
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
 from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
 from evenrank.io.ranges import check_ranges
@@ -31,7 +32,7 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.measures import facts, is_bias, parse_measure, resolve
+from evenrank.measures import OfMissing, facts, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.reports.format import Interval, interval, number, p_value
@@ -47,7 +48,6 @@ from .rebalance_lists import (
     GroupSource,
     Kept,
     MethodOptions,
-    OfMissing,
     OrderFigures,
     applied,
     check_top,
@@ -596,9 +596,9 @@ def _share(part: int, total: int) -> str:
     return percent(part / max(total, 1), 1)
 
 
-def parsed(given: str | Sequence[str] | None, what: str) -> tuple[Bound, ...]:
+def parsed(given: Strings | None, what: str) -> tuple[Bound, ...]:
     """One bound or several."""
-    texts = [] if given is None else [given] if isinstance(given, str) else list(given)
+    texts = strings(given)
     return tuple(Bound.parse(text, "meet" if what == "meet" else "keep") for text in texts)
 
 
@@ -769,15 +769,15 @@ def rebalance(
     *,
     method: str = "neutral",
     strength: float | None = None,
-    meet: str | Sequence[str] | None = None,
-    keep: str | Sequence[str] | None = None,
+    meet: Strings | None = None,
+    keep: Strings | None = None,
     depth: int = DEPTH,
     collection: object = None,
     scores: object = None,
     labels: object = None,
-    neutral: Sequence[str] | str | None = None,
+    neutral: Strings | None = None,
     group_column: str | None = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = None,
+    lexicon: LexiconLike | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
@@ -864,8 +864,8 @@ def request_of(
     method: MethodOptions,
     source: GroupSource,
     strength: float | None,
-    meet: str | Sequence[str] | None,
-    keep: str | Sequence[str] | None,
+    meet: Strings | None,
+    keep: Strings | None,
     depth: int,
     tune_queries: object,
     seed: int,

@@ -15,7 +15,7 @@ from ir_measures import Measure
 from evenrank.auditing.inputs import select_texts
 from evenrank.groups import (
     GroupTable,
-    Lexicon,
+    LexiconLike,
     Tokens,
     as_group_table,
     as_labels,
@@ -27,21 +27,30 @@ from evenrank.groups import (
 )
 from evenrank.groups.table import NO_GROUP, largest_groups
 from evenrank.io import Provenance, as_collection
-from evenrank.io.convert import is_path
+from evenrank.io.convert import Strings, is_path
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import Background, Evaluation, JoinedRun, RankedLists, RunMeasure, Target, as_target, resolve
+from evenrank.measures import (
+    Background,
+    Evaluation,
+    JoinedRun,
+    OfMissing,
+    RankedLists,
+    RunMeasure,
+    Target,
+    as_target,
+    resolve,
+)
 from evenrank.measures.base import mean_of
 from evenrank.measures.joined import refuse_all
 from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
 
 DEPTH, SHOWN = 100, 10
-OfMissing = Literal["error", "skip", "neutral"]
 """What happens to documents that the group table lacks; ``skip``: they keep their rank, the others move around them."""
 
 
@@ -499,9 +508,9 @@ class GroupSource:
     collection: object = None
     scores: object = None
     labels: object = None
-    neutral: Sequence[str] | str | None = None
+    neutral: Strings | None = None
     group_column: str | None = None
-    lexicon: str | os.PathLike[str] | Lexicon | None = None
+    lexicon: LexiconLike | None = None
     poles: str | None = None
     tokens: Tokens | None = None
     threshold: float | None = None
@@ -511,7 +520,7 @@ class GroupSource:
     def check(self) -> None:
         """Raises EvenrankError for what contradicts itself, before anything is read."""
         words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
-        check_labels(self.labels, tuple(self.neutral or ()), self.group_column, scores=self.scores, **words)
+        check_labels(self.labels, self.neutral, self.group_column, scores=self.scores, **words)
         if self.missing not in (None, *_OF_MISSING):
             raise EvenrankError(f"`missing`: expected error, skip or neutral, found {self.missing!r}")
         if self.collection is None and self.scores is None and self.labels is None:
@@ -534,8 +543,7 @@ class GroupSource:
 
     def _table(self, ids: Sequence[pl.Series]) -> GroupTable:
         if self.labels is not None:
-            neutral = (self.neutral,) if isinstance(self.neutral, str) else self.neutral or ()
-            return as_labels(self.labels, ids, neutral=neutral, group_column=self.group_column, poles=self.poles)
+            return as_labels(self.labels, ids, neutral=self.neutral, group_column=self.group_column, poles=self.poles)
         if self.scores is not None:
             made = as_group_table(self.scores, ids)
             return scores_as_asked(

@@ -2,7 +2,7 @@
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
 from .labels import as_labels, check_labels, read_labels, score_labels
-from .lexicon import Lexicon, builtin_lexicons, lexicon_of, load_lexicon, note_lexicon
+from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .score import (
     DEFAULT_MAGNITUDES,
     Scoring,
@@ -25,6 +25,7 @@ __all__ = [
     "MAGNITUDES",
     "GroupTable",
     "Lexicon",
+    "LexiconLike",
     "Magnitude",
     "Scoring",
     "Tokens",
@@ -34,7 +35,6 @@ __all__ = [
     "builtin_lexicons",
     "check_labels",
     "gendered_spans",
-    "lexicon_of",
     "load_lexicon",
     "neutrality",
     "note_lexicon",

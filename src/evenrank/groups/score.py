@@ -26,7 +26,7 @@ from evenrank.io.types import Array
 
 from . import _plain_counting
 from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
-from .lexicon import Lexicon, lexicon_of, matcher_of
+from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of
 from .table import METADATA_KEY, GroupTable
 from .tokens import Tokens, alphabet
 
@@ -65,7 +65,7 @@ class Scoring:
 
 
 def scoring_of(
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
@@ -75,7 +75,7 @@ def scoring_of(
     Raises EvenrankError as :func:`load_lexicon` does, and for poles that are not among the lexicon's groups.
     """
     return Scoring(
-        lexicon_of(lexicon).with_poles(poles),
+        load_lexicon(lexicon).with_poles(poles),
         tokens or "word",
         ("tf", "bool", "tf_words", "tf_literal"),
         1 if threshold is None else threshold,
@@ -238,7 +238,7 @@ def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
 def scores_as_asked(
     scores: GroupTable,
     *,
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
     poles: str | None,
     tokens: str | None,
     threshold: float | None,
@@ -248,7 +248,7 @@ def scores_as_asked(
     ``lexicon``, ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
     Raises EvenrankError if it has others, or was made from labels, and for poles that are not among its groups.
     """
-    named = None if lexicon is None else lexicon_of(lexicon).name
+    named = None if lexicon is None else load_lexicon(lexicon).name
     for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.labelled:
             made = f"the scores were made from the labels {scores.settings['labels']}"

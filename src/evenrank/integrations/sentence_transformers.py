@@ -13,7 +13,6 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import polars as pl
 import torch
-from ir_measures import Measure
 from numpy.typing import NDArray
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.util import batch_to_device
@@ -32,22 +30,40 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from evenrank.groups import (
     MAGNITUDES,
     GroupTable,
-    Lexicon,
     Scoring,
+    as_group_table,
     as_labels,
     check_labels,
     load_lexicon,
     score_in_memory,
     sides_of_texts,
 )
-from evenrank.io import EvenrankError, Run, write_text
+from evenrank.io import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.io.arguments import checked
+from evenrank.io.convert import QrelsLike, TextsLike, is_path
 from evenrank.io.errors import quoted
+from evenrank.io.runs import RunLike
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import counted
-from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing, is_bias, parse_measure, parse_measures, spelled
+from evenrank.measures import (
+    BACKGROUND_DEPTH,
+    Evaluation,
+    MeasuresLike,
+    Missing,
+    is_bias,
+    parse_measures,
+    spelled,
+)
 from evenrank.mitigation import ibbr
-from evenrank.mitigation.attributes import Attributes, OneLexicon, attributes_of, rows_of, scorings_of, sides_by
+from evenrank.mitigation.attributes import (
+    Attributes,
+    OneLexicon,
+    attributes_of,
+    rows_of,
+    scorings_of,
+    several,
+    sides_by,
+)
 from evenrank.mitigation.ibbr import EffectiveBatch
 from evenrank.rankers.load import load_ranker
 from evenrank.rankers.losses import LOSSES
@@ -111,7 +127,7 @@ def with_group_labels(
     given = lexicon if labels is None else as_labels(labels)
     attributes = attributes_of("gender-en" if given is None else given)
     names = list(dataset.column_names or ())
-    if label is not None and (label not in names or isinstance(lexicon, Mapping)):
+    if label is not None and (label not in names or several(lexicon)):
         raise EvenrankError(f"`label`: expected a column of the dataset, and one attribute, found {quoted(label)}")
     taken = [name for name in names if name in _LABEL_COLUMNS and name != label]
     if taken:
@@ -133,7 +149,7 @@ def with_group_labels(
         passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
         found = [sides_by(one, passages, partly=True) for one in attributes.values()]
         sides = [one.reshape(len(columns) - 1, -1).T for one in found]
-        table = np.stack(sides, axis=1) if isinstance(lexicon, Mapping) else sides[0]
+        table = np.stack(sides, axis=1) if several(lexicon) else sides[0]
         if label is None:
             return {"label": table.tolist()}
         own = np.asarray(batch[label], np.float64).reshape(len(table), -1)
@@ -463,7 +479,7 @@ class CrossEncoderWithFairness(_Fair):
         if self.model.num_labels != 1:
             raise ValueError(f"expected a model with one score a pair, found {self.model.num_labels}")
         self.scorings = scorings
-        self.several = isinstance(lexicon, Mapping)
+        self.several = several(lexicon)
 
     def forward(
         self,
@@ -617,18 +633,16 @@ class KeepWeight(TrainerCallback):
             raise EvenrankError(f"{self._file(args, state)}: no weight to continue with") from None
 
 
-Texts = Mapping[str, str] | pl.DataFrame
 _USUAL = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|"
 
 
 class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     """Re-ranks candidates with a model and reports bias together with effectiveness; for both trainers, or on its own.
 
-    ``queries``: the texts of the queries to evaluate, by id; ``corpus``: those of at least the candidates.
-    ``relevant``: each query's relevant documents (a set, or document → grade). ``candidates``: each query's documents,
-    best first, or a Run; the first ``depth`` are re-ranked. Tables with evenrank's own columns (``query_id``,
-    ``doc_id``, ``text``, ``relevance``) work too. Rows of other queries are ignored; a judged query without candidates
-    counts 0 in effectiveness.
+    ``queries``: the texts of the queries to evaluate; ``corpus``: those of at least the candidates. ``relevant``: each
+    query's relevant documents (a set, or document → grade). ``candidates``: each query's documents, best first, or a
+    run; the first ``depth`` are re-ranked. All work in any form that :func:`evenrank.audit` takes. Rows of other
+    queries are ignored; a judged query without candidates counts 0 in effectiveness.
 
     The group table of the documents is made once, with ``lexicon`` (or given as ``scores``), or is that of ``labels``
     by document, as :func:`evenrank.as_labels` takes them. Documents without a label are unknown: measures of bias leave
@@ -649,15 +663,15 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     @checked
     def __init__(
         self,
-        queries: Texts,
-        corpus: Texts,
-        relevant: Mapping[str, Mapping[str, int] | AbstractSet[str] | Sequence[str]] | pl.DataFrame,
-        candidates: Mapping[str, Sequence[str]] | Run | pl.DataFrame,
+        queries: TextsLike,
+        corpus: TextsLike,
+        relevant: QrelsLike,
+        candidates: RunLike,
         *,
         lexicon: OneLexicon | None = None,
-        scores: GroupTable | None = None,
+        scores: object = None,
         labels: object = None,
-        measures: str | Sequence[str | Measure] | None = None,
+        measures: MeasuresLike | None = None,
         depth: int = 100,
         background_depth: int = BACKGROUND_DEPTH,
         batch_size: int = 32,
@@ -666,15 +680,12 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         show_progress_bar: bool = False,
     ) -> None:
         super().__init__()
-        if min(depth, background_depth, batch_size) < 1:
-            raise EvenrankError("depth, background_depth and batch_size: expected 1 or more")
         usual = measures is None
-        measures = _USUAL if measures is None else measures
-        chosen = parse_measures(measures) if isinstance(measures, str) else [parse_measure(one) for one in measures]
+        chosen = parse_measures(_USUAL if measures is None else measures)
         self.measures = {spelled(measure): measure for measure in chosen}
         effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
         if not effective:
-            raise EvenrankError("measures: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
+            raise EvenrankError("`measures`: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
         self.primary_metric = "nDCG@10" if "nDCG@10" in effective else effective[0]
         self.name = name
         self.depth = depth
@@ -683,24 +694,26 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self.show_progress_bar = show_progress_bar
         self.csv_file = "_".join(["BiasEvaluator", *([name] if name else []), "results.csv"])
 
-        texts = _text_table(queries, "query_id")
-        everything = _candidates(candidates)
+        texts = as_queries(queries)
+        everything = as_run(candidates, what="`candidates`")
         asked = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         if not asked.height:
-            raise EvenrankError("candidates: none of the queries has any")
+            raise EvenrankError("`candidates`: none of the queries has any")
         candidate_run = Run(everything.name, asked)
-        documents = _text_table(corpus, "doc_id", asked["doc_id"].unique(maintain_order=True))
-        self._qrels = _judgements(relevant).filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
+        self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         check_labels(labels, None, None, scores=scores, lexicon=lexicon)
         if labels is not None:
-            scores = as_labels(labels, [documents["doc_id"]])
-        elif scores is None:
-            scores = _by_words(documents, "gender-en" if lexicon is None else lexicon)
-        self._scores = scores
-        self._missing: Missing = "skip" if scores.labelled else "error"
-        among = documents["doc_id"].is_in(scores.table["doc_id"].implode())
+            table = as_labels(labels, [documents["doc_id"]])
+        elif scores is not None:
+            table = as_group_table(scores, [documents["doc_id"]])
+        else:
+            table = _by_words(documents, "gender-en" if lexicon is None else lexicon)
+        self._scores = table
+        self._missing: Missing = "skip" if table.labelled else "error"
+        among = documents["doc_id"].is_in(table.table["doc_id"].implode())
         self.known = int(among.sum()), len(among)
-        first = Evaluation(candidate_run, scores, self._qrels, missing=self._missing)
+        first = Evaluation(candidate_run, table, self._qrels, missing=self._missing)
         first.check_missing(1.0)
         self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
@@ -772,47 +785,26 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
 
 def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
     if not isinstance(one, Scoring):
-        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
+        one = Scoring(load_lexicon(one))
     kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
     return score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
 
 
-def _text_table(texts: Texts, name: str, ids: pl.Series | None = None) -> pl.DataFrame:
-    """Texts as a table with the ids ``name``; with ``ids``, theirs alone, all of which must be present."""
-    if isinstance(texts, Mapping):
-        wanted = texts if ids is None else {id_: texts[id_] for id_ in ids if id_ in texts}
-        table = pl.DataFrame({name: list(wanted), "text": list(wanted.values())}, {name: pl.String, "text": pl.String})
+def _documents(corpus: TextsLike, ids: pl.Series) -> pl.DataFrame:
+    """The texts of documents. Raises EvenrankError if one has none."""
+    if isinstance(corpus, Mapping):
+        corpus = {one: corpus[one] for one in ids if one in corpus}
+    if isinstance(corpus, Mapping) and not corpus:
+        table = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
     else:
-        table = texts.select(pl.col(name).cast(pl.String), "text").unique(name, keep="first", maintain_order=True)
-        table = table if ids is None else table.filter(pl.col(name).is_in(ids.implode()))
-    table = table.drop_nulls("text")
-    if ids is not None and table.height < len(ids):
-        lacking = ids.filter(~ids.is_in(table[name].implode()))
-        raise EvenrankError(f"candidates: {len(lacking)} documents without a text, such as {quoted(lacking[0])}")
+        texts = as_collection(corpus, "`corpus`")
+        table = read_texts(texts, ids) if is_path(texts) else texts.filter(pl.col("doc_id").is_in(ids.implode()))
+    if table.height < len(ids):
+        lacking = ids.filter(~ids.is_in(table["doc_id"].implode()))
+        raise EvenrankError(f"`candidates`: {len(lacking)} documents without a text, such as {quoted(lacking[0])}")
     return table
 
 
 def _in_order(texts: pl.DataFrame, ids: pl.Series) -> list[str]:
     """The texts of ``ids``, in their order."""
     return ids.to_frame().join(texts, on=ids.name, how="left", maintain_order="left")["text"].to_list()
-
-
-def _candidates(given: Mapping[str, Sequence[str]] | Run | pl.DataFrame) -> Run:
-    if isinstance(given, Run):
-        return given
-    if isinstance(given, pl.DataFrame):
-        return Run.from_table(given, "candidates")
-    rows = [(query, document, 0.0) for query, documents in given.items() for document in documents]
-    table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    return Run.from_table(table, "candidates", order="file")
-
-
-def _judgements(given: Mapping[str, Any] | pl.DataFrame) -> pl.DataFrame:
-    if isinstance(given, pl.DataFrame):
-        return given.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("relevance").cast(pl.Int64))
-    rows = [
-        (query, document, int(documents[document]) if isinstance(documents, Mapping) else 1)
-        for query, documents in given.items()
-        for document in documents
-    ]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")

@@ -14,7 +14,7 @@ import functools
 import inspect
 import os
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Integral, Real
 from pathlib import Path
@@ -26,7 +26,7 @@ from .ranges import RANGES, check_ranges
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "True or False", Callable: "a function"}
 _PATHS = (Path, os.PathLike)
-_LISTS = (list, tuple, Sequence, Collection, AbstractSet)
+_LISTS = (list, tuple, Sequence, Collection, AbstractSet, Iterable)
 
 
 def checked(function: _F) -> _F:
@@ -89,8 +89,10 @@ def _fits(value: object, kind: Any) -> bool:
     if of is Callable:
         return callable(value)
     if of in _LISTS:
-        if not isinstance(value, list | tuple if of is tuple else of) or isinstance(value, str | bytes):
+        if not isinstance(value, list | tuple if of is tuple else of) or isinstance(value, str | bytes | Mapping):
             return False
+        if not isinstance(value, Collection):
+            return True
         each = inner[:1] * len(value) if len(inner) == 1 or inner[1:] == (...,) else inner
         return not inner or (len(each) == len(value) and all(map(_fits, value, each)))
     if of is Mapping:
@@ -113,8 +115,16 @@ def _words(kind: Any) -> str:
         elif of in _PATHS:
             words.append("a path")
         elif of in _LISTS:
-            words.append(f"a list of {_words(inner[0]).partition(' ')[2]}s" if inner else "a list")
+            words.append(f"a list of {_each(inner[0])}" if inner else "a list")
         else:
             name = "dict" if of is Mapping else of.__name__
             words.append(_WORDS.get(of) or f"{'an' if name[0] in 'AEIO' else 'a'} {name}")
     return " or ".join([*([", ".join(words[:-1])] if words[1:] else []), *words[-1:]])
+
+
+def _each(kind: Any) -> str:
+    if len(_alternatives(kind)) > 1:
+        return "them"
+    return (
+        f"some of {', '.join(get_args(kind))}" if get_origin(kind) is Literal else f"{_words(kind).partition(' ')[2]}s"
+    )

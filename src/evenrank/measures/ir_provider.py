@@ -18,13 +18,13 @@ from ir_measures.providers import Evaluator, Provider
 
 from evenrank.groups.table import GroupTable, as_group_table
 from evenrank.io.arguments import checked
-from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.errors import EvenrankError
 from evenrank.io.qrels import as_qrels
 from evenrank.io.runs import Run, as_run
 
 from .base import BiasMeasure, PartValue
 from .evaluate import Evaluation
-from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing
+from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing, OfMissing
 from .registry import parse_measure
 from .targets import Target, as_target
 
@@ -40,7 +40,7 @@ def provider(
     *,
     background: object = None,
     background_depth: int = BACKGROUND_DEPTH,
-    missing: Missing | None = None,
+    missing: OfMissing | None = None,
     missing_limit: float = MISSING_LIMIT,
     target: object = None,
 ) -> GroupTableProvider:
@@ -60,8 +60,6 @@ def provider(
     ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
     :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.
     """
-    if missing not in (None, "error", "skip", "neutral"):
-        raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(missing)}")
     scores = as_group_table(table, what="`table`")
     run = None if background is None else as_run(background, what="`background`")
     wanted = None if target is None else as_target(target, scores.groups)

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, get_args
 
@@ -17,7 +17,7 @@ from evenrank._version import __version__
 from evenrank.engines.progress import progress
 from evenrank.groups import (
     GroupTable,
-    Lexicon,
+    LexiconLike,
     Magnitude,
     Tokens,
     as_group_table,
@@ -28,6 +28,7 @@ from evenrank.groups import (
     sides,
 )
 from evenrank.io import EvenrankError, scan_collection
+from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import IdIndex, pick, text_bytes
@@ -164,14 +165,14 @@ class Labels(TypedDict):
     """Labels as they are given; see :func:`as_labels`."""
 
     labels: object
-    neutral: Sequence[str]
+    neutral: Strings | None
     group_column: str | None
 
 
 class Asked(TypedDict):
     """How documents are to be scored; None: not asked for."""
 
-    lexicon: PathLike | Lexicon | None
+    lexicon: LexiconLike | None
     poles: str | None
     tokens: Tokens | None
     threshold: float | None

@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,7 +35,7 @@ import polars as pl
 
 from evenrank.engines.progress import progress
 from evenrank.engines.streams import Form, TableWriter
-from evenrank.groups import Lexicon, Tokens, check_labels, note_lexicon
+from evenrank.groups import Lexicon, LexiconLike, Tokens, check_labels, note_lexicon
 from evenrank.io import (
     EvenrankError,
     Provenance,
@@ -48,6 +48,7 @@ from evenrank.io import (
     write_text,
 )
 from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.outputs import json_text
 from evenrank.io.tables import IdIndex, text_bytes
@@ -222,12 +223,12 @@ def write_negatives(
     seed: int = 0,
     format: Format = "groups",
     scores: object = None,
-    lexicon: PathLike | Lexicon | None = None,
+    lexicon: LexiconLike | None = None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
     labels: object = None,
-    neutral: Sequence[str] | None = None,
+    neutral: Strings | None = None,
     group_column: str | None = None,
     quiet: bool = True,
 ) -> dict[str, Any]:
@@ -280,7 +281,7 @@ def write_negatives(
     asked: Asked = {"lexicon": lexicon, "poles": poles, "tokens": tokens, "threshold": threshold}
     by_label: Labels | None = None
     if labels is not None:
-        by_label = {"labels": labels, "neutral": neutral or (), "group_column": group_column}
+        by_label = {"labels": labels, "neutral": neutral, "group_column": group_column}
     documents = documents_of(documents_in, scores, beta, asked, quiet, by_label)
     sampler = Sampler(judged, documents, settings, texts, first_stage.described)
     # Each file's errors in its own context; no file gets its name before all are written.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lexicon, score_texts
+from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
@@ -219,7 +219,7 @@ def probe(
     sample: int | None = None,
     placebos: Mapping[str, object] | None = None,
     answers: object = None,
-    lexicon: str | os.PathLike[str] | Lexicon | None = "gender-en",
+    lexicon: LexiconLike | None = "gender-en",
     kind: Architecture | None = None,
     batch_size: int = 32,
     device: str | None = None,
@@ -273,7 +273,7 @@ def probe(
     given = given_variants(variants, placebos or {})
     sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels, "answers": answers}
     made = _provenance(model, sources, given, lexicon).ahead()
-    words = lexicon if isinstance(lexicon, Lexicon) or lexicon is None else load_lexicon(lexicon)
+    words = None if lexicon is None else load_lexicon(lexicon)
     listing = None if run is None else as_run(run)
     made.add_card("run", None if listing is None else listing.card)
     judged = None if qrels is None else as_qrels(qrels)
@@ -370,7 +370,7 @@ def _provenance(
     model: object,
     sources: Mapping[str, object],
     given: Sequence[Given],
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
 ) -> Provenance:
     made = Provenance("evenrank.probe")
     if model == "bm25" and not os.path.isdir("bm25"):

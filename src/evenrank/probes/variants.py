@@ -40,7 +40,7 @@ from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Engine, Report, check_engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
-from evenrank.groups import Lexicon, load_lexicon
+from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.io import (
     EvenrankError,
@@ -630,7 +630,7 @@ class Choice:
 
     @classmethod
     def of(
-        cls, kind: str, of: str | None, form: str | None, lexicon: Path | Lexicon, mode: Mode | None, seed: int
+        cls, kind: str, of: str | None, form: str | None, lexicon: LexiconLike, mode: Mode | None, seed: int
     ) -> Choice:
         """A checked choice; None: what is usual. Raises EvenrankError for a name that is not known, for a setting that
         the kind does not have, and for a lexicon that lacks words."""
@@ -651,7 +651,7 @@ class Choice:
         mode = mode or "sentence"
         words = None
         if changed.lexicon:
-            words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
+            words = load_lexicon(lexicon)
             # Raises the error for a lexicon without counterparts now, before anything is read.
             (swapped if changed.name == "swap" else neutralised)(pl.Series([""]), words)
         form = form or "any"
@@ -696,7 +696,7 @@ def variants(
     *,
     of: str | None = None,
     form: str | None = None,
-    lexicon: Path | Lexicon = "gender-en",
+    lexicon: LexiconLike = "gender-en",
     answers: object = None,
     queries: object = None,
     run: object = None,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import is_index
 from evenrank.io.ranges import check_ranges
@@ -199,7 +200,7 @@ def retrieve(
     *,
     k1: float | None = None,
     b: float | None = None,
-    stopwords: str | Sequence[str] | None = "default",
+    stopwords: Strings | None = "default",
     stemmer: str | None = "default",
     rm3: RM3 | None = None,
     weighted: bool = False,
@@ -514,7 +515,7 @@ class BM25Scorer(Scorer):
         *,
         k1: float = 0.9,
         b: float = 0.4,
-        stopwords: str | Sequence[str] | None = "english",
+        stopwords: Strings | None = "english",
         stemmer: str | None = "english",
         name: str = "bm25",
         quiet: bool = True,

@@ -9,6 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 from evenrank.engines.ray import check_engine
 from evenrank.io import EvenrankError, Run, check_apart
 from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings
 from evenrank.io.files import is_index
 
 from .analysis import stop_word_set, words_digest
@@ -50,7 +51,7 @@ def build_index(
     *,
     k1: float | None = None,
     b: float | None = None,
-    stopwords: str | Sequence[str] | None = "default",
+    stopwords: Strings | None = "default",
     stemmer: str | None = "default",
     rm3: bool = False,
     model: object = None,

@@ -273,7 +273,7 @@ def test_the_magnitude_against_the_rest() -> None:
         ({"tokens": "words"}, "`tokens`: expected word or whitespace, found 'words'"),
         (
             {"magnitudes": ("tf", "idf")},
-            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found 'idf'",
+            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found ('tf', 'idf')",
         ),
         ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
         ({"threshold": math.nan}, "`threshold`: expected a number from 0, found nan"),

@@ -27,7 +27,6 @@ from evenrank.io.arguments import checked
 from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
-from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Comparison
@@ -564,7 +563,6 @@ def debias_index(
         EvenrankError: For an index of another kind, or debiased already, fewer than two groups with passages, and
             settings that do not go together; InputError for files that cannot be read or written.
     """
-    check_ranges(components=components, depth=depth, sample=sample, seed=seed, threshold=threshold)
     given = GroupSource(collection, scores, labels, neutral, group_column, lexicon, poles, tokens, threshold)
     source = PassageGroups(given, strings(groups))
     source.check(method)

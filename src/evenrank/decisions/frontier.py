@@ -553,7 +553,6 @@ def frontier(
     Raises:
         EvenrankError: For input that cannot be used.
     """
-    check_ranges(depth=depth, seed=seed)
     check_top(top, depth)
     levels = None if strengths is None else _strengths(strengths)
     source = GroupSource(

@@ -25,7 +25,7 @@ import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.arguments import checked
-from evenrank.io.ranges import check_ranges, seed_32
+from evenrank.io.ranges import seed_32
 from evenrank.io.types import Array
 
 from ._rows import Doubles, Flags, Floats, Rows, cores, first_words, one_blas_thread, row_numbers, unit_rows, words_of
@@ -132,7 +132,6 @@ def learn_specific(
     except ModuleNotFoundError:
         raise MissingExtraError("learning gender-specific words", "embeddings") from None
 
-    check_ranges(first=first, seed=seed)
     given = specific_words(vectors.words, seed_words)
     exact = frozenset(seed_words)
     later = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]

@@ -50,7 +50,6 @@ def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 
     whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). Up to
     200,000 partitions all are computed, else ``permutations`` random ones and the observed.
     """
-    check_ranges(permutations=permutations, seed=seed)
     of = {"x": test.x, "y": test.y, "a": test.a, "b": test.b}
     row_of = row_numbers(vectors.words, (word for words in of.values() for word in words))
     missing = tuple(dict.fromkeys(word for words in of.values() for word in words if word not in row_of))
@@ -188,7 +187,6 @@ def recovery(
     two fifths of a side with fewer than 2.5 times ``train``, and tested on the others, in ``splits`` random splits.
     Raises EvenrankError for sides of fewer than five words; MissingExtraError without scikit-learn.
     """
-    check_ranges(train=train, splits=splits, seed=seed)
     try:
         from sklearn.cluster import KMeans
         from sklearn.svm import SVC
@@ -317,7 +315,6 @@ def most_biased(
     Gonen & Goldberg 2019: among the ``first`` words, those of at most 20 characters, all lower-case letters. If too few
     words have a positive or a negative cosine, both sides are equally smaller.
     """
-    check_ranges(count=count, first=first)
     plain = np.fromiter(
         (len(w) <= 20 and w.isalpha() and w == w.lower() for w in vectors.words[:first]),
         np.bool_,

@@ -18,7 +18,7 @@ from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_pat
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import Block, Headed, line_blocks, line_limit, open_binary, read_bytes
-from evenrank.io.ranges import check_ranges, seed_32
+from evenrank.io.ranges import seed_32
 from evenrank.io.tables import csv_drops
 
 Floats = NDArray[np.float32]
@@ -467,7 +467,6 @@ def train_vectors(
     except ModuleNotFoundError:
         raise MissingExtraError("training word vectors", "embeddings") from None
 
-    check_ranges(dimensions=dimensions, window=window, min_count=min_count, epochs=epochs, seed=seed)
     texts = _Texts(collection, tokenize)
     # With several threads the order of updates would change from run to run.
     model = Word2Vec(

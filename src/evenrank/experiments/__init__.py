@@ -48,7 +48,6 @@ def run_experiment(
     from .checks import check
 
     setup, settings = _settings(name, scale, seeds, options)
-    check_ranges(jobs=jobs)
     needs = setup.needs(settings, folder)
     check(needs)
     # By name: each pair of modules has functions for settings of its own type.

@@ -17,13 +17,14 @@ from .score import (
     scoring_of,
     sides_of_texts,
 )
-from .table import GroupTable, as_group_table, read_group_table
+from .table import GroupTable, GroupTableLike, as_group_table, read_group_table
 from .tokens import Tokens, tokenize
 
 __all__ = [
     "DEFAULT_MAGNITUDES",
     "MAGNITUDES",
     "GroupTable",
+    "GroupTableLike",
     "Lexicon",
     "LexiconLike",
     "Magnitude",

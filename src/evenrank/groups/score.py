@@ -12,20 +12,20 @@ import numpy as np
 import polars as pl
 
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine, write_parts
+from evenrank.engines.ray import Cluster, Engine, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import TableWriter
 from evenrank.io.arguments import checked
+from evenrank.io.convert import TextsLike
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import atomic_path, check_apart, check_outputs
-from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches, map_passages
 from evenrank.io.threads import in_order
 from evenrank.io.types import Array
 
 from . import _plain_counting
-from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
+from .formulas import Magnitude, magnitude_of_count, neutrality, sides
 from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of
 from .table import METADATA_KEY, GroupTable
 from .tokens import Tokens, alphabet
@@ -42,14 +42,6 @@ class Scoring:
     tokens: Tokens = "word"
     magnitudes: tuple[Magnitude, ...] = DEFAULT_MAGNITUDES
     threshold: float = 1
-
-    def __post_init__(self) -> None:
-        if self.tokens not in ("word", "whitespace"):
-            raise EvenrankError(f"`tokens`: expected word or whitespace, found {self.tokens!r}")
-        unknown = [kind for kind in self.magnitudes if kind not in MAGNITUDES]
-        if unknown:
-            raise EvenrankError(f"`magnitudes`: expected some of {', '.join(MAGNITUDES)}, found {unknown[0]!r}")
-        check_ranges(threshold=self.threshold)
 
     def describe(self) -> dict[str, object]:
         """The settings as JSON values; stored with every score file."""
@@ -196,7 +188,6 @@ def score_collection(
         settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
         parts = write_parts(shards, out, "parquet", settings, write, cluster or Cluster(), quiet=quiet)
         return sum(part["rows"] for part in parts)
-    check_engine(engine)
     with progress("documents", quiet=quiet) as advance:
         if isinstance(collection, str | os.PathLike):
             tables = map_passages(collection, lambda batch: score_texts(batch, scoring))
@@ -229,10 +220,10 @@ def _write_scores(
 
 
 @checked
-def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
-    """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
-    tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
-    return GroupTable.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
+def score_in_memory(texts: TextsLike, scoring: Scoring) -> GroupTable:
+    """The group table of documents, in memory, made on all cores."""
+    batches = (part for batch in as_batches(texts, "`texts`") for part in batch.iter_slices(1 << 15))
+    return GroupTable.of(pl.concat(score_batches(batches, scoring)), scoring.describe())
 
 
 def scores_as_asked(

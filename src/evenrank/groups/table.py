@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from evenrank.io.arguments import checked
-from evenrank.io.convert import frame_of, id_column
-from evenrank.io.errors import EvenrankError, InputError, quoted
+from evenrank.io.convert import Frame, PathLike, frame_of, id_column
+from evenrank.io.errors import EvenrankError, InputError, quoted, shown
 from evenrank.io.files import files_of, open_parquet, polars_table, reading_parquet
 from evenrank.io.tables import IdIndex, first_repeat
 from evenrank.io.types import Array
@@ -358,6 +358,10 @@ def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
                 yield _batch(name, batch, None)
 
 
+GroupTableLike = PathLike | GroupTable | Frame
+"""A file that ``evenrank score`` wrote or a folder of them, a :class:`GroupTable`, or a frame with its columns."""
+
+
 def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str = "`scores`") -> GroupTable:
     """A group table from a path (see :func:`read_group_table`), a frame, or a :class:`GroupTable` as it is.
 
@@ -369,7 +373,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         return read_group_table(given, ids)
     table = frame_of(given, what)
     if table is None:
-        raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {type(given).__name__}")
+        raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {shown(given)}")
     if "doc_id" in table.columns:
         table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
     try:

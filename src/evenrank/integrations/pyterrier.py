@@ -30,7 +30,6 @@ from evenrank.io import EvenrankError, Run
 from evenrank.io.arguments import checked
 from evenrank.io.convert import Strings, run_table
 from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.rankers.load import RankerLike, load_ranker
@@ -89,7 +88,6 @@ class EvenrankRebalancer(pt.Estimator):
         top: int | None = None,
     ) -> None:
         super().__init__()
-        check_ranges(strength=strength, depth=depth)
         self.method, self.strength, self.depth, self.text_field = method, strength, depth, text_field
         self.labels, self.scores, self.lexicon, self.neutral = labels, scores, lexicon, neutral
         self.group_column, self.poles, self.threshold = group_column, poles, threshold
@@ -241,7 +239,6 @@ class EvenrankReranker(pt.Transformer):
         document_prompt: str | None = None,
     ) -> None:
         super().__init__()
-        check_ranges(batch_size=batch_size)
         stored = isinstance(ranker, str | os.PathLike)
         self.ranker = load_ranker(
             ranker,

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -41,7 +41,7 @@ from evenrank.groups import (
 from evenrank.io import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.io.arguments import checked
 from evenrank.io.convert import QrelsLike, TextsLike, is_path
-from evenrank.io.errors import quoted
+from evenrank.io.errors import quoted, shown
 from evenrank.io.runs import RunLike
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import counted
@@ -200,13 +200,13 @@ class _Fair(nn.Module):
     def __init__(self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, attributes: Sequence[str]) -> None:
         super().__init__()
         if not isinstance(getattr(loss, "model", None), nn.Module):
-            raise ValueError(f"loss: expected a loss of sentence-transformers, found {quoted(type(loss).__name__)}")
+            raise EvenrankError(f"`loss`: expected a loss of sentence-transformers, found {shown(loss)}")
         self.loss = loss
         self.term = term
         self.weight = ibbr.as_weight(term.weight)
         self.parts = [f"fair_{name}" if name else "fair" for name in attributes]
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError("attributes: two have the same name")
+            raise EvenrankError("`attributes`: two have the same name")
         self.batch = EffectiveBatch(term, self.weight, len(self.parts))
 
     @property
@@ -248,7 +248,7 @@ class _Fair(nn.Module):
         """
         found = base if isinstance(base, Mapping) else {"rank": base}
         if both := found.keys() & set(self.parts):
-            raise ValueError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
+            raise EvenrankError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
         summary = self.batch.summarize(scores.float(), relevance, sides, mask)
         self.batch.begin([summary])
         shares, figures = self.batch.shares(summary), self.batch.figures
@@ -306,7 +306,7 @@ class WithFairness(_Fair):
     :class:`KeepWeight` saves it in checkpoints, which do not contain the state of losses otherwise. With ``"auto"`` the
     parts omit what has no gradient (a + b).
 
-    Raises ValueError for a setting out of range and for a batch of another shape.
+    Raises EvenrankError for a setting out of range and for a batch of another shape.
 
     >>> import numpy as np, torch
     >>> from sentence_transformers import SentenceTransformer
@@ -350,17 +350,17 @@ class WithFairness(_Fair):
         columns = list(sentence_features)
         name = type(self).__name__
         if len(columns) < 3:
-            raise ValueError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
+            raise EvenrankError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
         passages = len(columns) - 1
         shape = (len(self.parts), passages) if self.several else (passages,)
         if labels is None:
-            raise ValueError(f"{name} needs the column label with the passages' groups: see with_group_labels")
+            raise EvenrankError(f"{name} needs the column label with the passages' groups: see with_group_labels")
         own = None
         if not self.several and labels.dim() == 2 and labels.shape[1] > passages:
             labels, own = labels[:, :passages], labels[:, passages:]
             own = own[:, 0] if own.shape[1] == 1 else own
         if tuple(labels.shape[1:]) != shape:
-            raise ValueError(f"label: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
+            raise EvenrankError(f"`label`: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
         _check_sides(labels)
         copies = [dict(column) for column in columns]
         with self._outputs("sentence_embedding") as found:
@@ -385,11 +385,11 @@ class _Similarity:
     def __init__(self, model: Any, scale: float | None) -> None:
         similarity = model.similarity_fn_name
         if similarity not in ("dot", "cosine"):
-            raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
+            raise EvenrankError(f"`similarity`: expected dot or cosine, found {similarity!r}")
         self.cosine = similarity == "cosine"
         self.scale = (20.0 if self.cosine else 1.0) if scale is None else scale
         if not self.scale > 0:
-            raise ValueError(f"scale: expected more than 0, found {scale}")
+            raise EvenrankError(f"`scale`: expected more than 0, found {scale}")
 
     def __call__(self, embedded: Sequence[Tensor]) -> Tensor:
         query, *documents = (one.float() for one in embedded)
@@ -410,8 +410,6 @@ class _RankLossBase(nn.Module):
 
     def __init__(self, model: nn.Module, rank_loss: RankLoss) -> None:
         super().__init__()
-        if rank_loss not in get_args(RankLoss):
-            raise ValueError(f"rank_loss: expected {', '.join(get_args(RankLoss))}, found {rank_loss!r}")
         self.model: Any = model
         self.rank_loss = rank_loss
 
@@ -436,7 +434,7 @@ class IBBRLoss(WithFairness):
     ``weight``: a number, ``"auto"``, ``"dual"``, or one of the classes of :mod:`evenrank.mitigation.ibbr` with other
     settings. ``score``: R in nPRF. ``scale``: of the ranking loss and the term.
 
-    Raises ValueError for a setting out of range and for a batch of another shape.
+    Raises EvenrankError for a setting out of range and for a batch of another shape.
     """
 
     @checked
@@ -467,7 +465,7 @@ class CrossEncoderWithFairness(_Fair):
     ``loss``: one of lists, such as LambdaLoss. A passage is relevant from a label of 1 on. Lists may be ragged.
     ``lexicon``: a lexicon, or one for each of several named attributes, whose parts are then ``fair_NAME``.
 
-    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    Raises EvenrankError for a setting out of range, a batch of another shape, and a lexicon that cannot be used.
     """
 
     @checked
@@ -477,7 +475,7 @@ class CrossEncoderWithFairness(_Fair):
         scorings = scorings_of(lexicon)
         super().__init__(loss, term, tuple(scorings))
         if self.model.num_labels != 1:
-            raise ValueError(f"expected a model with one score a pair, found {self.model.num_labels}")
+            raise EvenrankError(f"expected a model with one score a pair, found {self.model.num_labels}")
         self.scorings = scorings
         self.several = several(lexicon)
 
@@ -517,7 +515,7 @@ class CrossEncoderWithFairness(_Fair):
             return torch.from_numpy(np.stack([sides_of_texts(texts, one) for one in self.scorings.values()]))
         rows = [np.asarray(row if self.several else [row]) for row in given]
         if [row.shape for row in rows] != [(len(self.parts), len(row)) for row in documents]:
-            raise ValueError("the third column: expected a group label for each passage (and each attribute)")
+            raise EvenrankError("the third column: expected a group label for each passage (and each attribute)")
         sides = torch.from_numpy(np.concatenate(rows, axis=1))
         _check_sides(sides)
         return sides
@@ -560,7 +558,7 @@ class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
     Columns, sides and parts are those of :class:`CrossEncoderWithFairness`, which adds the terms to any other loss;
     settings those of :class:`IBBRLoss`.
 
-    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    Raises EvenrankError for a setting out of range, a batch of another shape, and a lexicon that cannot be used.
     """
 
     @checked
@@ -580,24 +578,26 @@ class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
 
 def _check_sides(sides: Tensor) -> None:
     if not bool(((sides == 0) | (sides.abs() == 1)).all()):
-        raise ValueError("group labels: expected only +1, -1 and 0")
+        raise EvenrankError("group labels: expected only +1, -1 and 0")
 
 
 def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list[list[str]], list[Tensor]]:
-    """The passages and the relevance of each query. Raises ValueError for columns of another form."""
+    """The passages and the relevance of each query. Raises EvenrankError for columns of another form."""
     if len(inputs) not in (2, 3):
-        raise ValueError(f"expected the columns query and docs, and perhaps one of group labels, found {len(inputs)}")
+        raise EvenrankError(
+            f"expected the columns query and docs, and perhaps one of group labels, found {len(inputs)}"
+        )
     if labels is None or isinstance(labels, Tensor):
-        raise ValueError("expected the column labels with a list of relevance grades for each query")
+        raise EvenrankError("expected the column labels with a list of relevance grades for each query")
     queries, documents = inputs[0], inputs[1]
     if not all(isinstance(query, str) for query in queries):
-        raise ValueError("the first column: expected a text for each query")
+        raise EvenrankError("the first column: expected a text for each query")
     if not all(isinstance(row, (list, tuple)) and all(isinstance(text, str) for text in row) for row in documents):
-        raise ValueError("the second column: expected a list of texts for each query")
+        raise EvenrankError("the second column: expected a list of texts for each query")
     if [len(row) for row in documents] != [one.numel() for one in labels]:
-        raise ValueError("labels: expected as many grades as there are passages, for each query")
+        raise EvenrankError("`labels`: expected as many grades as there are passages, for each query")
     if not any(documents):
-        raise ValueError("the second column: no query of the batch has a passage")
+        raise EvenrankError("the second column: no query of the batch has a passage")
     return [list(row) for row in documents], list(labels)
 
 

@@ -115,7 +115,7 @@ def _words(kind: Any) -> str:
         elif of in _PATHS:
             words.append("a path")
         elif of in _LISTS:
-            words.append(f"a list of {_each(inner[0])}" if inner else "a list")
+            words.append(_each(inner[0]) if inner else "a list")
         else:
             name = "dict" if of is Mapping else of.__name__
             words.append(_WORDS.get(of) or f"{'an' if name[0] in 'AEIO' else 'a'} {name}")
@@ -123,8 +123,7 @@ def _words(kind: Any) -> str:
 
 
 def _each(kind: Any) -> str:
-    if len(_alternatives(kind)) > 1:
-        return "them"
-    return (
-        f"some of {', '.join(get_args(kind))}" if get_origin(kind) is Literal else f"{_words(kind).partition(' ')[2]}s"
-    )
+    """A list of what is of this kind."""
+    if get_origin(kind) is Literal:
+        return f"some of {', '.join(get_args(kind))}"
+    return "a list of them" if len(_alternatives(kind)) > 1 else f"a list of {_words(kind).partition(' ')[2]}s"

@@ -6,7 +6,6 @@ brings its own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
-from evenrank.groups.table import GroupTable, as_group_table
+from evenrank.groups.table import GroupTable, GroupTableLike, as_group_table
 from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError
 from evenrank.io.qrels import as_qrels
@@ -36,7 +35,7 @@ _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 
 @checked
 def provider(
-    table: GroupTable | str | os.PathLike[str] | pl.DataFrame,
+    table: GroupTableLike,
     *,
     background: object = None,
     background_depth: int = BACKGROUND_DEPTH,

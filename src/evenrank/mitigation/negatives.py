@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -260,9 +260,6 @@ def write_negatives(
     """
     settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
-    for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
-        if value not in allowed:
-            raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {quoted(value)}")
     check_labels(labels, neutral, group_column, scores=scores, lexicon=lexicon, tokens=tokens, threshold=threshold)
     given = {"run": run, "collection": collection, "queries": queries, "qrels": qrels, "scores": scores}
     given["labels"] = labels

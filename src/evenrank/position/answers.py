@@ -275,11 +275,8 @@ def position_answers(
 ) -> AnswersResult:
     """Measures where answers are in their passages [Hofstätter et al., ECIR 2021, §2].
 
-    The arguments and the errors are those of :func:`load_answer_positions`; also raises EvenrankError if ``source`` is
-    not a path or an identifier.
+    The arguments and the errors are those of :func:`load_answer_positions`.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise EvenrankError(f"`source`: expected a SQuAD file or irds:NAME, found a {type(source).__name__}")
     made = Provenance("evenrank.position_answers").add("answers", source)
     for collection in collections:
         made.add("collection", collection)

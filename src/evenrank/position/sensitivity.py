@@ -18,7 +18,6 @@ from evenrank.datasets.squad_collection import squad_collection
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
 from evenrank.io.arguments import checked
-from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -26,6 +25,7 @@ from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
+from evenrank.rankers.models import Architecture
 from evenrank.reports.format import interval, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
 from evenrank.reports.result import Result
@@ -43,7 +43,6 @@ from .curves import (
 
 if TYPE_CHECKING:
     from evenrank.rankers.load import RankerLike
-    from evenrank.rankers.models import Architecture
     from evenrank.rankers.scorers import Scorer
 
 __all__ = ["SensitivityResult", "position_sensitivity"]
@@ -473,7 +472,6 @@ def position_sensitivity(
     Raises EvenrankError for a setting out of range, and if no query has an answer in a relevant passage or other
     candidates.
     """
-    check_ranges(depth=depth, places=places, sample=sample, batch_size=batch_size, seed=seed)
     given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     made = Provenance("evenrank.position_sensitivity")
     if isinstance(model, str | os.PathLike):

@@ -14,7 +14,6 @@ from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import readable
-from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
 from evenrank.measures.inference import corrected
@@ -265,7 +264,6 @@ def probe(
     variant that lacks passages of the list or changes none, for a list whose scores do not vary for any query, and for
     a score that is not finite; InputError for a file or a model that cannot be used.
     """
-    check_ranges(depth=depth, sample=sample, batch_size=batch_size, seed=seed)
     if keep is not None and card_path(keep) is None:
         keep = None
     if isinstance(model, Endpoint | Scorer):

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from evenrank._version import __version__
 from evenrank.engines.hashing import FNV_OFFSET, fnv, mix
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, Report, check_engine, write_parts
+from evenrank.engines.ray import Cluster, Engine, Report, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.groups import Lexicon, LexiconLike, load_lexicon
@@ -728,8 +728,6 @@ def variants(
     Raises EvenrankError for a setting out of range, for something that the kind needs and that is not given, and if
     no passage could be changed: nothing is then written. InputError for input that cannot be read.
     """
-    check_ranges(depth=depth, workers=workers)
-    check_engine(engine)
     choice = Choice.of(kind, of, form, lexicon, mode, seed)
     choice.check_needs(answers, queries, run, qrels)
     if engine == "ray" and (out is None or choice.changed.pairs):

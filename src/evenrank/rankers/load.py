@@ -15,11 +15,19 @@ from evenrank.io.errors import quoted, readable, require_neural
 
 from .encoder_scorers import ONE_PROMPT, VectorScorer, encoder_scorer
 from .endpoints import Endpoint
-from .models import Architecture, ModelFolder, Precision, find_model, load_encoder, load_kernel_ranker, model_name
+from .models import (
+    Architecture,
+    Backend,
+    ModelFolder,
+    Precision,
+    find_model,
+    load_encoder,
+    load_kernel_ranker,
+    model_name,
+)
 from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, Unit
 
 if TYPE_CHECKING:
-    from .export import Backend
     from .protocol import Ranker
     from .scorers import Model
 

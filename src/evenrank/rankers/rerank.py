@@ -12,13 +12,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Engine, check_engine
+from evenrank.engines.ray import Cluster, Engine
 from evenrank.io import (
     EvenrankError,
     Provenance,
@@ -34,19 +34,15 @@ from evenrank.io import (
 from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, file_facts, files_beside, ranker_note, write_card
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 
 from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
-from .models import Architecture, Precision
+from .models import Architecture, Backend, Precision
 from .scorers import Rows, Scorer, Scores, TextPairs, check_finite
 from .scoring_job import ScoredPairs, ScoringJob
-
-if TYPE_CHECKING:
-    from .export import Backend
 
 SHUFFLES = 5
 # Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
@@ -303,8 +299,6 @@ def rerank(
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
     [neural], or [export] for another backend.
     """
-    check_ranges(depth=depth, batch_size=batch_size, seed=seed)
-    check_engine(engine)
     answers = None
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)

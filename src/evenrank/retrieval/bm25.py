@@ -229,7 +229,6 @@ def retrieve(
     """
     from .indexes import FirstStage, check_settings, open_index
 
-    check_ranges(k=k, k1=k1, b=b)
     if is_index(collection):
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:

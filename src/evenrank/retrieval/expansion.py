@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.embeddings import Vectors
-from evenrank.io import EvenrankError
+from evenrank.io import EvenrankError, as_queries
 from evenrank.io.arguments import checked
-from evenrank.io.errors import quoted
+from evenrank.io.convert import TextsLike
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 
@@ -146,7 +146,7 @@ class Expansion:
 
 @checked
 def expand(
-    queries: pl.DataFrame,
+    queries: TextsLike,
     vectors: Vectors,
     k: int = 5,
     form: Similarity = "cosine",
@@ -159,9 +159,7 @@ def expand(
     can expand ``he``. Ties: the earlier word of the vocabulary. ``stopwords``: left out of queries (None: NLTK's
     English list). Raises EvenrankError for a setting out of range, and if no word of any query has a vector.
     """
-    check_ranges(k=k)
-    if form not in ("cosine", "dot"):
-        raise EvenrankError(f"`form`: expected cosine or dot, found {quoted(form)}")
+    queries = as_queries(queries)
     words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
 from evenrank.io.arguments import checked
-from evenrank.io.ranges import check_ranges
 from evenrank.measures import Evaluation, is_bias, parse_measure
 
 Array = NDArray[np.float64]
@@ -220,7 +219,6 @@ def tune(
     ranked too, but do not count. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
     measure of bias (which a random ranking would win).
     """
-    check_ranges(folds=folds, restarts=restarts, seed=seed)
     parsed = effectiveness_measure(measure)
     candidates = Candidates.of(runs)
     objective = _Objective(candidates, as_qrels(qrels), parsed)

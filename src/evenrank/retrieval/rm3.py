@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
 from evenrank.io.arguments import checked
-from evenrank.io.ranges import check_ranges
 
 Ints = NDArray[np.integer[Any]]
 
@@ -31,9 +30,6 @@ class RM3:
     fb_docs: int = 10
     fb_terms: int = 10
     original_weight: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_ranges(fb_docs=self.fb_docs, fb_terms=self.fb_terms, original_weight=self.original_weight)
 
 
 @dataclass(frozen=True, slots=True)

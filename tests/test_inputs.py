@@ -19,6 +19,9 @@ import pytest
 import evenrank
 from evenrank import EvenrankError, Run, embeddings, groups, measures
 
+# PyTerrier uses what pandas will drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
+
 RUN = {"q1": {"d1": -1.0, "d2": -2.0, "d3": -3.0}, "q2": {"d2": -1.0, "d3": -2.0, "d4": -3.0}}
 QRELS = {"q1": {"d1": 1}, "q2": {"d3": 1}}
 TEXTS = {"d1": "She said that she knew", "d2": "He said he did", "d3": "nothing he knew", "d4": "a word of her own"}
@@ -126,14 +129,12 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
         (evenrank.build_index, {"collection": TEXTS, "out": out / "index", "quiet": True}),
         (evenrank.check_lexicon, {"lexicon": LEXICON, "collection": TEXTS, "labels": LABELS}),
         (evenrank.expand, {"queries": QUERIES, "vectors": VECTORS, "k": 1, "stopwords": ()}),
-        (evenrank.frontier, {"run": RUN, "qrels": QRELS, "labels": LABELS, **FEW}),
         (evenrank.frontier, {"run": RUN, "qrels": QRELS, "collection": TEXTS, "lexicon": LEXICON, **FEW}),
         (evenrank.gate, {"audited": AUDIT, "budget": BUDGET}),
         (evenrank.interpolate, {"runs": {"a": RUN, "b": RUN}, "weights": [0.5, 0.5]}),
         (evenrank.load_lexicon, {"source": LEXICON}),
         (evenrank.named_runs, {"arguments": [folder / "run"]}),
         (evenrank.open_index, {"path": folder / "index"}),
-        (evenrank.probe, {"model": by_length, "variants": OTHER, **judged, "lexicon": LEXICON}),
         (evenrank.read_group_table, {"path": folder / "scores.parquet"}),
         (evenrank.read_qrels, {"path": folder / "qrels"}),
         (evenrank.read_queries, {"path": folder / "queries.tsv"}),
@@ -185,6 +186,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.position_answers, {"source": "none.json"}),
         (evenrank.position_sensitivity, {"model": by_length}),
         (evenrank.position_similarity, {"model": "none", "collection": TEXTS}),
+        (evenrank.probe, {"model": by_length, "variants": OTHER, "collection": TEXTS, "queries": QUERIES}),
         (evenrank.read_stop_words, {"source": "english"}),
         (evenrank.read_vectors, {"path": "none.npy"}),
         (evenrank.rotate_collection, {"collection": "none.tsv", "out": out}),
@@ -228,10 +230,11 @@ def figures(found: Any, out: Path) -> object:
     written = {path.name: path for path in out.rglob("*.*") if path.suffix in (".run", ".parquet")}
     if written:
         files = {name: path.read_bytes() if path.suffix == ".run" else path for name, path in written.items()}
-        return {name: pl.read_parquet(file).rows() if isinstance(file, Path) else file for name, file in files.items()}
+        # As texts, in which what is no number equals itself.
+        return repr({name: pl.read_parquet(at).rows() if isinstance(at, Path) else at for name, at in files.items()})
     table = getattr(getattr(found, "run", found), "table", None)
     rest = getattr(found, "first_stage", None) or getattr(found, "documents", found)
-    return table.rows() if isinstance(table, pl.DataFrame) else rest
+    return table.rows() if isinstance(table, pl.DataFrame) else repr(rest)
 
 
 def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None:
@@ -252,28 +255,13 @@ def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None
                 if result(number, **{name: {"a": given, "b": given} if several else given}) != expected:
                     different.append(f"{function.__name__}: {name} as {form}")
     assert not different
-    assert int(next(outs).name) > 400
+    assert int(next(outs).name) > 300
 
 
 OBJECT = object()
 WRONG: dict[str, Any] = {"5": 5, "object": OBJECT, "function": print, "list": [1], "dict": {"a": OBJECT}}
-DATA = {
-    *KINDS,
-    *[
-        "model",
-        "variants",
-        "placebos",
-        "answers",
-        "tune_queries",
-        "target",
-        "beside",
-        "rankings",
-        "stages",
-        "ids",
-        "given",
-        "lists",
-    ],
-}
+DATA = {*KINDS, "model", "ranker", "lists", "variants", "placebos", "answers", "given", "ids", "tune_queries", "target"}
+DATA |= {"beside", "rankings", "stages"}
 """Converted where they are used, so that what is not used is not looked at."""
 FITTING = {"5": "int|float|Weight", "function": "Callable|RankerLike|Loss|Term", "list": "float\\]|Container"}
 FITTING["dict"] = "Mapping|Container"

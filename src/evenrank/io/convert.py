@@ -1,7 +1,6 @@
 """Converts what Python callers pass (dicts, polars and pandas frames, Arrow tables, records) into polars tables.
 
-This is the only place that inspects the type of an argument. ``what`` names the argument in the caller's terms; every
-error message begins with it.
+``what`` names the argument in the caller's terms; every error message begins with it.
 """
 
 from __future__ import annotations

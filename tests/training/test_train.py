@@ -151,7 +151,7 @@ def test_bad_arguments_are_named(gendered: Path) -> None:
         (lambda scores, relevance, mask: scores, "`loss`: expected a scalar tensor, found a tensor of shape [2, 3]"),
         (lambda scores, relevance, mask: 0.5, "`loss`: expected a scalar tensor, found float"),
         (lambda scores, relevance: scores.sum(), "`loss`: expected a function of (scores, relevance, mask)"),
-        (0.5, "`loss`: expected a function of (scores, relevance, mask)"),
+        (0.5, "`loss`: expected a string or a function, found 0.5"),
     ],
 )
 def test_a_loss_of_another_form_is_named(gendered: Path, loss: Any, message: str) -> None:

@@ -12,8 +12,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from evenrank.groups import Lexicon as GroupLexicon
-    from evenrank.io.convert import Judgements, Texts
+    from evenrank.groups import LexiconLike
+    from evenrank.io.convert import QrelsLike, TextsLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,18 @@ File = str | PathLike[str]
 
 # --- texts and judgements ---------------------------------------------------------------------------------------------
 
-Collection = Annotated["Texts", Option(TEXTS, reads=True)]
-TheCollection = Annotated["Texts", Option(TEXTS, metavar="COLLECTION", reads=True)]
-MaybeCollection = Annotated["Texts | None", Option(f"The documents: {TEXTS}", reads=True)]
-Queries = Annotated["Texts", Option(TEXTS, reads=True)]
-TheQueries = Annotated["Texts", Option(TEXTS, metavar="QUERIES", reads=True)]
-MaybeQueries = Annotated["Texts | None", Option(f"The queries: {TEXTS}", reads=True)]
+Collection = Annotated["TextsLike", Option(TEXTS, reads=True)]
+TheCollection = Annotated["TextsLike", Option(TEXTS, metavar="COLLECTION", reads=True)]
+MaybeCollection = Annotated["TextsLike | None", Option(f"The documents: {TEXTS}", reads=True)]
+Queries = Annotated["TextsLike", Option(TEXTS, reads=True)]
+TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)]
+MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
 OnlyQueries = Annotated[bool, Option("Only the queries in --queries.")]
-Qrels = Annotated["Judgements | None", Option(NO_QRELS, reads=True)]
+Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 
-Lexicon = Annotated["File | GroupLexicon", Option(LEXICON, reads=True)]
+Lexicon = Annotated["LexiconLike", Option(LEXICON, reads=True)]
 Labels = Annotated[
     object,
     Option(
@@ -89,7 +89,7 @@ class GroupOptions(TypedDict, total=False):
     labels: Labels
     neutral: Neutral
     group_column: GroupColumn
-    lexicon: Annotated["File | GroupLexicon | None", Option(f"{LEXICON} Default: gender-en.", reads=True)]
+    lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True)]
     poles: Annotated[str | None, Option("The two groups to compare, A,B: bias is A minus B; B may be rest.")]
     tokens: Annotated[Literal["word", "whitespace"] | None, Option(f"{_TOKENS} Default: word.")]
     threshold: Annotated[float | None, Option(f"{_THRESHOLD} Default: 1.")]

@@ -49,7 +49,7 @@ def test_a_report_of_dicts(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"runs": []}, "an audit needs at least one run"),
-        ({"runs": None}, "`runs`: expected a path, a Run, {query: {document: score}} or a table"),
+        ({"runs": None}, "`runs`: expected a path, a Run, {query: {document: score}}, {query: doc"),
         ({"runs": {1: "r.run"}}, "`runs`: expected names, found 1: one run is {query: {document: score}}"),
         ({"runs": [as_run(RUN), as_run(RUN)]}, "two runs are named 'run': name them, as in {'other': run}"),
         ({"runs": ["r.run", None]}, "`runs`: expected paths or Runs in the list, found a NoneType"),

@@ -271,7 +271,7 @@ def test_the_check_of_any_vectors(pairs: int, dimensions: int, block: int, monke
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"components": 0}, "`components`: expected 1 to 5"),
+        ({"components": 0}, "`components`: expected 1 or more, found 0"),
         ({"components": 6}, r"`components`: expected 1 to 5 \(vectors of 6 dimensions\), found 6"),
         ({"definitional": [["xx", "yy"]]}, r"definitional sets: none has two words with a vector \(xx, yy\)"),
         ({"definitional": [["cc", "same"]]}, "the words of each set have the same vector"),

@@ -304,8 +304,8 @@ def test_group_column(tmp_path: Path) -> None:
 
 NAN = float("nan")
 BAD: list[tuple[Any, str]] = [
-    (5, "expected a path, {document: group} or a table with doc_id and group, found a int"),
-    (None, "expected a path, {document: group} or a table with doc_id and group, found a NoneType"),
+    (5, "expected a path, {document: group} or a table with doc_id and group, found 5"),
+    (None, "expected a path, {document: group} or a table with doc_id and group, found None"),
     (pl.Series([1]), "expected a table, found a Series, which is a single column"),
     ({}, "contains no rows"),
     ({"a": "m"}, "expected at least two groups, found m (`neutral` names the values that mean no group)"),

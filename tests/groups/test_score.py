@@ -254,8 +254,8 @@ def test_in_memory_is_the_same_as_by_table() -> None:
     assert result.table.equals(score_texts(texts, Scoring(lexicon)))
     assert (result.groups, result.shares, result.poles) == (("f", "m"), (0.5, 0.5), ("m", "f"))
     assert result.signed_magnitude("count").tolist() == [0, -3]
-    nothing = score_in_memory(texts[:0], Scoring(lexicon))
-    assert nothing.table.schema == result.table.schema
+    with pytest.raises(EvenrankError, match=r"^`texts`: expected at least one row, found none$"):
+        score_in_memory(texts[:0], Scoring(lexicon))
 
 
 def test_the_magnitude_against_the_rest() -> None:
@@ -273,7 +273,7 @@ def test_the_magnitude_against_the_rest() -> None:
         ({"tokens": "words"}, "`tokens`: expected word or whitespace, found 'words'"),
         (
             {"magnitudes": ("tf", "idf")},
-            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found 'idf'",
+            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found ('tf', 'idf')",
         ),
         ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
         ({"threshold": math.nan}, "`threshold`: expected a number from 0, found nan"),

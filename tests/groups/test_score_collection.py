@@ -252,7 +252,7 @@ def test_the_command_with_a_lexicon_of_ones_own(tmp_path: Path, evenrank: Callab
     [
         (
             ["--magnitudes", "tf log"],
-            "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found 'log'",
+            "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found ('tf', 'log')",
         ),
         (["--threshold", "-1"], "--threshold: expected a number from 0, found -1.0"),
         (["--threshold", "nan"], "--threshold: expected a number from 0, found nan"),

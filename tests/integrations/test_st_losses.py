@@ -121,24 +121,24 @@ def test_group_labels_of_every_kind_of_dataset() -> None:
 def test_mistakes_in_settings(checkpoint: str, tmp_path: Path) -> None:
     model, cross = bi_encoder(checkpoint), cross_encoder(checkpoint)
     for wrong, match in [
-        ({"weight": -1}, "weight: expected 0 or more"),
-        ({"weight": "best"}, "weight: expected 0 or more"),
-        ({"weight": float("nan")}, "weight: expected 0 or more"),
-        ({"term": "pd"}, "term: expected ibbr-pd, ibbr-ts"),
-        ({"score": "tanh"}, "score: expected"),
-        ({"rank_loss": "margin-mse"}, "rank_loss: expected nll"),
+        ({"weight": -1}, "`weight`: expected 0 or more"),
+        ({"weight": "best"}, "`weight`: expected a number, auto, dual or a FixedWeight, found 'best'"),
+        ({"weight": float("nan")}, "`weight`: expected 0 or more"),
+        ({"term": "pd"}, "`term`: expected ibbr-pd or ibbr-ts"),
+        ({"score": "tanh"}, "`score`: expected"),
+        ({"rank_loss": "margin-mse"}, "`rank_loss`: expected nll"),
     ]:
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(EvenrankError, match=match):
             IBBRLoss(model, **wrong)
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(EvenrankError, match=match):
             CrossEncoderIBBRLoss(cross, **wrong)
-    with pytest.raises(ValueError, match="scale: expected more than 0"):
+    with pytest.raises(EvenrankError, match="`scale`: expected more than 0"):
         IBBRLoss(model, scale=0)
-    with pytest.raises(ValueError, match="similarity: expected dot or cosine"):
+    with pytest.raises(EvenrankError, match="`similarity`: expected dot or cosine"):
         IBBRLoss(bi_encoder(checkpoint, "euclidean"))
-    with pytest.raises(ValueError, match="two have the same name"):
+    with pytest.raises(EvenrankError, match="two have the same name"):
         IBBRLoss(model, attributes=["a", "a"])
-    with pytest.raises(ValueError, match="expected a model with one score a pair, found 3"):
+    with pytest.raises(EvenrankError, match="expected a model with one score a pair, found 3"):
         CrossEncoderIBBRLoss(CrossEncoder(checkpoint, num_labels=3, device="cpu"))
     (tmp_path / "words.csv").write_text("word,group\na,x\nb,y\nc,z\n")
     with pytest.raises(EvenrankError, match="the lexicon words has the groups x, y, z"):
@@ -156,7 +156,7 @@ def test_mistakes_in_a_bi_encoders_batch(checkpoint: str) -> None:
         ((features, labels[:, :2]), r"expected \(3,\) group labels a query, found \(2,\)"),
         ((features, labels * 2), "expected only \\+1, -1 and 0"),
     ]:
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(EvenrankError, match=match):
             loss(*wrong)
 
 
@@ -176,7 +176,7 @@ def test_mistakes_in_a_cross_encoders_batch(checkpoint: str) -> None:
         ([["q"], [["a", "b"]], [[1]]], one, "a group label for each passage"),
         ([["q"], [["a", "b"]], [[1, 3]]], one, "expected only \\+1, -1 and 0"),
     ]:
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(EvenrankError, match=match):
             loss(inputs, labels)
     # Whatever else goes wrong inside.
     with pytest.raises(RuntimeError, match="CrossEncoderIBBRLoss: "):

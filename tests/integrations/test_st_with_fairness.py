@@ -155,9 +155,9 @@ def test_the_example() -> None:
 
 def test_mistakes(checkpoint: str) -> None:
     model = bi_encoder(checkpoint)
-    with pytest.raises(ValueError, match=r"^loss: expected a loss of sentence-transformers, found 'Linear'$"):
+    with pytest.raises(EvenrankError, match=r"^`loss`: expected a loss of sentence-transformers, found a Linear$"):
         WithFairness(torch.nn.Linear(1, 1), IBBR())
-    with pytest.raises(ValueError, match=r"^the loss and the term have parts of the same name: fair_far$"):
+    with pytest.raises(EvenrankError, match=r"^the loss and the term have parts of the same name: fair_far$"):
         WithFairness(Parts(model), IBBR(), attributes=["far"]).weighted(
             {"fair_far": torch.zeros(())}, *torch.zeros(2, 1, 2), torch.zeros(1, 1, 2), torch.ones(1, 2)
         )

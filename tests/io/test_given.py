@@ -133,13 +133,14 @@ def test_documents_of_ir_datasets_and_batches() -> None:
 @pytest.mark.parametrize(
     ("read", "given", "message"),
     [
-        (as_run, None, "`run`: expected a path, a Run, {query: {document: score}} or a table with query_id, doc_id"),
-        (as_run, 3, "found int 3"),
+        (as_run, None, "`run`: expected a path, a Run, {query: {document: score}}, {query: documents"),
+        (as_run, 3, "found 3"),
         (as_run, {}, "`run`: expected at least one row, found none"),
         (as_run, {"q": {}}, "`run`: expected at least one row, found none"),
         (as_run, [], "`run`: expected at least one row, found none"),
-        (as_run, {"q": ["d"]}, "found list for 'q'"),
-        (as_run, ["r.run"], "found a list that contains str 'r.run'"),
+        (as_run, {"q": {"d"}}, "found a set for 'q'"),
+        (as_run, {"q": ["d", "d"]}, "`run`: the document 'd' appears twice for the query 'q'"),
+        (as_run, ["r.run"], "found a list that contains 'r.run'"),
         (as_run, {"q": {"d": math.nan}}, "expected a finite number as score, found nan (query 'q', document 'd')"),
         (as_run, {"q": {"d": math.inf}}, "expected a finite number as score, found inf (query 'q', document 'd')"),
         (as_run, {"q": {"d": None}}, "expected a finite number as score, found None (query 'q', document 'd')"),
@@ -168,7 +169,7 @@ def test_documents_of_ir_datasets_and_batches() -> None:
          "`collection`: the id 'd' appears twice, with different texts"),
         (as_queries, pl.DataFrame({"qid": ["q"], "words": ["a"]}),
          "`queries`: the table has no column text (its columns are qid, words)"),
-        (as_group_table, 5, "`scores`: expected a path, a GroupTable or a frame, found int"),
+        (as_group_table, 5, "`scores`: expected a path, a GroupTable or a frame, found 5"),
         (as_group_table, pl.DataFrame({"doc_id": ["d"]}), "`scores`: no group table: it has no column neutrality"),
         (as_group_table, pl.DataFrame({"doc_id": [None], "count_f": [1], "neutrality": [1.0]}),
          "`scores`: expected a string or a whole number as doc_id, found None"),
@@ -204,15 +205,16 @@ def test_records_are_dicts_named_tuples_or_dataclasses() -> None:
     assert as_qrels(judged).equals(as_qrels(QRELS))
     with pytest.raises(EvenrankError, match=r"^`collection`: expected a string as text, found None \(document 'b'\)$"):
         as_collection([{"doc_id": "a", "text": "he"}, {"doc_id": "b"}])
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected .*, found a list that contains int 3$"):
+    with pytest.raises(EvenrankError, match=r"^`collection`: expected .*, found a list that contains 3$"):
         as_collection([{"doc_id": "a", "text": "he"}, 3])
 
 
-def test_a_series_is_no_table() -> None:
+def test_a_series_is_texts_by_id_and_no_other_table() -> None:
     pandas = pytest.importorskip("pandas")
+    assert as_collection(pandas.Series(TEXTS)).equals(as_collection(TEXTS))
+    with pytest.raises(EvenrankError, match=r"^`collection`: expected a table, found a Series, which is a single"):
+        as_collection(pl.Series(["she"]))
     for series in (pandas.Series({"a": 1}), pl.Series([1])):
-        with pytest.raises(EvenrankError, match=r"^`collection`: expected a table, found a Series, which is a single"):
-            as_collection(series)
         with pytest.raises(EvenrankError, match=r"^`qrels`: expected a table, found a Series"):
             as_qrels(series)
         with pytest.raises(EvenrankError, match=r"^`run`: expected a table, found a Series"):

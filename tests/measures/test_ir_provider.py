@@ -115,7 +115,7 @@ def test_table_from_a_file(tmp_path):
 
 
 def test_no_table():
-    with pytest.raises(EvenrankError, match="`table`: expected a path, a GroupTable or a frame, found int"):
+    with pytest.raises(EvenrankError, match="`table`: expected a path, a GroupTable or a frame, found 5"):
         provider(5)
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
+from evenrank.io import EvenrankError
 from evenrank.mitigation.ibbr import (
     IBBR,
     AutoWeight,
@@ -51,7 +52,7 @@ def test_nprf_by_hand():
     total = math.exp(2) + 1 + math.e + 1
     found = Pairwise.of(scores, labels, groups, mask, "softmax")
     assert found.nprf[:, 0].tolist() == pytest.approx([math.exp(2) / total, math.sqrt(0.5) / total])
-    with pytest.raises(ValueError, match="score: expected softmax, sigmoid or identity, found 'relu'"):
+    with pytest.raises(EvenrankError, match="`score`: expected softmax, sigmoid or identity, found 'relu'"):
         Pairwise.of(scores, labels, groups, mask, "relu")
 
 
@@ -90,7 +91,7 @@ def test_pd_and_ts_by_hand():
     assert t_statistics(first, second).item() == pytest.approx(1 / (7 / 6))
     assert t_statistics(first * 2, second * 2).item() == pytest.approx(1 / (7 / 6))
     assert t_statistics(first * 2, second * 2, "printed").item() == pytest.approx(4**2 / (4 * 7 / 6))
-    with pytest.raises(ValueError, match="form: expected squared or printed"):
+    with pytest.raises(EvenrankError, match="`form`: expected squared or printed"):
         t_statistics(first, second, "welch")
 
 
@@ -171,9 +172,9 @@ def test_a_query_that_wins_nothing_has_a_finite_gradient():
 
 
 def test_wrong_names():
-    with pytest.raises(ValueError, match="term: expected ibbr-pd, ibbr-ts, found 'ts'"):
+    with pytest.raises(EvenrankError, match="`term`: expected ibbr-pd or ibbr-ts, found 'ts'"):
         IBBR("ts")
-    with pytest.raises(ValueError, match="score: expected softmax, sigmoid, identity, found 'relu'"):
+    with pytest.raises(EvenrankError, match="`score`: expected softmax, sigmoid or identity, found 'relu'"):
         IBBR("ibbr-ts", score="relu")
 
 

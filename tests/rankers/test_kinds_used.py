@@ -197,7 +197,7 @@ def test_prompts_where_there_are_none(tmp_path: Path) -> None:
     assert refused(load_ranker(words), query_prompt="x") == (
         "`query_prompt`: a model that is a scorer already takes no prompts"
     )
-    assert refused(words, query_prompt=7) == "`query_prompt`: expected a text, found int"
+    assert refused(words, query_prompt=7) == "`query_prompt`: expected a string, found 7"
     assert load_ranker(words).facts() == {"kind": "function", "model": "words"}
     assert load_ranker(knrm).facts() == {
         "kind": "knrm", "model": "knrm", "sha256": None, "precision": "float32", "backend": "torch", "device": "cpu"

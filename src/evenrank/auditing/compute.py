@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Unpack
 
 import polars as pl
-from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.groups import GroupSource
 from evenrank.io import Provenance, Run
-from evenrank.io.convert import Frame, PathLike, Texts, is_path
-from evenrank.measures import Background, Evaluation, Lacking, Target, is_bias
+from evenrank.io.arguments import checked
+from evenrank.io.convert import TextsLike, is_path
+from evenrank.io.runs import RunLike, RunsLike
+from evenrank.measures import (
+    Background,
+    Evaluation,
+    Lacking,
+    MeasuresLike,
+    Target,
+    is_bias,
+)
 
 from .audit_result import AuditResult
 from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
@@ -42,12 +50,11 @@ from .notes import (
 from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
-Rankings = PathLike | Run | Frame | Mapping[str, object] | Iterable[object]
 
-
+@checked
 def audit(
     runs: Annotated[
-        Rankings | None, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)
+        RunsLike | None, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)
     ] = None,
     *,
     stages: Annotated[
@@ -83,14 +90,14 @@ def audit(
         ),
     ] = None,
     qrels: opt.Qrels = None,
-    queries: Annotated[Texts | None, opt.Option("Query texts, for the report.", reads=True)] = None,
+    queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.")] = False,
     guaranteed: Annotated[
         bool, opt.Option('Say "no loss" by a bound that holds for any values, after any number of queries.')
     ] = False,
     baseline: Annotated[str | None, opt.Option("The run to compare the others with.")] = None,
     background: Annotated[
-        Rankings | None,
+        RunLike | None,
         opt.Option("The run that normalises NFaiRR (default: the baseline, else the first run).", reads=True),
     ] = None,
     background_depth: Annotated[int, opt.Option("How many of its documents to use for each query.")] = 200,
@@ -104,7 +111,7 @@ def audit(
         opt.Option("score (ties by descending document id), or file (the order of the file)."),
     ] = "score",
     measures: Annotated[
-        str | Measure | Sequence[str | Measure] | None,
+        MeasuresLike | None,
         opt.Option(
             "Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 (of labels Share of each group for the last); with"
             " --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF."

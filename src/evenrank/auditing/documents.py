@@ -15,7 +15,7 @@ from evenrank.groups import (
     Scoring,
     WordCounts,
     as_group_table,
-    lexicon_of,
+    load_lexicon,
     read_group_table,
     score_in_memory,
     score_with_words,
@@ -64,7 +64,7 @@ def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
     ids = [*(run.table["doc_id"] for run in inputs.all_runs), *inputs.relevant_ids]
     if source.labels is not None:
         return Documents(source.known(ids), None, None, [])
-    lexicon = lexicon_of(source.lexicon)
+    lexicon = load_lexicon(source.lexicon)
     if source.scores is None and inputs.collection is None and not any(map(is_bias, inputs.measures)):
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
         return Documents(None, None, None, [note])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import polars as pl
 from ir_measures import Measure
@@ -23,10 +23,10 @@ from evenrank.io import (
     as_run,
     read_run,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
-from evenrank.io.ranges import check_ranges
-from evenrank.measures import Missing, is_bias, parse_measure, parse_measures, resolve
+from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
 
 from .findings import REFERENCES
 
@@ -36,7 +36,6 @@ OF_LABELS = "NFaiRR@10 ARaB@10"
 _MOST_SHARES = 6
 PAIRWISE = "DeltaAPRF"
 Unknown = Literal["bounds", "skip", "neutral"]
-UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +72,6 @@ class Options:
             raise EvenrankError(f"the name {quoted(reserved[0])} is reserved for a reference ranking: rename the run")
         if self.baseline is not None and self.baseline not in names:
             raise EvenrankError(f"`baseline`: no run {quoted(self.baseline)} (the runs are {', '.join(names)})")
-        check_ranges(background_depth=self.background_depth, seed=self.seed, missing_limit=self.missing_limit)
-        if self.missing not in ("error", "skip", "neutral"):
-            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(self.missing)}")
-        if self.unknown not in (None, *UNKNOWN):
-            raise EvenrankError(
-                f"`unknown`: expected {', '.join(UNKNOWN[:-1])} or neutral, found {quoted(self.unknown)}"
-            )
-        if self.order not in ("score", "file"):
-            raise EvenrankError(f"`order`: expected score or file, found {quoted(self.order)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +118,7 @@ def load_inputs(
     qrels: object,
     queries: object,
     rankings: Mapping[str, object],
-    measures: str | Measure | Sequence[str | Measure] | None,
+    measures: MeasuresLike | None,
     options: Options,
 ) -> Inputs:
     """Loads and checks what an audit was given; ``runs`` by name.
@@ -192,6 +182,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
     return {run.name: run}
 
 
+@checked
 def run_name(path: PathLike) -> str:
     """The name of a run file's run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
     name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz")
@@ -199,6 +190,7 @@ def run_name(path: PathLike) -> str:
     return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
 
 
+@checked
 def named_runs(arguments: Sequence[PathLike | Run]) -> dict[str, PathLike | Run]:
     """Runs by name, from ``NAME=PATH``, a path (named after its file) or a :class:`Run` (which has a name).
 
@@ -304,21 +296,11 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
 # --- measures and texts ----------------------------------------------------------------------------------------------
 
 
-def _choose_measures(
-    measures: str | Measure | Sequence[str | Measure] | None, judged: bool
-) -> tuple[list[Measure], list[str]]:
+def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[Measure], list[str]]:
     """The measures, utility first, and notes about the choice."""
     notes = []
-    if measures is None:
-        chosen = parse_measures(f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS)
-    elif isinstance(measures, str):
-        chosen = parse_measures(measures)
-    elif isinstance(measures, Measure):
-        chosen = [parse_measure(measures)]
-    elif isinstance(measures, Iterable):
-        chosen = list(dict.fromkeys(map(parse_measure, measures)))
-    else:
-        raise EvenrankError(f"`measures`: expected a string or a list of measures, found {quoted(measures)}")
+    usual = f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS
+    chosen = parse_measures(usual if measures is None else measures)
     needing = [measure for measure in chosen if resolve(measure).needs_qrels]
     if needing and not judged:
         raise EvenrankError(f"{needing[0]} needs `qrels`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -16,12 +16,14 @@ from evenrank.groups import (
     Lexicon,
     Scoring,
     WordCounts,
+    as_labels,
     load_lexicon,
     note_lexicon,
     score_with_words,
 )
 from evenrank.groups.occurrences import EXAMINED, Occurrences, WordUse
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import readable
 from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
@@ -115,6 +117,7 @@ class LexiconCheck(Result):
         return lexicon_page(self)
 
 
+@checked
 def check_lexicon(
     lexicon: Annotated[opt.File | Lexicon, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
     *,
@@ -142,13 +145,9 @@ def check_lexicon(
     made = Provenance("evenrank.check_lexicon")
     note_lexicon(made, lexicon)
     made.add("collection", collection).add("labels", labels).ahead()
-    chosen = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
+    chosen = load_lexicon(lexicon)
     scoring = Scoring(chosen, tokens, (), threshold)
-    table = (
-        None
-        if labels is None
-        else _labels(labels, [neutral] if isinstance(neutral, str) else neutral or (), group_column)
-    )
+    table = None if labels is None else as_labels(labels, neutral=neutral, group_column=group_column)
     counting = _Counting(scoring, table)
     for batch in as_batches(collection):
         counting.add(batch, *score_with_words([batch], scoring))
@@ -160,16 +159,6 @@ def check_lexicon(
     }
     agreement = None if counting.labels is None else counting.labels.result()
     return LexiconCheck(chosen.name, chosen, coverage, counting.words.words(), agreement, settings, made)
-
-
-def _labels(given: object, neutral: Sequence[str], group_column: str | None) -> GroupTable:
-    if isinstance(given, GroupTable):
-        if not given.labelled:
-            raise EvenrankError("`labels`: expected labels, found a group table of counted words")
-        return given
-    from evenrank.groups.labels import as_labels
-
-    return as_labels(given, neutral=neutral, group_column=group_column)
 
 
 class _Counting:

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Annotated
 
 from evenrank import options as opt
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import atomic_path, make_folder
 
@@ -87,6 +88,7 @@ def public_data() -> dict[str, PublicData]:
     return {name: PublicData(name, tuple(files)) for name, files in sets.items()}
 
 
+@checked
 def fetch(
     name: Annotated[str, opt.Option("A name from `evenrank data list`.", metavar="NAME")],
     *,

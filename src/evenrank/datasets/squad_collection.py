@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank.io import check_apart, irds
+from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, InputError, quoted
 from evenrank.io.outputs import write_text
 from evenrank.io.ranges import check_ranges
@@ -153,6 +154,7 @@ def squad_collection(
     return builder.result()
 
 
+@checked
 def write_squad_collection(
     files: Annotated[
         Sequence[opt.File],

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evenrank.io import EvenrankError, atomic_path, write_text
+from evenrank.io.arguments import checked
 
 from .collection_folder import write_collection
 from .synthetic_templates import FEMALE_WORDS, GROUPS, MALE_WORDS, Names, Template, make_names, templates
@@ -61,6 +62,7 @@ class Stratum:
     female: int
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticConfig:
     """The size of a built-in collection and the bias planted in it.
@@ -677,6 +679,7 @@ class SyntheticCollection:
         return {"version": "v2.0", "data": [{"title": k, "paragraphs": v} for k, v in articles.items()]}
 
 
+@checked
 def generate(config: SyntheticConfig) -> SyntheticCollection:
     """Generates the collection in memory (about 1 KB per passage). The same ``config`` gives the same bytes."""
     plan = make_plan(config)

@@ -22,12 +22,20 @@ from evenrank.embeddings.group_probes import (
     neighbourhoods,
     probe_groups,
 )
-from evenrank.groups import GroupSource, GroupTable, Lexicon, lexicon_of, score_batches, scoring_of
+from evenrank.groups import (
+    GroupSource,
+    GroupTable,
+    Lexicon,
+    load_lexicon,
+    score_batches,
+    scoring_of,
+)
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
+from evenrank.io.arguments import checked
+from evenrank.io.convert import strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
-from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Comparison
@@ -71,7 +79,7 @@ class PassageGroups:
 
     @cached_property
     def _words(self) -> Lexicon:
-        return lexicon_of(self.source.lexicon)
+        return load_lexicon(self.source.lexicon)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -505,6 +513,7 @@ def _difference_table(rankings: Rankings) -> Table:
     )
 
 
+@checked
 def debias_index(
     index: Annotated[
         opt.File,
@@ -572,9 +581,8 @@ def debias_index(
         EvenrankError: For an index of another kind, or debiased already, fewer than two groups with passages, and
             settings that do not go together; InputError for files that cannot be read or written.
     """
-    check_ranges(components=components, depth=depth, sample=sample, seed=seed)
     asked = GroupSource(collection, **given)
-    source = PassageGroups(asked, (groups,) if isinstance(groups, str) else tuple(groups or ()))
+    source = PassageGroups(asked, strings(groups))
     source.check(method)
     if queries is None and qrels is not None:
         raise EvenrankError("`qrels` needs `queries`")

@@ -18,11 +18,13 @@ from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
+from evenrank.io.arguments import checked
+from evenrank.io.convert import strings
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import Target, greatest_value, is_bias, parse_measure, resolve
+from evenrank.measures import OfMissing, Target, greatest_value, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.measures.inference import Comparison
@@ -38,7 +40,6 @@ from .rebalance_lists import (
     Grouping,
     ListGroups,
     MethodOptions,
-    OfMissing,
     OrderFigures,
     RunLists,
     check_top,
@@ -479,7 +480,7 @@ def _swept(
 
 def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str, object]) -> list[MethodOptions]:
     """The methods of these names, for None all, with those of the options ``given`` that they have."""
-    asked = list(dict.fromkeys(METHODS if names is None else [names] if isinstance(names, str) else names))
+    asked = list(dict.fromkeys(METHODS if names is None else strings(names)))
     given = {option: value for option, value in given.items() if value is not None}
     for option in given:
         if not set(OWNERS[option]) & set(asked):
@@ -493,6 +494,7 @@ def _methods(names: Sequence[str] | None, table: GroupTable, given: Mapping[str,
     return chosen
 
 
+@checked
 def frontier(
     run: object,
     *,
@@ -553,7 +555,6 @@ def frontier(
     Raises:
         EvenrankError: For input that cannot be used.
     """
-    check_ranges(depth=depth, seed=seed)
     check_top(top, depth)
     levels = None if strengths is None else _strengths(strengths)
     source = ListGroups(collection, **groups, target=target, missing=missing)

@@ -8,13 +8,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Protocol, TypeGuard, get_args
+from typing import Annotated, Literal, Protocol, TypeGuard, runtime_checkable
 from xml.etree import ElementTree
 
 from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
-from evenrank.io.errors import EvenrankError, plain, quoted, readable
+from evenrank.io.arguments import checked
+from evenrank.io.errors import EvenrankError, plain, quoted, readable, shown
 from evenrank.io.outputs import json_text
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
 from evenrank.io.wording import are, counted
@@ -189,6 +190,7 @@ _MOST_QUERIES = 1e9
 _POLES = re.compile(r"poles='([^',]*),([^',]*)'")
 
 
+@runtime_checkable
 class WithValues(Protocol):
     """The result of an audit."""
 
@@ -196,6 +198,7 @@ class WithValues(Protocol):
         """The audit as JSON, with the values of every query."""
 
 
+@checked
 def gate(
     audited: WithValues | opt.File | Mapping[str, object],
     *,
@@ -228,8 +231,8 @@ def gate(
     Raises:
         EvenrankError: For a budget or an audit that cannot be used, or a rule that the audit has no values for.
     """
-    if correction not in get_args(Correction):
-        raise EvenrankError(f"`correction`: expected holm or none, found {quoted(correction)}")
+    if not isinstance(audited, str | os.PathLike | Mapping | WithValues):
+        raise EvenrankError(f"`audited`: expected an audit's result, or its JSON, found {shown(audited)}")
     provenance = Provenance("evenrank.gate").add("audit", audited)
     provenance.add("budget", budget.path if isinstance(budget, Budget) and budget.path is not None else budget)
     provenance.ahead()

@@ -23,6 +23,8 @@ from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
 from evenrank.groups import GroupTable
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
 from evenrank.io.ranges import check_ranges
@@ -594,9 +596,9 @@ def _share(part: int, total: int) -> str:
     return percent(part / max(total, 1), 1)
 
 
-def parsed(given: str | Sequence[str] | None, what: str) -> tuple[Bound, ...]:
+def parsed(given: Strings | None, what: str) -> tuple[Bound, ...]:
     """One bound or several."""
-    texts = [] if given is None else [given] if isinstance(given, str) else list(given)
+    texts = strings(given)
     return tuple(Bound.parse(text, "meet" if what == "meet" else "keep") for text in texts)
 
 
@@ -761,6 +763,7 @@ UNKNOWN_EFFECTIVENESS = (
 )
 
 
+@checked
 def rebalance(
     run: Annotated[object, opt.Option("A TREC run.", metavar="RUN", reads=True)],
     *,
@@ -904,8 +907,8 @@ def request_of(
     method: MethodOptions,
     source: ListGroups,
     strength: float | None,
-    meet: str | Sequence[str] | None,
-    keep: str | Sequence[str] | None,
+    meet: Strings | None,
+    keep: Strings | None,
     depth: int,
     tune_queries: object,
     seed: int,

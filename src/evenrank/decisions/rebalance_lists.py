@@ -25,14 +25,23 @@ from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
-from evenrank.measures import Background, Evaluation, JoinedRun, RankedLists, RunMeasure, Target, as_target, resolve
+from evenrank.measures import (
+    Background,
+    Evaluation,
+    JoinedRun,
+    OfMissing,
+    RankedLists,
+    RunMeasure,
+    Target,
+    as_target,
+    resolve,
+)
 from evenrank.measures.base import mean_of
 from evenrank.measures.joined import refuse_all
 from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
 
 DEPTH, SHOWN = 100, 10
-OfMissing = Literal["error", "skip", "neutral"]
 """What happens to documents that the group table lacks; ``skip``: they keep their rank, the others move around them."""
 
 

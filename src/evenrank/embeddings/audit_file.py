@@ -10,6 +10,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.reports.format import NONE, number, p_value
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
@@ -181,6 +182,7 @@ class BiasAudit(Result):
         return evaluation_page(self.evaluation, self.name, self.after)
 
 
+@checked
 def audit_file(
     vectors: Annotated[opt.File, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,
@@ -235,6 +237,7 @@ def audit_file(
     return BiasAudit(Path(vectors).name, after_name, evaluation, kept, asked, made)
 
 
+@checked
 def parse_analogy(text: str) -> tuple[str, str, str]:
     """``A:B::C`` as (A, B, C). Raises EvenrankError for anything else."""
     pair, _, c = text.partition("::")

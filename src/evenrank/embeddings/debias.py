@@ -24,7 +24,8 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
-from evenrank.io.ranges import check_ranges, seed_32
+from evenrank.io.arguments import checked
+from evenrank.io.ranges import seed_32
 from evenrank.io.types import Array
 
 from ._rows import Doubles, Flags, Floats, Rows, cores, first_words, one_blas_thread, row_numbers, unit_rows, words_of
@@ -60,6 +61,7 @@ class Subspace:
         return f"Warning: the bias subspace {rests} of {given}{rest} and may not be that of the groups."
 
 
+@checked
 def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> Subspace:
     """The first ``components`` principal components of the definitional sets, each centred on its own mean.
 
@@ -113,6 +115,7 @@ def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
     return np.fromiter((word.lower() in lower for word in words), np.bool_, len(words))
 
 
+@checked
 def learn_specific(
     vectors: Vectors, seed_words: Collection[str], *, first: int = 50_000, seed: int = 0
 ) -> tuple[str, ...]:
@@ -129,7 +132,6 @@ def learn_specific(
     except ModuleNotFoundError:
         raise MissingExtraError("learning gender-specific words", "embeddings") from None
 
-    check_ranges(first=first, seed=seed)
     given = specific_words(vectors.words, seed_words)
     exact = frozenset(seed_words)
     later = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]
@@ -334,6 +336,7 @@ def case_forms(words: Sequence[str], known: Container[str] = ()) -> list[tuple[s
     return [form for form in dict.fromkeys(forms) if len(set(form)) == len(form)]
 
 
+@checked
 def hard_debias(
     vectors: Vectors,
     definitional: Sets,

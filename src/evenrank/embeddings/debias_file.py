@@ -8,6 +8,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance, check_apart
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.wording import counted
 from evenrank.reports.page import Page
@@ -71,6 +72,7 @@ class DebiasResult(Result):
         return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
 
 
+@checked
 def debias_file(
     vectors: Annotated[Path, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,

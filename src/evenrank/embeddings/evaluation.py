@@ -13,6 +13,7 @@ import numpy as np
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, MissingExtraError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges, seed_32
 from evenrank.io.types import Array
@@ -42,6 +43,7 @@ class Association:
     missing: tuple[str, ...]
 
 
+@checked
 def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 10_000, seed: int = 0) -> Association:
     """Tests whether the words of X are nearer to A than to B, and more so than those of Y (WEAT).
 
@@ -50,7 +52,6 @@ def association(vectors: Vectors, test: AssociationTest, *, permutations: int = 
     whose Σ_X s − Σ_Y s is at least the observed one, which is among them (Caliskan et al. 2017, supplement). Up to
     200,000 partitions all are computed, else ``permutations`` random ones and the observed.
     """
-    check_ranges(permutations=permutations, seed=seed)
     of = {"x": test.x, "y": test.y, "a": test.a, "b": test.b}
     row_of = row_numbers(vectors.words, (word for words in of.values() for word in words))
     missing = tuple(dict.fromkeys(word for words in of.values() for word in words if word not in row_of))
@@ -115,6 +116,7 @@ def cosines(vectors: Vectors, point: Array) -> Doubles:
     return found
 
 
+@checked
 def nearest(vectors: Vectors, word: str, count: int = 10) -> tuple[tuple[str, float], ...] | None:
     """The ``count`` nearest other words with their cosines; None if the word has no vector."""
     row = row_numbers(vectors.words, [word]).get(word)
@@ -134,6 +136,7 @@ def _largest(values: Doubles, count: int) -> Integers:
     return among[np.argsort(-values[among], kind="stable")][:count]
 
 
+@checked
 def analogy(vectors: Vectors, a: str, b: str, c: str) -> Analogy:
     """a : b :: c : ?, by 3CosAdd (Mikolov et al. 2013): the word nearest to b − a + c by cosine, of unit vectors.
 
@@ -175,6 +178,7 @@ class Recovery:
     tested: int
 
 
+@checked
 def recovery(
     vectors: Vectors, sides: tuple[Integers, Integers], *, train: int = 200, splits: int = 10, seed: int = 0
 ) -> Recovery:
@@ -185,7 +189,6 @@ def recovery(
     two fifths of a side with fewer than 2.5 times ``train``, and tested on the others, in ``splits`` random splits.
     Raises EvenrankError for sides of fewer than five words; MissingExtraError without scikit-learn.
     """
-    check_ranges(train=train, splits=splits, seed=seed)
     try:
         from sklearn.cluster import KMeans
         from sklearn.svm import SVC
@@ -219,6 +222,7 @@ _LEAST = 5
 """Words of each side without which recovery is not measured."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class EvaluationSettings:
     """Settings of :func:`evaluate_bias`.
@@ -306,6 +310,7 @@ def direct_bias(rows: Array, direction: Doubles, c: float = 1.0) -> float:
     return total / len(rows)
 
 
+@checked
 def most_biased(
     vectors: Vectors, direction: Doubles, neutral: Flags, count: int = 500, first: int = 50_000
 ) -> tuple[Integers, Integers]:
@@ -314,7 +319,6 @@ def most_biased(
     Gonen & Goldberg 2019: among the ``first`` words, those of at most 20 characters, all lower-case letters. If too few
     words have a positive or a negative cosine, both sides are equally smaller.
     """
-    check_ranges(count=count, first=first)
     plain = np.fromiter(
         (len(w) <= 20 and w.isalpha() and w == w.lower() for w in vectors.words[:first]),
         np.bool_,
@@ -327,6 +331,7 @@ def most_biased(
     return rows[order[:taken]], rows[order[::-1][:taken]]
 
 
+@checked
 def evaluate_bias(
     before: Vectors,
     after: Vectors | None = None,

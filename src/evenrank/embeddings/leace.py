@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 
@@ -185,6 +186,7 @@ class Erased:
         }
 
 
+@checked
 def leace(vectors: Vectors, groups: Sequence[Sequence[str]], neutral: Flags, *, in_place: bool = False) -> Erased:
     """Erases the group from the vectors of the ``neutral`` words [V], fitted on the words of the ``groups``.
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.groups import tokenize
 from evenrank.io import EvenrankError, InputError, MissingExtraError, atomic_path, scan_collection
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import Block, Headed, line_blocks, line_limit, open_binary, read_bytes
-from evenrank.io.ranges import check_ranges, seed_32
+from evenrank.io.ranges import seed_32
 from evenrank.io.tables import csv_drops
 
 Floats = NDArray[np.float32]
@@ -346,6 +347,7 @@ def _mapped(file: Path) -> Floats:
     return np.asarray(np.memmap(file, np.dtype("<f4"), "r", 8 + size + start, tuple(shape)))
 
 
+@checked
 def read_vectors(
     path: str | os.PathLike[str],
     *,
@@ -393,6 +395,7 @@ def from_keyed_vectors(vectors: Any) -> Vectors:
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
 
 
+@checked
 def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
     """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
 
@@ -444,6 +447,7 @@ def _word_pieces(folder: Path) -> dict[str, int]:
         raise InputError(folder, f"the vocabulary cannot be read ({type(error).__name__}: {error})") from None
 
 
+@checked
 def train_vectors(
     collection: Annotated[opt.File | pl.DataFrame, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
@@ -465,7 +469,6 @@ def train_vectors(
     except ModuleNotFoundError:
         raise MissingExtraError("training word vectors", "embeddings") from None
 
-    check_ranges(dimensions=dimensions, window=window, min_count=min_count, epochs=epochs, seed=seed)
     texts = _Texts(collection, tokenize)
     # With several threads the order of updates would change from run to run.
     model = Word2Vec(
@@ -519,6 +522,7 @@ def vector_files(path: str | os.PathLike[str]) -> list[Path]:
     return [Path(path) / name for name in FILES] if format_of(path) == "folder" else [Path(path)]
 
 
+@checked
 def write_vectors(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Writes word2vec's binary (``.bin``) or text format (``.txt``, ``.vec``), else the folder of :meth:`Vectors.save`.
 

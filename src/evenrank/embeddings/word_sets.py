@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from evenrank.io import InputError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks
 
@@ -73,6 +74,7 @@ def _tuples(sets: list[list[str]]) -> Sets:
     return tuple(tuple(words) for words in sets)
 
 
+@checked
 def load_word_sets(
     definitional: str | os.PathLike[str] | None = None,
     equalize: str | os.PathLike[str] | None = None,
@@ -87,6 +89,7 @@ def load_word_sets(
     return sets if specific is None else replace(sets, specific=read_word_list(specific))
 
 
+@checked
 def read_sets(path: str | os.PathLike[str]) -> Sets:
     """Sets of two or more words from JSON, ``[["she", "he"], …]``, the format of the public lists.
 
@@ -104,6 +107,7 @@ def read_sets(path: str | os.PathLike[str]) -> Sets:
     return tuple(found)
 
 
+@checked
 def read_word_list(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Words from JSON, ``["actress", "aunt", …]``. Raises InputError for anything else."""
     words = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, require_neural
 from evenrank.io.ranges import check_ranges
 
@@ -25,6 +26,7 @@ NAMES = ("ibbr", "sampling", "position", "expansion")
 SCALES = ("tiny", "real", "full")
 
 
+@checked
 def run_experiment(
     name: Annotated[str, opt.Option("ibbr, sampling, position or expansion.", metavar="NAME")],
     *,
@@ -72,6 +74,7 @@ def run_experiment(
     return page
 
 
+@checked
 def check_experiment(
     name: str,
     *,

@@ -12,9 +12,11 @@ from typing import Annotated, Literal
 from evenrank import options as opt
 from evenrank.datasets.public import public_data
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.rankers.models import model_bytes
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a user gives in place of an experiment's own data and models; None: the defaults of the scale."""

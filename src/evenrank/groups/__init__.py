@@ -2,7 +2,7 @@
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
 from .labels import as_labels, check_labels, read_labels
-from .lexicon import Lexicon, builtin_lexicons, lexicon_of, load_lexicon, note_lexicon
+from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .scoring import (
     DEFAULT_MAGNITUDES,
     Scoring,
@@ -18,7 +18,7 @@ from .scoring import (
     sides_of_texts,
 )
 from .source import GroupSource
-from .table import GroupTable, as_group_table, read_group_table
+from .table import GroupTable, GroupTableLike, as_group_table, read_group_table
 from .tables import score, score_labels
 from .tokens import Tokens, tokenize
 
@@ -27,7 +27,9 @@ __all__ = [
     "MAGNITUDES",
     "GroupSource",
     "GroupTable",
+    "GroupTableLike",
     "Lexicon",
+    "LexiconLike",
     "Magnitude",
     "Scoring",
     "Tokens",
@@ -37,7 +39,6 @@ __all__ = [
     "builtin_lexicons",
     "check_labels",
     "gendered_spans",
-    "lexicon_of",
     "load_lexicon",
     "neutrality",
     "note_lexicon",

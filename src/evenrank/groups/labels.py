@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from evenrank.io.convert import frame_of, id_column
-from evenrank.io.errors import EvenrankError, quoted, readable
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings, frame_of, id_column, strings
+from evenrank.io.errors import EvenrankError, quoted, readable, shown
 from evenrank.io.files import is_utf8
 from evenrank.io.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
 from evenrank.io.types import Array
@@ -28,7 +29,7 @@ def read_labels(
     path: str | os.PathLike[str],
     ids: Sequence[pl.Series] | None = None,
     *,
-    neutral: Sequence[str] = (),
+    neutral: Strings = (),
     group_column: str | None = None,
     poles: str | None = None,
 ) -> GroupTable:
@@ -36,11 +37,12 @@ def read_labels(
     return as_labels(path, ids, neutral=neutral, group_column=group_column, poles=poles)
 
 
+@checked
 def as_labels(
     given: object,
     ids: Sequence[pl.Series] | None = None,
     *,
-    neutral: Sequence[str] = (),
+    neutral: Strings | None = (),
     group_column: str | None = None,
     poles: str | None = None,
     what: str = "`labels`",
@@ -48,10 +50,11 @@ def as_labels(
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
 
     Args:
-        given: A CSV, TSV, JSONL or Parquet file, a frame, or a dict. *Long*: ``doc_id`` and ``group``, a document in
-            several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id`` and a column of weights
-            for each group. A dict: from documents to a group, a list of groups, or ``{group: weight}``. A
-            :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value is unknown.
+        given: A CSV, TSV, JSONL or Parquet file, a frame, a Series by document, or a dict. *Long*: ``doc_id`` and
+            ``group``, a document in several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id``
+            and a column of weights for each group. A dict: from documents to a group, a list of groups, or ``{group:
+            weight}``. A :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value
+            is unknown.
         ids: The documents that are asked for; by default all.
         neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
             every group.
@@ -68,7 +71,7 @@ def as_labels(
             raise EvenrankError(f"{what}: expected labels, found a group table of counted words (`scores`)")
         return given.with_poles(poles)
     columns = _columns(given, what)
-    neutral = (neutral,) if isinstance(neutral, str) else neutral
+    neutral = strings(neutral)
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
     id_name = column_named(columns, DOCUMENT)
     others = [column for column in columns.table.columns if column != id_name]
@@ -99,10 +102,10 @@ def _columns(given: object, what: str) -> Columns:
         return read_columns(given)
     if isinstance(given, Mapping):
         return Columns(_of_dict(given, what), what=what)
-    frame = frame_of(given, what)
+    frame = frame_of(given, what, ("doc_id", "group"))
     if frame is None:
         kinds = "a path, {document: group} or a table with doc_id and group"
-        raise EvenrankError(f"{what}: expected {kinds}, found a {type(given).__name__}")
+        raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
     if type(given).__module__.startswith("pandas"):
         # What is missing is NaN in pandas.
         frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
@@ -346,7 +349,7 @@ def _some_of(ids: Sequence[pl.Series]) -> str:
     return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])
 
 
-def check_labels(labels: object, neutral: Sequence[str] | None, group_column: str | None, **others: object) -> None:
+def check_labels(labels: object, neutral: Strings | None, group_column: str | None, **others: object) -> None:
     """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
     and for settings of labels without any."""
     if labels is None:

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from evenrank.engines.hashing import GOLDEN, MASK, fnv
+from evenrank.io.arguments import checked
+from evenrank.io.convert import PathLike
 from evenrank.io.errors import EvenrankError, InputError, quoted, readable
 from evenrank.io.files import line_blocks
 from evenrank.io.provenance import Provenance
@@ -107,6 +109,7 @@ _KEYS = ("name", "groups", "poles", "shares", "words", "pairs", "neutral")
 _NOTES = ("language", "about", "misses")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Lexicon:
     """Words by group.
@@ -179,23 +182,37 @@ def builtin_lexicons() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
-def load_lexicon(source: str | os.PathLike[str] = "gender-en", *, poles: str | None = None) -> Lexicon:
-    """A built-in lexicon by name, or one from a file: ``word,group`` lines, or TOML.
+LexiconLike = PathLike | Lexicon | Mapping[str, Iterable[str]]
+"""A built-in lexicon's name, a file (``word,group`` lines, or TOML), a :class:`Lexicon`, or ``{group: words}``."""
+
+
+@checked
+def load_lexicon(source: LexiconLike | None = None, *, poles: str | None = None) -> Lexicon:
+    """A lexicon from any of its forms (:data:`evenrank.groups.LexiconLike`); by default ``gender-en``.
+
+    >>> load_lexicon({"f": ["she", "her"], "m": ["he", "him", "his"]})
+    Lexicon(in memory: words 2 f, 3 m)
 
     Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups, an
     entry of more than 32 words, fewer than two groups, or shares that do not sum to 1.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise EvenrankError(f"`lexicon`: expected a name, a file or a Lexicon, found a {type(source).__name__}")
+    return _found("gender-en" if source is None else source).with_poles(poles)
+
+
+def _found(source: LexiconLike) -> Lexicon:
+    if isinstance(source, Lexicon):
+        return source
+    if isinstance(source, Mapping):
+        words = {group: [words] if isinstance(words, str) else list(words) for group, words in source.items()}
+        return _of_table("`lexicon`", {"name": "in memory", "words": words})
     name = os.fspath(source)
     if name in builtin_lexicons():
-        return _built_in(name).with_poles(poles)
+        return _built_in(name)
     if not os.path.exists(name):
         raise EvenrankError(
             f"`lexicon`: no file and no built-in lexicon {quoted(name)} (built in: {', '.join(builtin_lexicons())})"
         )
-    lexicon = _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
-    return lexicon.with_poles(poles)
+    return _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
 
 
 @functools.cache
@@ -204,12 +221,7 @@ def _built_in(name: str) -> Lexicon:
         return _from_toml(path)
 
 
-def lexicon_of(given: str | os.PathLike[str] | Lexicon | None) -> Lexicon:
-    """A lexicon as it is, or as :func:`load_lexicon` finds it; None: gender-en."""
-    return given if isinstance(given, Lexicon) else load_lexicon("gender-en" if given is None else given)
-
-
-def note_lexicon(made: Provenance, lexicon: str | os.PathLike[str] | Lexicon | None) -> None:
+def note_lexicon(made: Provenance, lexicon: LexiconLike | None) -> None:
     """Notes a lexicon among what a result is made from: its file, its words in memory, or a built-in one's name."""
     if isinstance(lexicon, str) and lexicon in builtin_lexicons():
         made.name("lexicon", lexicon, "built in")
@@ -245,6 +257,10 @@ def _from_toml(path: Path) -> Lexicon:
         data = tomllib.loads(b"".join(block.data for block in line_blocks(path)).decode())
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"no valid TOML: {error}") from None
+    return _of_table(path, {"name": readable(path.stem), **data})
+
+
+def _of_table(path: PathLike, data: Mapping[str, Any]) -> Lexicon:
     unknown = data.keys() - {*_KEYS, *_NOTES}
     if unknown:
         raise InputError(path, f"unknown key {quoted(min(unknown))} (allowed: {', '.join((*_KEYS, *_NOTES))})")
@@ -253,7 +269,7 @@ def _from_toml(path: Path) -> Lexicon:
         isinstance(entries, list) and all(isinstance(entry, str) for entry in entries) for entries in table.values()
     ):
         raise InputError(path, "expected a table [words] with a list of words for each group")
-    name, shares = data.get("name", readable(path.stem)), data.get("shares")
+    name, shares = data["name"], data.get("shares")
     groups, poles = (
         _texts(path, key, data.get(key, default)) for key, default in (("groups", sorted(table)), ("poles", []))
     )
@@ -275,14 +291,14 @@ def _from_toml(path: Path) -> Lexicon:
         raise InputError(path, str(error)) from None
 
 
-def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:
+def _texts(path: PathLike, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InputError(path, f"expected a list of texts as {key}, found {quoted(value)}")
     return tuple(value)
 
 
 def _checked(
-    path: str | os.PathLike[str],
+    path: PathLike,
     name: str,
     groups: tuple[str, ...],
     words: list[tuple[str, str]],

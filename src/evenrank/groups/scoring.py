@@ -15,23 +15,25 @@ from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import TableWriter
+from evenrank.io.arguments import checked
+from evenrank.io.convert import TextsLike
 from evenrank.io.errors import EvenrankError
 from evenrank.io.outputs import atomic_path, check_apart, check_outputs
-from evenrank.io.ranges import check_ranges
 from evenrank.io.tables import text_bytes
 from evenrank.io.texts import as_batches, map_passages
 from evenrank.io.threads import in_order
 from evenrank.io.types import Array
 
 from . import _plain_counting
-from .formulas import MAGNITUDES, Magnitude, magnitude_of_count, neutrality, sides
-from .lexicon import Lexicon, lexicon_of, matcher_of
+from .formulas import Magnitude, magnitude_of_count, neutrality, sides
+from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of
 from .table import METADATA_KEY, GroupTable
 from .tokens import Tokens, alphabet
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """How documents are scored: the lexicon, the tokenisation, the magnitudes and the neutrality threshold τ ≥ 0."""
@@ -40,14 +42,6 @@ class Scoring:
     tokens: Tokens = "word"
     magnitudes: tuple[Magnitude, ...] = DEFAULT_MAGNITUDES
     threshold: float = 1
-
-    def __post_init__(self) -> None:
-        if self.tokens not in ("word", "whitespace"):
-            raise EvenrankError(f"`tokens`: expected word or whitespace, found {self.tokens!r}")
-        unknown = [kind for kind in self.magnitudes if kind not in MAGNITUDES]
-        if unknown:
-            raise EvenrankError(f"`magnitudes`: expected some of {', '.join(MAGNITUDES)}, found {unknown[0]!r}")
-        check_ranges(threshold=self.threshold)
 
     def describe(self) -> dict[str, object]:
         """The settings as JSON values; stored with every score file."""
@@ -63,7 +57,7 @@ class Scoring:
 
 
 def scoring_of(
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
     poles: str | None = None,
     tokens: Tokens | None = None,
     threshold: float | None = None,
@@ -73,13 +67,14 @@ def scoring_of(
     Raises EvenrankError as :func:`load_lexicon` does, and for poles that are not among the lexicon's groups.
     """
     return Scoring(
-        lexicon_of(lexicon).with_poles(poles),
+        load_lexicon(lexicon).with_poles(poles),
         tokens or "word",
         ("tf", "bool", "tf_words", "tf_literal"),
         1 if threshold is None else threshold,
     )
 
 
+@checked
 def score_texts(table: pl.DataFrame, scoring: Scoring) -> pl.DataFrame:
     """The group table of documents: one row for each row of ``table`` (``doc_id``, ``text``), in its order.
 
@@ -105,6 +100,7 @@ def _scored(table: pl.DataFrame, scoring: Scoring, *, by_word: bool = False) -> 
     return pl.DataFrame(columns), pairs
 
 
+@checked
 def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
     """The side of each text [N] int8: +1, −1 or 0 by its signed ``tf_words`` magnitude [IBBR §2.2].
 
@@ -166,6 +162,7 @@ def score_with_words(batches: Iterable[pl.DataFrame], scoring: Scoring) -> tuple
     return GroupTable.of(pl.concat(tables), scoring.describe()), words
 
 
+@checked
 def score_collection(
     collection: object,
     out: str | os.PathLike[str],
@@ -221,16 +218,17 @@ def _write_scores(
     return writer.rows
 
 
-def score_in_memory(texts: pl.DataFrame, scoring: Scoring) -> GroupTable:
-    """Scores documents held in memory (``doc_id``, ``text``), on all cores."""
-    tables = list(score_batches(texts.iter_slices(1 << 15), scoring))
-    return GroupTable.of(pl.concat(tables) if tables else score_texts(texts, scoring), scoring.describe())
+@checked
+def score_in_memory(texts: TextsLike, scoring: Scoring) -> GroupTable:
+    """The group table of documents, in memory, made on all cores."""
+    batches = (part for batch in as_batches(texts, "`texts`") for part in batch.iter_slices(1 << 15))
+    return GroupTable.of(pl.concat(score_batches(batches, scoring)), scoring.describe())
 
 
 def scores_as_asked(
     scores: GroupTable,
     *,
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
     poles: str | None,
     tokens: str | None,
     threshold: float | None,
@@ -240,7 +238,7 @@ def scores_as_asked(
     ``lexicon``, ``tokens``, ``threshold``: the settings it should have been made with; None if any will do.
     Raises EvenrankError if it has others, or was made from labels, and for poles that are not among its groups.
     """
-    named = None if lexicon is None else lexicon_of(lexicon).name
+    named = None if lexicon is None else load_lexicon(lexicon).name
     for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.labelled:
             made = f"the scores were made from the labels {scores.settings['labels']}"
@@ -284,6 +282,7 @@ def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], dict[str, in
     return entries, longest
 
 
+@checked
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
     from .tokens import folded, word_spans

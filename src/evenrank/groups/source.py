@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from evenrank.io import EvenrankError, Provenance, as_collection
-from evenrank.io.convert import PathLike, is_path
+from evenrank.io.convert import Strings, is_path
 from evenrank.io.ranges import check_ranges
 from evenrank.io.texts import select_texts
 
 from .labels import as_labels, check_labels
-from .lexicon import Lexicon, note_lexicon
+from .lexicon import LexiconLike, note_lexicon
 from .scoring import score_batches, scores_as_asked, scoring_of
 from .table import GroupTable, as_group_table
 from .tokens import Tokens
@@ -30,9 +30,9 @@ class GroupSource:
     collection: object = None
     scores: object = None
     labels: object = None
-    neutral: Sequence[str] | str | None = None
+    neutral: Strings | None = None
     group_column: str | None = None
-    lexicon: PathLike | Lexicon | None = None
+    lexicon: LexiconLike | None = None
     poles: str | None = None
     tokens: Tokens | None = None
     threshold: float | None = None
@@ -57,8 +57,7 @@ class GroupSource:
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
         """The table of labels or scores, of these documents or of all."""
         if self.labels is not None:
-            neutral = (self.neutral,) if isinstance(self.neutral, str) else self.neutral or ()
-            return as_labels(self.labels, ids, neutral=neutral, group_column=self.group_column, poles=self.poles)
+            return as_labels(self.labels, ids, neutral=self.neutral, group_column=self.group_column, poles=self.poles)
         return scores_as_asked(
             as_group_table(self.scores, ids),
             lexicon=self.lexicon,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.io.convert import frame_of, id_column
-from evenrank.io.errors import EvenrankError, InputError, quoted
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Frame, PathLike, frame_of, id_column
+from evenrank.io.errors import EvenrankError, InputError, quoted, shown
 from evenrank.io.files import files_of, open_parquet, polars_table, reading_parquet
 from evenrank.io.tables import IdIndex, first_repeat
 from evenrank.io.types import Array
@@ -68,6 +69,7 @@ _MANY = 1 << 15
 """Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class GroupTable:
     """A group table with the settings it was made with.
@@ -282,6 +284,7 @@ METADATA_KEY = b"evenrank"
 _UNREADABLE = "no Parquet file that can be read"
 
 
+@checked
 def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> GroupTable:
     """A file that ``evenrank score`` wrote or a folder of them, whole or for the documents in ``ids``.
 
@@ -355,6 +358,10 @@ def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
                 yield _batch(name, batch, None)
 
 
+GroupTableLike = PathLike | GroupTable | Frame
+"""A file that ``evenrank score`` wrote or a folder of them, a :class:`GroupTable`, or a frame with its columns."""
+
+
 def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str = "`scores`") -> GroupTable:
     """A group table from a path (see :func:`read_group_table`), a frame, or a :class:`GroupTable` as it is.
 
@@ -366,7 +373,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         return read_group_table(given, ids)
     table = frame_of(given, what)
     if table is None:
-        raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {type(given).__name__}")
+        raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {shown(given)}")
     if "doc_id" in table.columns:
         table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
     try:

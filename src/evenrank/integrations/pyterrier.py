@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,17 @@ from evenrank.decisions.rebalance_lists import (
     Grouping,
     ListGroups,
     MethodOptions,
-    OfMissing,
     RunLists,
     applied,
     check_top,
     learnt,
 )
-from evenrank.groups import Lexicon, as_group_table, as_labels
+from evenrank.groups import LexiconLike, as_group_table, as_labels
 from evenrank.io import EvenrankError, Run
-from evenrank.io.convert import run_table
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings, run_table
 from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
+from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.rankers.load import RankerLike, load_ranker
 from evenrank.rankers.models import Architecture
@@ -64,6 +64,7 @@ class EvenrankRebalancer(pt.Estimator):
     not finite; PyTerrier's InputValidationError for a frame without these columns.
     """
 
+    @checked
     def __init__(
         self,
         method: str = "neutral",
@@ -71,9 +72,9 @@ class EvenrankRebalancer(pt.Estimator):
         *,
         labels: object = None,
         scores: object = None,
-        lexicon: str | os.PathLike[str] | Lexicon | None = None,
+        lexicon: LexiconLike | None = None,
         text_field: str = "text",
-        neutral: Sequence[str] | str | None = None,
+        neutral: Strings | None = None,
         group_column: str | None = None,
         poles: str | None = None,
         threshold: float | None = None,
@@ -87,7 +88,6 @@ class EvenrankRebalancer(pt.Estimator):
         top: int | None = None,
     ) -> None:
         super().__init__()
-        check_ranges(strength=strength, depth=depth)
         self.method, self.strength, self.depth, self.text_field = method, strength, depth, text_field
         self.labels, self.scores, self.lexicon, self.neutral = labels, scores, lexicon, neutral
         self.group_column, self.poles, self.threshold = group_column, poles, threshold
@@ -194,8 +194,7 @@ def _in_memory(source: ListGroups) -> ListGroups:
     """A source whose labels or scores are read."""
     if source.labels is None:
         return replace(source, scores=as_group_table(source.scores))
-    neutral = (source.neutral,) if isinstance(source.neutral, str) else source.neutral or ()
-    table = as_labels(source.labels, neutral=neutral, group_column=source.group_column, poles=source.poles)
+    table = as_labels(source.labels, neutral=source.neutral, group_column=source.group_column, poles=source.poles)
     return replace(source, labels=table, neutral=None, group_column=None)
 
 
@@ -227,6 +226,7 @@ class EvenrankReranker(pt.Transformer):
     for a model that cannot be used; PyTerrier's InputValidationError for a frame without these columns.
     """
 
+    @checked
     def __init__(
         self,
         ranker: RankerLike,
@@ -239,7 +239,6 @@ class EvenrankReranker(pt.Transformer):
         document_prompt: str | None = None,
     ) -> None:
         super().__init__()
-        check_ranges(batch_size=batch_size)
         stored = isinstance(ranker, str | os.PathLike)
         self.ranker = load_ranker(
             ranker,

@@ -13,15 +13,13 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 import torch
-from ir_measures import Measure
 from numpy.typing import NDArray
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.util import batch_to_device
@@ -32,21 +30,40 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from evenrank.groups import (
     MAGNITUDES,
     GroupTable,
-    Lexicon,
     Scoring,
+    as_group_table,
     as_labels,
     check_labels,
     load_lexicon,
     score_in_memory,
     sides_of_texts,
 )
-from evenrank.io import EvenrankError, Run, write_text
-from evenrank.io.errors import quoted
+from evenrank.io import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
+from evenrank.io.arguments import checked
+from evenrank.io.convert import QrelsLike, TextsLike, is_path
+from evenrank.io.errors import quoted, shown
+from evenrank.io.runs import RunLike
 from evenrank.io.tables import IdIndex
 from evenrank.io.wording import counted
-from evenrank.measures import BACKGROUND_DEPTH, Evaluation, Missing, is_bias, parse_measure, parse_measures, spelled
+from evenrank.measures import (
+    BACKGROUND_DEPTH,
+    Evaluation,
+    MeasuresLike,
+    Missing,
+    is_bias,
+    parse_measures,
+    spelled,
+)
 from evenrank.mitigation import ibbr
-from evenrank.mitigation.attributes import Attributes, OneLexicon, attributes_of, rows_of, scorings_of, sides_by
+from evenrank.mitigation.attributes import (
+    Attributes,
+    OneLexicon,
+    attributes_of,
+    rows_of,
+    scorings_of,
+    several,
+    sides_by,
+)
 from evenrank.mitigation.ibbr import EffectiveBatch
 from evenrank.rankers.load import load_ranker
 from evenrank.rankers.losses import LOSSES
@@ -72,6 +89,7 @@ __all__ = [
 _LABEL_COLUMNS = ("label", "labels", "score", "scores", "dataset_name")
 
 
+@checked
 def with_group_labels(
     dataset: Any,
     lexicon: Attributes | None = None,
@@ -109,7 +127,7 @@ def with_group_labels(
     given = lexicon if labels is None else as_labels(labels)
     attributes = attributes_of("gender-en" if given is None else given)
     names = list(dataset.column_names or ())
-    if label is not None and (label not in names or isinstance(lexicon, Mapping)):
+    if label is not None and (label not in names or several(lexicon)):
         raise EvenrankError(f"`label`: expected a column of the dataset, and one attribute, found {quoted(label)}")
     taken = [name for name in names if name in _LABEL_COLUMNS and name != label]
     if taken:
@@ -131,7 +149,7 @@ def with_group_labels(
         passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
         found = [sides_by(one, passages, partly=True) for one in attributes.values()]
         sides = [one.reshape(len(columns) - 1, -1).T for one in found]
-        table = np.stack(sides, axis=1) if isinstance(lexicon, Mapping) else sides[0]
+        table = np.stack(sides, axis=1) if several(lexicon) else sides[0]
         if label is None:
             return {"label": table.tolist()}
         own = np.asarray(batch[label], np.float64).reshape(len(table), -1)
@@ -182,13 +200,13 @@ class _Fair(nn.Module):
     def __init__(self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, attributes: Sequence[str]) -> None:
         super().__init__()
         if not isinstance(getattr(loss, "model", None), nn.Module):
-            raise ValueError(f"loss: expected a loss of sentence-transformers, found {quoted(type(loss).__name__)}")
+            raise EvenrankError(f"`loss`: expected a loss of sentence-transformers, found {shown(loss)}")
         self.loss = loss
         self.term = term
         self.weight = ibbr.as_weight(term.weight)
         self.parts = [f"fair_{name}" if name else "fair" for name in attributes]
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError("attributes: two have the same name")
+            raise EvenrankError("`attributes`: two have the same name")
         self.batch = EffectiveBatch(term, self.weight, len(self.parts))
 
     @property
@@ -230,7 +248,7 @@ class _Fair(nn.Module):
         """
         found = base if isinstance(base, Mapping) else {"rank": base}
         if both := found.keys() & set(self.parts):
-            raise ValueError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
+            raise EvenrankError(f"the loss and the term have parts of the same name: {', '.join(sorted(both))}")
         summary = self.batch.summarize(scores.float(), relevance, sides, mask)
         self.batch.begin([summary])
         shares, figures = self.batch.shares(summary), self.batch.figures
@@ -288,7 +306,7 @@ class WithFairness(_Fair):
     :class:`KeepWeight` saves it in checkpoints, which do not contain the state of losses otherwise. With ``"auto"`` the
     parts omit what has no gradient (a + b).
 
-    Raises ValueError for a setting out of range and for a batch of another shape.
+    Raises EvenrankError for a setting out of range and for a batch of another shape.
 
     >>> import numpy as np, torch
     >>> from sentence_transformers import SentenceTransformer
@@ -309,6 +327,7 @@ class WithFairness(_Fair):
     {'rank': 1.2853, 'fair': 0.0018}
     """
 
+    @checked
     def __init__(
         self,
         loss: nn.Module,
@@ -331,17 +350,17 @@ class WithFairness(_Fair):
         columns = list(sentence_features)
         name = type(self).__name__
         if len(columns) < 3:
-            raise ValueError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
+            raise EvenrankError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
         passages = len(columns) - 1
         shape = (len(self.parts), passages) if self.several else (passages,)
         if labels is None:
-            raise ValueError(f"{name} needs the column label with the passages' groups: see with_group_labels")
+            raise EvenrankError(f"{name} needs the column label with the passages' groups: see with_group_labels")
         own = None
         if not self.several and labels.dim() == 2 and labels.shape[1] > passages:
             labels, own = labels[:, :passages], labels[:, passages:]
             own = own[:, 0] if own.shape[1] == 1 else own
         if tuple(labels.shape[1:]) != shape:
-            raise ValueError(f"label: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
+            raise EvenrankError(f"`label`: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
         _check_sides(labels)
         copies = [dict(column) for column in columns]
         with self._outputs("sentence_embedding") as found:
@@ -366,11 +385,11 @@ class _Similarity:
     def __init__(self, model: Any, scale: float | None) -> None:
         similarity = model.similarity_fn_name
         if similarity not in ("dot", "cosine"):
-            raise ValueError(f"similarity: expected dot or cosine, found {similarity!r}")
+            raise EvenrankError(f"`similarity`: expected dot or cosine, found {similarity!r}")
         self.cosine = similarity == "cosine"
         self.scale = (20.0 if self.cosine else 1.0) if scale is None else scale
         if not self.scale > 0:
-            raise ValueError(f"scale: expected more than 0, found {scale}")
+            raise EvenrankError(f"`scale`: expected more than 0, found {scale}")
 
     def __call__(self, embedded: Sequence[Tensor]) -> Tensor:
         query, *documents = (one.float() for one in embedded)
@@ -391,8 +410,6 @@ class _RankLossBase(nn.Module):
 
     def __init__(self, model: nn.Module, rank_loss: RankLoss) -> None:
         super().__init__()
-        if rank_loss not in get_args(RankLoss):
-            raise ValueError(f"rank_loss: expected {', '.join(get_args(RankLoss))}, found {rank_loss!r}")
         self.model: Any = model
         self.rank_loss = rank_loss
 
@@ -417,9 +434,10 @@ class IBBRLoss(WithFairness):
     ``weight``: a number, ``"auto"``, ``"dual"``, or one of the classes of :mod:`evenrank.mitigation.ibbr` with other
     settings. ``score``: R in nPRF. ``scale``: of the ranking loss and the term.
 
-    Raises ValueError for a setting out of range and for a batch of another shape.
+    Raises EvenrankError for a setting out of range and for a batch of another shape.
     """
 
+    @checked
     def __init__(
         self,
         model: SentenceTransformer,
@@ -447,18 +465,19 @@ class CrossEncoderWithFairness(_Fair):
     ``loss``: one of lists, such as LambdaLoss. A passage is relevant from a label of 1 on. Lists may be ragged.
     ``lexicon``: a lexicon, or one for each of several named attributes, whose parts are then ``fair_NAME``.
 
-    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    Raises EvenrankError for a setting out of range, a batch of another shape, and a lexicon that cannot be used.
     """
 
+    @checked
     def __init__(
         self, loss: nn.Module, term: ibbr.IBBR | ibbr.FunctionTerm, *, lexicon: Attributes = "gender-en"
     ) -> None:
         scorings = scorings_of(lexicon)
         super().__init__(loss, term, tuple(scorings))
         if self.model.num_labels != 1:
-            raise ValueError(f"expected a model with one score a pair, found {self.model.num_labels}")
+            raise EvenrankError(f"expected a model with one score a pair, found {self.model.num_labels}")
         self.scorings = scorings
-        self.several = isinstance(lexicon, Mapping)
+        self.several = several(lexicon)
 
     def forward(
         self,
@@ -496,7 +515,7 @@ class CrossEncoderWithFairness(_Fair):
             return torch.from_numpy(np.stack([sides_of_texts(texts, one) for one in self.scorings.values()]))
         rows = [np.asarray(row if self.several else [row]) for row in given]
         if [row.shape for row in rows] != [(len(self.parts), len(row)) for row in documents]:
-            raise ValueError("the third column: expected a group label for each passage (and each attribute)")
+            raise EvenrankError("the third column: expected a group label for each passage (and each attribute)")
         sides = torch.from_numpy(np.concatenate(rows, axis=1))
         _check_sides(sides)
         return sides
@@ -539,9 +558,10 @@ class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
     Columns, sides and parts are those of :class:`CrossEncoderWithFairness`, which adds the terms to any other loss;
     settings those of :class:`IBBRLoss`.
 
-    Raises ValueError for a setting out of range and for a batch of another shape, EvenrankError for a lexicon.
+    Raises EvenrankError for a setting out of range, a batch of another shape, and a lexicon that cannot be used.
     """
 
+    @checked
     def __init__(
         self,
         model: CrossEncoder,
@@ -558,24 +578,26 @@ class CrossEncoderIBBRLoss(CrossEncoderWithFairness):
 
 def _check_sides(sides: Tensor) -> None:
     if not bool(((sides == 0) | (sides.abs() == 1)).all()):
-        raise ValueError("group labels: expected only +1, -1 and 0")
+        raise EvenrankError("group labels: expected only +1, -1 and 0")
 
 
 def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list[list[str]], list[Tensor]]:
-    """The passages and the relevance of each query. Raises ValueError for columns of another form."""
+    """The passages and the relevance of each query. Raises EvenrankError for columns of another form."""
     if len(inputs) not in (2, 3):
-        raise ValueError(f"expected the columns query and docs, and perhaps one of group labels, found {len(inputs)}")
+        raise EvenrankError(
+            f"expected the columns query and docs, and perhaps one of group labels, found {len(inputs)}"
+        )
     if labels is None or isinstance(labels, Tensor):
-        raise ValueError("expected the column labels with a list of relevance grades for each query")
+        raise EvenrankError("expected the column labels with a list of relevance grades for each query")
     queries, documents = inputs[0], inputs[1]
     if not all(isinstance(query, str) for query in queries):
-        raise ValueError("the first column: expected a text for each query")
+        raise EvenrankError("the first column: expected a text for each query")
     if not all(isinstance(row, (list, tuple)) and all(isinstance(text, str) for text in row) for row in documents):
-        raise ValueError("the second column: expected a list of texts for each query")
+        raise EvenrankError("the second column: expected a list of texts for each query")
     if [len(row) for row in documents] != [one.numel() for one in labels]:
-        raise ValueError("labels: expected as many grades as there are passages, for each query")
+        raise EvenrankError("`labels`: expected as many grades as there are passages, for each query")
     if not any(documents):
-        raise ValueError("the second column: no query of the batch has a passage")
+        raise EvenrankError("the second column: no query of the batch has a passage")
     return [list(row) for row in documents], list(labels)
 
 
@@ -586,6 +608,7 @@ class KeepWeight(TrainerCallback):
     with that weight. Raises EvenrankError if such a folder has none.
     """
 
+    @checked
     def __init__(self, loss: WithFairness | CrossEncoderWithFairness) -> None:
         self.loss = loss
 
@@ -610,18 +633,16 @@ class KeepWeight(TrainerCallback):
             raise EvenrankError(f"{self._file(args, state)}: no weight to continue with") from None
 
 
-Texts = Mapping[str, str] | pl.DataFrame
 _USUAL = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|"
 
 
 class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     """Re-ranks candidates with a model and reports bias together with effectiveness; for both trainers, or on its own.
 
-    ``queries``: the texts of the queries to evaluate, by id; ``corpus``: those of at least the candidates.
-    ``relevant``: each query's relevant documents (a set, or document → grade). ``candidates``: each query's documents,
-    best first, or a Run; the first ``depth`` are re-ranked. Tables with evenrank's own columns (``query_id``,
-    ``doc_id``, ``text``, ``relevance``) work too. Rows of other queries are ignored; a judged query without candidates
-    counts 0 in effectiveness.
+    ``queries``: the texts of the queries to evaluate; ``corpus``: those of at least the candidates. ``relevant``: each
+    query's relevant documents (a set, or document → grade). ``candidates``: each query's documents, best first, or a
+    run; the first ``depth`` are re-ranked. All work in any form that :func:`evenrank.audit` takes. Rows of other
+    queries are ignored; a judged query without candidates counts 0 in effectiveness.
 
     The group table of the documents is made once, with ``lexicon`` (or given as ``scores``), or is that of ``labels``
     by document, as :func:`evenrank.as_labels` takes them. Documents without a label are unknown: measures of bias leave
@@ -639,17 +660,18 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     or documents without a text, and for labels beside a lexicon or scores, or that know none of the candidates.
     """
 
+    @checked
     def __init__(
         self,
-        queries: Texts,
-        corpus: Texts,
-        relevant: Mapping[str, Mapping[str, int] | AbstractSet[str] | Sequence[str]] | pl.DataFrame,
-        candidates: Mapping[str, Sequence[str]] | Run | pl.DataFrame,
+        queries: TextsLike,
+        corpus: TextsLike,
+        relevant: QrelsLike,
+        candidates: RunLike,
         *,
         lexicon: OneLexicon | None = None,
-        scores: GroupTable | None = None,
+        scores: object = None,
         labels: object = None,
-        measures: str | Sequence[str | Measure] | None = None,
+        measures: MeasuresLike | None = None,
         depth: int = 100,
         background_depth: int = BACKGROUND_DEPTH,
         batch_size: int = 32,
@@ -658,15 +680,12 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         show_progress_bar: bool = False,
     ) -> None:
         super().__init__()
-        if min(depth, background_depth, batch_size) < 1:
-            raise EvenrankError("depth, background_depth and batch_size: expected 1 or more")
         usual = measures is None
-        measures = _USUAL if measures is None else measures
-        chosen = parse_measures(measures) if isinstance(measures, str) else [parse_measure(one) for one in measures]
+        chosen = parse_measures(_USUAL if measures is None else measures)
         self.measures = {spelled(measure): measure for measure in chosen}
         effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
         if not effective:
-            raise EvenrankError("measures: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
+            raise EvenrankError("`measures`: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
         self.primary_metric = "nDCG@10" if "nDCG@10" in effective else effective[0]
         self.name = name
         self.depth = depth
@@ -675,24 +694,26 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self.show_progress_bar = show_progress_bar
         self.csv_file = "_".join(["BiasEvaluator", *([name] if name else []), "results.csv"])
 
-        texts = _text_table(queries, "query_id")
-        everything = _candidates(candidates)
+        texts = as_queries(queries)
+        everything = as_run(candidates, what="`candidates`")
         asked = everything.table.filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         if not asked.height:
-            raise EvenrankError("candidates: none of the queries has any")
+            raise EvenrankError("`candidates`: none of the queries has any")
         candidate_run = Run(everything.name, asked)
-        documents = _text_table(corpus, "doc_id", asked["doc_id"].unique(maintain_order=True))
-        self._qrels = _judgements(relevant).filter(pl.col("query_id").is_in(texts["query_id"].implode()))
+        documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
+        self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         check_labels(labels, None, None, scores=scores, lexicon=lexicon)
         if labels is not None:
-            scores = as_labels(labels, [documents["doc_id"]])
-        elif scores is None:
-            scores = _by_words(documents, "gender-en" if lexicon is None else lexicon)
-        self._scores = scores
-        self._missing: Missing = "skip" if scores.labelled else "error"
-        among = documents["doc_id"].is_in(scores.table["doc_id"].implode())
+            table = as_labels(labels, [documents["doc_id"]])
+        elif scores is not None:
+            table = as_group_table(scores, [documents["doc_id"]])
+        else:
+            table = _by_words(documents, "gender-en" if lexicon is None else lexicon)
+        self._scores = table
+        self._missing: Missing = "skip" if table.labelled else "error"
+        among = documents["doc_id"].is_in(table.table["doc_id"].implode())
         self.known = int(among.sum()), len(among)
-        first = Evaluation(candidate_run, scores, self._qrels, missing=self._missing)
+        first = Evaluation(candidate_run, table, self._qrels, missing=self._missing)
         first.check_missing(1.0)
         self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
@@ -764,47 +785,26 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
 
 def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
     if not isinstance(one, Scoring):
-        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one))
+        one = Scoring(load_lexicon(one))
     kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
     return score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
 
 
-def _text_table(texts: Texts, name: str, ids: pl.Series | None = None) -> pl.DataFrame:
-    """Texts as a table with the ids ``name``; with ``ids``, theirs alone, all of which must be present."""
-    if isinstance(texts, Mapping):
-        wanted = texts if ids is None else {id_: texts[id_] for id_ in ids if id_ in texts}
-        table = pl.DataFrame({name: list(wanted), "text": list(wanted.values())}, {name: pl.String, "text": pl.String})
+def _documents(corpus: TextsLike, ids: pl.Series) -> pl.DataFrame:
+    """The texts of documents. Raises EvenrankError if one has none."""
+    if isinstance(corpus, Mapping):
+        corpus = {one: corpus[one] for one in ids if one in corpus}
+    if isinstance(corpus, Mapping) and not corpus:
+        table = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
     else:
-        table = texts.select(pl.col(name).cast(pl.String), "text").unique(name, keep="first", maintain_order=True)
-        table = table if ids is None else table.filter(pl.col(name).is_in(ids.implode()))
-    table = table.drop_nulls("text")
-    if ids is not None and table.height < len(ids):
-        lacking = ids.filter(~ids.is_in(table[name].implode()))
-        raise EvenrankError(f"candidates: {len(lacking)} documents without a text, such as {quoted(lacking[0])}")
+        texts = as_collection(corpus, "`corpus`")
+        table = read_texts(texts, ids) if is_path(texts) else texts.filter(pl.col("doc_id").is_in(ids.implode()))
+    if table.height < len(ids):
+        lacking = ids.filter(~ids.is_in(table["doc_id"].implode()))
+        raise EvenrankError(f"`candidates`: {len(lacking)} documents without a text, such as {quoted(lacking[0])}")
     return table
 
 
 def _in_order(texts: pl.DataFrame, ids: pl.Series) -> list[str]:
     """The texts of ``ids``, in their order."""
     return ids.to_frame().join(texts, on=ids.name, how="left", maintain_order="left")["text"].to_list()
-
-
-def _candidates(given: Mapping[str, Sequence[str]] | Run | pl.DataFrame) -> Run:
-    if isinstance(given, Run):
-        return given
-    if isinstance(given, pl.DataFrame):
-        return Run.from_table(given, "candidates")
-    rows = [(query, document, 0.0) for query, documents in given.items() for document in documents]
-    table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    return Run.from_table(table, "candidates", order="file")
-
-
-def _judgements(given: Mapping[str, Any] | pl.DataFrame) -> pl.DataFrame:
-    if isinstance(given, pl.DataFrame):
-        return given.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("relevance").cast(pl.Int64))
-    rows = [
-        (query, document, int(documents[document]) if isinstance(documents, Mapping) else 1)
-        for query, documents in given.items()
-        for document in documents
-    ]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")

@@ -9,19 +9,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .convert import QrelsLike, TextsLike
     from .errors import EvenrankError, InputError, MissingExtraError
     from .outputs import atomic_path, check_apart, check_outputs, check_writable, make_folder, write_text
     from .provenance import Provenance
     from .qrels import as_qrels, read_qrels
-    from .runs import Order, Run, as_run, as_runs, read_run, write_run
+    from .runs import Order, Run, RunLike, RunsLike, as_run, as_runs, read_run, write_run
     from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
 
 _HOMES = {
+    "convert": ("QrelsLike", "TextsLike"),
     "errors": ("EvenrankError", "InputError", "MissingExtraError"),
     "outputs": ("atomic_path", "check_apart", "check_outputs", "check_writable", "make_folder", "write_text"),
     "provenance": ("Provenance",),
     "qrels": ("as_qrels", "read_qrels"),
-    "runs": ("Order", "Run", "as_run", "as_runs", "read_run", "write_run"),
+    "runs": ("Order", "Run", "RunLike", "RunsLike", "as_run", "as_runs", "read_run", "write_run"),
     "texts": (
         "as_batches",
         "as_collection",
@@ -41,7 +43,11 @@ __all__ = [
     "MissingExtraError",
     "Order",
     "Provenance",
+    "QrelsLike",
     "Run",
+    "RunLike",
+    "RunsLike",
+    "TextsLike",
     "as_batches",
     "as_collection",
     "as_qrels",

@@ -1,7 +1,6 @@
 """Converts what Python callers pass (dicts, polars and pandas frames, Arrow tables, records) into polars tables.
 
-This is the only place that inspects the type of an argument. ``what`` names the argument in the caller's terms; every
-error message begins with it.
+``what`` names the argument in the caller's terms; every error message begins with it.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ import dataclasses
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, TypeGuard, TypeVar
 
 import polars as pl
 
-from .errors import EvenrankError, quoted
+from .errors import EvenrankError, quoted, shown
 from .tables import DOCUMENT, first_repeat
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ _TEXTS = {
 }
 
 PathLike = str | os.PathLike[str]
+Strings = str | Sequence[str]
+"""A string, or a list of them."""
 _T = TypeVar("_T")
 
 
@@ -43,10 +45,17 @@ class ArrowStream(Protocol):
 
 Frame = pl.DataFrame | pl.LazyFrame | ArrowStream
 """A table: polars, pandas or Arrow."""
-Judgements = PathLike | Frame | Mapping[str, Mapping[str, int]] | Iterable[object]
-"""A file of qrels, ``irds:NAME``, ``{query: {document: grade}}``, a table or records."""
-Texts = PathLike | Frame | Mapping[str, str] | Iterable[object]
-"""A file, ``irds:NAME``, ``{id: text}``, a table or records."""
+QrelsLike = PathLike | Frame | Mapping[str, Mapping[str, int] | Collection[str]] | Iterable[object]
+"""Relevance judgements: a file, ``irds:NAME``, a frame with ``query_id``, ``doc_id`` and ``relevance`` (or PyTerrier's
+names), ``{query: {document: grade}}``, ``{query: relevant documents}`` or records such as ``ir_measures.Qrel``."""
+TextsLike = PathLike | Frame | Mapping[str, str] | Iterable[object]
+"""Documents, or queries: a file, ``irds:NAME``, a frame with ``doc_id`` (``query_id``) and ``text`` (or PyTerrier's
+names), a Series by id, ``{id: text}`` or records with such attributes."""
+
+
+def strings(given: Strings | None) -> tuple[str, ...]:
+    """One string, a list of them, or none, as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def is_path(given: object) -> TypeIs[PathLike]:
@@ -57,11 +66,10 @@ def is_path(given: object) -> TypeIs[PathLike]:
 def run_table(given: object, what: str) -> pl.DataFrame:
     """A run as a table with ``query_id``, ``doc_id`` and ``score``, rows in the order given.
 
-    ``given`` is ``{query: {document: score}}``, a frame (PyTerrier's column names ``qid`` and ``docno`` work too), or
-    an iterable of records with these attributes, such as ``ir_measures.ScoredDoc``. Raises EvenrankError for anything
-    else, for a score that is not finite and for a document that is repeated for a query.
+    ``given`` is any form of :data:`evenrank.io.RunLike` but a path or a Run. Raises EvenrankError for anything else,
+    for a score that is not finite and for a document that is repeated for a query.
     """
-    table = _table(given, _RUN, what, "a path, a Run, {query: {document: score}}")
+    table = _table(given, _RUN, what, "a path, a Run, {query: {document: score}}, {query: documents, best first}")
     score = table["score"]
     number = _as(score, pl.Float64, _float)
     bad = ~number.is_finite().fill_null(False)
@@ -75,9 +83,8 @@ def run_table(given: object, what: str) -> pl.DataFrame:
 def qrels_table(given: object, what: str) -> pl.DataFrame:
     """Relevance judgements as a table with ``query_id``, ``doc_id`` and ``relevance`` (integers).
 
-    ``given`` is ``{query: {document: grade}}``, a frame (the grade may be called ``label`` or ``rel``), or an iterable
-    of records such as ``ir_measures.Qrel``. Duplicate judgements are dropped. Raises EvenrankError for anything else
-    and for a document that is judged twice with different grades.
+    ``given`` is any form of :data:`QrelsLike` but a path. Duplicate judgements are dropped. Raises EvenrankError for
+    anything else and for a document that is judged twice with different grades.
     """
     table = _table(given, _QRELS, what, "a path, {query: {document: grade}}")
     relevance = table["relevance"]
@@ -96,9 +103,8 @@ def qrels_table(given: object, what: str) -> pl.DataFrame:
 def text_table(given: object, what: str, id_column: str = "doc_id") -> pl.DataFrame:
     """Texts as a table with ``id_column`` (``doc_id`` or ``query_id``) and ``text``, one row per id.
 
-    ``given`` is ``{id: text}``, a frame (ids may be called ``docno``, ``qid``, ``id`` or ``_id``, texts ``contents``,
-    ``query`` …), or an iterable of records. Duplicate rows are dropped. Raises EvenrankError for anything else, for an
-    id without a text and for an id with two different texts.
+    ``given`` is any form of :data:`TextsLike` but a path. Duplicate rows are dropped. Raises EvenrankError for anything
+    else, for an id without a text and for an id with two different texts.
     """
     noun = "document" if id_column == "doc_id" else "query"
     if isinstance(given, Mapping):
@@ -155,14 +161,18 @@ def run_list(given: object, run_type: type[_T]) -> list[_T | PathLike] | None:
 
 
 def _is_run(given: Mapping[object, object]) -> bool:
-    for documents in given.values():
-        if not isinstance(documents, Mapping) or any(isinstance(value, Mapping) for value in documents.values()):
+    for of in given.values():
+        inner = of.values() if isinstance(of, Mapping) else of if isinstance(of, list | tuple) else [given]
+        if any(isinstance(one, Mapping | list | tuple) or dataclasses.is_dataclass(one) for one in inner):
             return False
     return bool(given)
 
 
-def frame_of(given: object, what: str) -> pl.DataFrame | None:
-    """A polars or pandas frame, or an Arrow table, as a polars frame; None for anything else."""
+def frame_of(given: object, what: str, of_series: tuple[str, str] | None = None) -> pl.DataFrame | None:
+    """A polars or pandas frame, or an Arrow table, as a polars frame; None for anything else.
+
+    ``of_series``: the columns that the index and the values of a pandas Series become, where one is accepted.
+    """
     if isinstance(given, pl.DataFrame):
         return given
     if isinstance(given, pl.LazyFrame):
@@ -174,6 +184,9 @@ def frame_of(given: object, what: str) -> pl.DataFrame | None:
         if repeated is not None:
             raise EvenrankError(f"{what}: the table has two columns {quoted(repeated)}")
         return pl.DataFrame([_from_pandas(given[name]).alias(name) for name in names])
+    if pandas is not None and isinstance(given, pandas.Series) and of_series is not None:
+        columns = zip((given.index.to_series(), given), of_series, strict=True)
+        return pl.DataFrame([_from_pandas(column).alias(name) for column, name in columns])
     if _is_series(given):
         raise EvenrankError(f"{what}: expected a table, found a Series, which is a single column")
     if hasattr(given, "__arrow_c_stream__"):
@@ -200,7 +213,7 @@ def _from_pandas(column: Any) -> pl.Series:
 def _table(given: object, fields: Mapping[str, Sequence[str]], what: str, accepted: str) -> pl.DataFrame:
     """A table with the columns ``fields``: ids as strings, the last column unconverted."""
     accepted = f"{accepted} or a table with {', '.join(list(fields)[:-1])} and {list(fields)[-1]}"
-    frame = frame_of(given, what)
+    frame = frame_of(given, what, None if len(fields) > 2 else (next(iter(fields)), "text"))
     if frame is None:
         if isinstance(given, Mapping):
             frame = _from_nested(given, list(fields), what, accepted)
@@ -220,16 +233,21 @@ def _table(given: object, fields: Mapping[str, Sequence[str]], what: str, accept
 
 
 def _from_nested(given: Mapping[object, object], fields: Sequence[str], what: str, accepted: str) -> pl.DataFrame:
-    """``{query: {document: value}}`` as a table."""
+    """``{query: {document: value}}``, or ``{query: documents}``, as a table."""
     queries: list[object] = []
     documents: list[object] = []
     values: list[object] = []
     for query, inner in given.items():
-        if not isinstance(inner, Mapping):
-            raise EvenrankError(f"{what}: expected {accepted}, found {_described(inner)} for {quoted(query)}")
+        ranked = fields[-1] == "score"
+        if isinstance(inner, Mapping):
+            values += inner.values()
+        elif isinstance(inner, list | tuple) or (isinstance(inner, AbstractSet) and not ranked):
+            # As ranks of a run in its own order, or all of the same grade.
+            values += range(-1, -1 - len(inner), -1) if ranked else [1] * len(inner)
+        else:
+            raise EvenrankError(f"{what}: expected {accepted}, found {shown(inner)} for {quoted(query)}")
         queries += [query] * len(inner)
         documents += inner
-        values += inner.values()
     return pl.DataFrame(
         [_series(column).alias(name) for name, column in zip(fields, (queries, documents, values), strict=True)]
     )
@@ -238,7 +256,7 @@ def _from_nested(given: Mapping[object, object], fields: Sequence[str], what: st
 def _from_records(given: object, what: str, accepted: str) -> pl.DataFrame:
     """An iterable of records (dicts, named tuples or dataclasses, all of the same type) as a table."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise EvenrankError(f"{what}: expected {accepted}, found {_described(given)}")
+        raise EvenrankError(f"{what}: expected {accepted}, found {shown(given)}")
     rows = list(given)
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = [key for key in dict.fromkeys(key for row in rows for key in row) if isinstance(key, str)]
@@ -246,9 +264,7 @@ def _from_records(given: object, what: str, accepted: str) -> pl.DataFrame:
     names = _field_names(rows[0]) if rows else ()
     if names is None or any(type(row) is not type(rows[0]) for row in rows):
         odd = next((row for row in rows if _field_names(row) is None and not isinstance(row, Mapping)), rows[-1])
-        raise EvenrankError(
-            f"{what}: expected {accepted}, found a {type(given).__name__} that contains {_described(odd)}"
-        )
+        raise EvenrankError(f"{what}: expected {accepted}, found a {type(given).__name__} that contains {shown(odd)}")
     return pl.DataFrame([_series([getattr(row, name) for row in rows]).alias(name) for name in names])
 
 
@@ -343,8 +359,3 @@ def _value(value: object) -> str:
     if isinstance(value, pl.Series):
         value = value.to_list()
     return quoted(value) if isinstance(value, str) else quoted(value)[1:-1]
-
-
-def _described(value: object) -> str:
-    name = "None" if value is None else type(value).__name__
-    return f"{name} {_value(value)}" if isinstance(value, str | int | float) else name

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import reprlib
 from importlib.util import find_spec
+from numbers import Integral, Real
 
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
@@ -82,6 +85,20 @@ def quoted(value: object, limit: int = 60) -> str:
     """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def shown(value: object) -> str:
+    """An argument that cannot be used, for an error message: its value, or what it is."""
+    if isinstance(value, str | os.PathLike):
+        return quoted(value)
+    if isinstance(value, list | tuple | dict):
+        return quoted(reprlib.repr(value))[1:-1]
+    if value is None or isinstance(value, Real):
+        digits = math.log10(abs(int(value)) or 1) if isinstance(value, Integral) else 0
+        # Python refuses to print integers of more than some thousand digits.
+        return f"{value}" if digits < 50 else f"a number of {math.floor(digits) + 1} digits"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def reason_of(error: OSError) -> str:

@@ -7,6 +7,7 @@ import os
 import polars as pl
 
 from . import irds
+from .arguments import checked
 from .convert import qrels_table
 from .errors import InputError, quoted
 from .files import line_blocks
@@ -17,6 +18,7 @@ _LAYOUT = Layout(
 )
 
 
+@checked
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Reads TREC qrels (space or tab separated, plain or gzip, or ``irds:NAME``).
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from .errors import EvenrankError, quoted
+from .errors import EvenrankError, shown
 
 LARGEST = 2**31 - 1
 """The largest count: numbers of documents, words and positions are 32-bit integers in the compiled loops."""
@@ -116,12 +115,4 @@ def _check(name: str, value: object, allowed: Range) -> None:
         expected = f"a {'whole ' * whole}number from {least:.10g}" + ("" if open_end else f" to {most:.10g}")
     else:
         expected = f"{least} or more" if open_end else f"{least} to {most}"
-    raise EvenrankError(f"`{name}`: expected {expected}, found {_written(value)}")
-
-
-def _written(value: object) -> str:
-    if not isinstance(value, Real):
-        return quoted(value)
-    digits = math.log10(abs(int(value)) or 1) if isinstance(value, Integral) else 0
-    # Python refuses to print integers of more than some thousand digits.
-    return f"{value}" if digits < 50 else f"a number of {math.floor(digits) + 1} digits"
+    raise EvenrankError(f"`{name}`: expected {expected}, found {shown(value)}")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
-from .convert import run_table
-from .errors import EvenrankError, InputError, quoted, readable
+from .arguments import checked
+from .convert import Frame, PathLike, run_table
+from .errors import EvenrankError, InputError, quoted, readable, shown
 from .files import line_blocks
 from .outputs import atomic_path
 from .run_cards import read_card
@@ -41,6 +42,7 @@ _PART = 1 << 19
 _COLUMNS = ["query_id", "doc_id", "score"]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Run:
     """Ranked documents for a set of queries.
@@ -86,9 +88,8 @@ class Run:
     def from_table(
         cls, table: object, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()
     ) -> Run:
-        """A run from ``{query: {document: score}}``, a frame of polars or pandas, or records such as ScoredDoc.
+        """A run from any form of :data:`evenrank.io.RunLike` but a path; rows can be in any order.
 
-        A frame has ``query_id``, ``doc_id`` and ``score`` (or ``qid``, ``docno``); rows can be in any order.
         ``order="score"`` ranks by descending score, ties by descending document id, as trec_eval does;
         ``order="file"`` ranks by row order and sets each score to minus the rank.
         Raises EvenrankError for a missing column, a repeated document or a score that is not finite.
@@ -100,8 +101,15 @@ class Run:
         return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
 
 
+RunLike = PathLike | Run | Frame | Mapping[str, Mapping[str, float] | Sequence[str]] | Iterable[object]
+"""A run: a file, a :class:`Run`, a frame with ``query_id``, ``doc_id`` and ``score`` (or PyTerrier's names), ``{query:
+{document: score}}``, ``{query: documents, best first}`` or records such as ``ir_measures.ScoredDoc``."""
+RunsLike = RunLike | Mapping[str, RunLike] | Iterable[RunLike]
+"""Runs: one, several by name, or a list of paths and of Runs."""
+
+
 def as_run(given: object, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
-    """A run from a path, a :class:`Run`, or anything that :meth:`Run.from_table` accepts; renamed if ``name`` is given.
+    """A run from any of its forms (:data:`RunLike`), renamed if ``name`` is given.
 
     Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that is not a run.
     """
@@ -117,7 +125,7 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
     if isinstance(given, Mapping):
         return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
     if not isinstance(given, Iterable):
-        raise EvenrankError(f"{what}: expected runs by name or in a list, found {type(given).__name__}")
+        raise EvenrankError(f"{what}: expected runs by name or in a list, found {shown(given)}")
     named = (Run, str, os.PathLike)
     return [
         as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{what}, number {number}")
@@ -125,6 +133,7 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
     ]
 
 
+@checked
 def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
     """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
 
@@ -161,6 +170,7 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
     return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
 
 
+@checked
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
     """Writes a run in TREC format, atomically and with the full precision of its scores.
 

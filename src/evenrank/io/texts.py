@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from . import irds
+from .arguments import checked
 from .convert import text_table
 from .errors import InputError, quoted
 from .files import Block, files_of, line_blocks, open_parquet, polars_table, refuse_pipe
@@ -70,6 +71,7 @@ _WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join
 _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 
 
+@checked
 def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
     """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
 
@@ -81,11 +83,13 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
     yield from _scan(path, "doc_id", unique)
 
 
+@checked
 def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
     """All queries of a file in one of the formats of :func:`scan_collection`: ``query_id`` and ``text``."""
     return pl.concat(list(_scan(path, "query_id", True)))
 
 
+@checked
 def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     """The documents of a collection named by ``ids``: ``doc_id`` and ``text``, in the collection's order."""
     return pl.concat(list(scan_texts(path, [ids])))
@@ -121,6 +125,7 @@ def as_queries(given: object, what: str = "`queries`") -> pl.DataFrame:
     return read_queries(given) if isinstance(given, str | os.PathLike) else text_table(given, what, "query_id")
 
 
+@checked
 def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
     """The documents of a collection named by ``ids``, in batches, so that memory does not have to hold all texts."""
     if irds.is_identifier(path):

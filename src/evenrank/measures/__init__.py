@@ -7,12 +7,13 @@ from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
 from .evaluate import Evaluation
 from .exposure import AWRF, EED, EEL, EER, NDKL, Exposure, ExposureGap, ExposureMeasure, Share
 from .ir_provider import provider
-from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing
+from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing, OfMissing
 from .neutrality import FaiRR, NeutralityMeasure, NFaiRR, ranker_agnostic_fairr, ranker_agnostic_nfairr
 from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta_aprf, nprf, prf
 from .rank_bias import AbsARaB, AbsoluteMeanARaB, ARaB, RaB, RankBiasMeasure
 from .ranked_lists import RankedLists, pairwise_wins
 from .registry import (
+    MeasuresLike,
     add_measure,
     bias_measures,
     describe,
@@ -53,9 +54,11 @@ __all__ = [
     "JoinedRun",
     "Lacking",
     "LinearMeasure",
+    "MeasuresLike",
     "Missing",
     "NFaiRR",
     "NeutralityMeasure",
+    "OfMissing",
     "PairwiseMeasure",
     "RaB",
     "RankBiasMeasure",

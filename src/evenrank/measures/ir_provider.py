@@ -6,7 +6,6 @@ brings its own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,15 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
-from evenrank.groups.table import GroupTable, as_group_table
-from evenrank.io.errors import EvenrankError, quoted
+from evenrank.groups.table import GroupTable, GroupTableLike, as_group_table
+from evenrank.io.arguments import checked
+from evenrank.io.errors import EvenrankError
 from evenrank.io.qrels import as_qrels
 from evenrank.io.runs import Run, as_run
 
 from .base import BiasMeasure, PartValue
 from .evaluate import Evaluation
-from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing
+from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing, OfMissing
 from .registry import parse_measure
 from .targets import Target, as_target
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
 
 
+@checked
 def provider(
-    table: GroupTable | str | os.PathLike[str] | pl.DataFrame,
+    table: GroupTableLike,
     *,
     background: object = None,
     background_depth: int = BACKGROUND_DEPTH,
-    missing: Missing | None = None,
+    missing: OfMissing | None = None,
     missing_limit: float = MISSING_LIMIT,
     target: object = None,
 ) -> GroupTableProvider:
@@ -58,8 +59,6 @@ def provider(
     ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
     :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.
     """
-    if missing not in (None, "error", "skip", "neutral"):
-        raise EvenrankError(f"`missing`: expected error, skip or neutral, found {quoted(missing)}")
     scores = as_group_table(table, what="`table`")
     run = None if background is None else as_run(background, what="`background`")
     wanted = None if target is None else as_target(target, scores.groups)

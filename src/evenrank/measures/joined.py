@@ -36,7 +36,8 @@ from .ranked_lists import (
 )
 from .targets import Target, TargetKind, chosen_target
 
-Missing = Literal["error", "skip", "neutral", "bounds"]
+OfMissing = Literal["error", "skip", "neutral"]
+Missing = OfMissing | Literal["bounds"]
 """What to do about documents that the group table lacks. Of labels only: "bounds"."""
 MISSING_LIMIT = 0.1
 """The largest share of documents without text that an audit tolerates by default."""

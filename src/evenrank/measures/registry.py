@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import ir_measures
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.arguments import checked
+from evenrank.io.errors import EvenrankError, quoted, shown
 from evenrank.io.ranges import LARGEST
 from evenrank.io.types import Array
 
@@ -92,6 +94,7 @@ def _positions(lists: RankedLists, keys: Array) -> Array:
 _BARS = re.compile(r"(\|\w+)(\(.*?\))?\|(\(.*?\))?")
 
 
+@checked
 def add_measure(measure: BiasMeasure) -> BiasMeasure:
     """Makes a measure known by its name, to evenrank and to ir_measures' parser, and returns it.
 
@@ -147,6 +150,10 @@ def spelled(measure: Measure) -> str:
     return text
 
 
+MeasuresLike: TypeAlias = str | Measure | Iterable[str | Measure]
+"""Measures: one string, separated by spaces; a measure, ours or of ir_measures; or a list of either."""
+
+
 def parse_measure(text: str | Measure) -> Measure:
     """A measure from its text, ours or any of ir_measures: ``nDCG@10``, ``ARaB(magnitude='bool')@10``, ``|ARaB|@10``.
 
@@ -154,6 +161,8 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
+    if not isinstance(text, str):
+        raise EvenrankError(f"`measures`: expected a string or a measure, found {shown(text)}")
     if "," in re.sub(r"\(.*?\)", "", text):
         raise EvenrankError(f"`measures`: {quoted(text)} has a comma: separate measures with spaces")
     try:
@@ -199,16 +208,22 @@ def _without_bars(match: re.Match[str]) -> str:
     return f"{measure.SPELLED}{match[2] or match[3] or ''}"
 
 
-def parse_measures(text: str) -> list[Measure]:
-    """Measures separated by spaces; a space inside brackets or around ``@`` separates nothing."""
+@checked
+def parse_measures(given: MeasuresLike) -> list[Measure]:
+    """Measures, each once; in a string, a space inside brackets or around ``@`` separates nothing."""
+    given = _split(given) if isinstance(given, str) else [given] if isinstance(given, Measure) else given
+    measures = [parse_measure(one) for one in given]
+    if not measures:
+        raise EvenrankError("`measures`: expected at least one measure")
+    return list(dict.fromkeys(measures))
+
+
+def _split(text: str) -> list[str]:
     joined = re.sub(r"\s*@\s*", "@", text)
     parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", joined)
     if re.sub(r"\s", "", "".join(parts)) != re.sub(r"\s", "", joined):
         raise EvenrankError(f"`measures`: {quoted(text)}: a bracket is not closed")
-    measures = [parse_measure(part) for part in parts]
-    if not measures:
-        raise EvenrankError("`measures`: expected at least one measure")
-    return list(dict.fromkeys(measures))
+    return parts
 
 
 def greatest_value(measure: Measure) -> float | None:

@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.groups.table import GroupTable
 from evenrank.io.convert import frame_of, is_path
-from evenrank.io.errors import EvenrankError, InputError, quoted, readable
+from evenrank.io.errors import EvenrankError, InputError, quoted, readable, shown
 from evenrank.io.tables import IdIndex, read_columns
 from evenrank.io.types import Array
 
@@ -172,7 +172,7 @@ def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> T
     if frame is None:
         raise EvenrankError(
             f"{what}: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
-            f" found {type(given).__name__}"
+            f" found {shown(given)}"
         )
     return _Shares(tuple(groups), what).of(frame.columns, ((None, row) for row in frame.iter_rows()))
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, sides, sides_of_texts
+from evenrank.groups import GroupTable, LexiconLike, Scoring, load_lexicon, sides, sides_of_texts
 from evenrank.io import EvenrankError
 from evenrank.io.errors import quoted
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 
-OneLexicon = str | os.PathLike[str] | Lexicon | Scoring
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+OneLexicon = LexiconLike | Scoring
 OneAttribute = OneLexicon | GroupTable
 Attributes = OneAttribute | Mapping[str, OneAttribute]
-"""One lexicon (a built-in name, a file, a Lexicon or a Scoring) or labels (:func:`evenrank.as_labels`), or one of these
-for each of several named attributes."""
+"""One lexicon in any form, a Scoring, or labels (:func:`evenrank.as_labels`); or one of these for each of several named
+attributes."""
 Attribute = Scoring | GroupTable
 """How passages get their sides: from their words, or from labels by document."""
+
+
+def several(given: object) -> TypeIs[Mapping[str, OneAttribute]]:
+    """Whether these are attributes by name, rather than a single one, such as ``{group: words}``."""
+    words = isinstance(given, Mapping) and all(isinstance(one, list | tuple | AbstractSet) for one in given.values())
+    return isinstance(given, Mapping) and not (words and given)
 
 
 def attributes_of(given: Attributes) -> dict[str, Attribute]:
@@ -29,7 +39,7 @@ def attributes_of(given: Attributes) -> dict[str, Attribute]:
 
     Raises EvenrankError for a lexicon that cannot be read, for one, or labels, without poles, and for no attribute.
     """
-    named = given if isinstance(given, Mapping) else {"": given}
+    named = given if several(given) else {"": given}
     found = {name: _attribute(one) for name, one in named.items()}
     if not found:
         raise EvenrankError("lexicon: expected at least one attribute")
@@ -61,7 +71,7 @@ def _attribute(one: OneAttribute) -> Attribute:
             raise EvenrankError(f"the labels {one.settings['labels']} have the groups {groups}: {which}")
         return one
     if not isinstance(one, Scoring):
-        one = Scoring(one if isinstance(one, Lexicon) else load_lexicon(one), magnitudes=("tf_words",))
+        one = Scoring(load_lexicon(one), magnitudes=("tf_words",))
     if one.lexicon.poles is None:
         groups = ", ".join(one.lexicon.groups)
         raise EvenrankError(

@@ -25,12 +25,14 @@ import polars as pl
 from evenrank.groups import Scoring, gendered_spans, score_texts
 from evenrank.groups.tokens import tokenize
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 
 MASK = "[MASK]"
 """A special token to BERT's tokenizers, and to other rankers one word for all that is masked."""
 
 
+@checked
 def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Series:
     """The texts [N] with ``mask`` in place of each lexicon entry that counting finds; everything else is unchanged.
 

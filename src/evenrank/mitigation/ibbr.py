@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, distributed
 from torch.nn import functional
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
 
 from .ibbr_weights import AutoWeight, DualWeight, FixedWeight, Weight, as_weight, best_weight
 
@@ -96,7 +97,7 @@ def _values(scores: Tensor, mask: Tensor, score: Score) -> Tensor:
         return scores.masked_fill(~mask, -torch.inf).softmax(dim=1).masked_fill(~mask, 0)
     if score == "identity":
         return scores
-    raise ValueError(f"score: expected softmax, sigmoid or identity, found {score!r}")
+    raise EvenrankError(f"`score`: expected softmax, sigmoid or identity, found {score!r}")
 
 
 def pairwise_difference(first: Tensor, second: Tensor) -> Tensor:
@@ -146,7 +147,7 @@ def t_statistics(first: Tensor, second: Tensor, form: Form = "squared") -> Tenso
     if form == "printed":
         return gap.square() / spread
     if form != "squared":
-        raise ValueError(f"form: expected squared or printed, found {form!r}")
+        raise EvenrankError(f"`form`: expected squared or printed, found {form!r}")
     return gap / spread
 
 
@@ -154,6 +155,7 @@ def _variance(values: Tensor) -> Tensor:
     return (values - values.mean()).square().mean()
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class IBBR:
     """The fairness term ``ibbr-pd`` or ``ibbr-ts`` over the nPRF values of a batch.
@@ -162,7 +164,7 @@ class IBBR:
     built-in collection (``evenrank experiment ibbr``, table "Score R"). ``weight`` (of the term beside the ranking
     loss) is for :func:`evenrank.train`; the term itself is unweighted.
 
-    Raises ValueError for a setting out of range.
+    Raises EvenrankError for a setting out of range.
     """
 
     term: Term = "ibbr-ts"
@@ -171,10 +173,6 @@ class IBBR:
     weight: Weight = 0.1
 
     def __post_init__(self) -> None:
-        for name, allowed in (("term", Term), ("form", Form), ("score", Score)):
-            options = get_args(allowed)
-            if getattr(self, name) not in options:
-                raise ValueError(f"{name}: expected {', '.join(options)}, found {getattr(self, name)!r}")
         as_weight(self.weight)
 
     def __call__(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -396,9 +394,9 @@ def register_term(name: str, function: TermFunction) -> None:
 
 
 def term_named(name: str, form: Form = "squared", score: Score = "softmax") -> IBBR | FunctionTerm:
-    """A term by its name in a recipe. Raises ValueError for an unknown name."""
+    """A term by its name in a recipe. Raises EvenrankError for an unknown name."""
     if name in REGISTERED:
         return FunctionTerm(REGISTERED[name])
     if name not in _IBBR:
-        raise ValueError(f"expected {', '.join((*_IBBR, *REGISTERED))}, found {name!r}")
+        raise EvenrankError(f"`fairness`: expected {', '.join((*_IBBR, *REGISTERED))}, found {name!r}")
     return IBBR(name, form, score)  # type: ignore[arg-type]

@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from evenrank.io.errors import EvenrankError, shown
+
 State = dict[str, object]
 
 
@@ -135,7 +137,7 @@ Weight = float | Literal["auto", "dual"] | FixedWeight
 
 
 def as_weight(weight: Weight) -> FixedWeight:
-    """The object for a weight. Raises ValueError for a number below 0 and for another name."""
+    """The object for a weight. Raises EvenrankError for a number below 0 and for another name."""
     if isinstance(weight, FixedWeight):
         return weight
     if weight == "auto":
@@ -143,7 +145,7 @@ def as_weight(weight: Weight) -> FixedWeight:
     if weight == "dual":
         return DualWeight()
     if isinstance(weight, str) or not weight >= 0:
-        raise ValueError(f'weight: expected 0 or more, "auto" or "dual", found {weight!r}')
+        raise EvenrankError(f'`weight`: expected 0 or more, "auto" or "dual", found {shown(weight)}')
     return FixedWeight(float(weight))
 
 

@@ -48,6 +48,7 @@ from evenrank.io import (
     check_outputs,
     write_text,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.outputs import json_text
 from evenrank.io.tables import IdIndex, text_bytes
@@ -204,6 +205,7 @@ def _tuples(query: pa.Array, starts: Array, positives: Array, place: Array, n: i
 Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
 
 
+@checked
 def write_negatives(
     run: Annotated[
         object,

@@ -39,6 +39,7 @@ from evenrank.engines.ray import Cluster, cluster_of, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import SquadAnswer, load_squad, paragraphs, question_id
@@ -296,6 +297,7 @@ def _check(seed: int, mode: str) -> None:
     check_ranges(seed=seed)
 
 
+@checked
 def rotate_collection(
     collection: Annotated[opt.File, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,

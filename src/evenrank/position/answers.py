@@ -16,6 +16,7 @@ import polars as pl
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, InputError, Provenance, irds, read_texts
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
@@ -270,6 +271,7 @@ def _charts(found: AnswerPositions) -> tuple[Drawing, ...]:
     )
 
 
+@checked
 def position_answers(
     squad: Annotated[
         opt.File,

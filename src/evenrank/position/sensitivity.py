@@ -18,7 +18,7 @@ from evenrank import options as opt
 from evenrank.datasets.squad_collection import squad_collection
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
-from evenrank.io.ranges import check_ranges
+from evenrank.io.arguments import checked
 from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -442,6 +442,7 @@ def _beyond_control(moves: SentenceMoves, sides: list[Floats], column: int | Int
     return estimate(cluster_means(values[kept], clusters[kept]) if kept.any() else np.empty(0), unit=UNIT)
 
 
+@checked
 def position_sensitivity(
     model: RankerLike,
     *,
@@ -485,7 +486,6 @@ def position_sensitivity(
     Raises EvenrankError for a setting out of range, and if no query has an answer in a relevant passage or other
     candidates.
     """
-    check_ranges(depth=depth, places=places, sample=sample, batch_size=batch_size, seed=seed)
     given = {"squad": squad, "collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     made = Provenance("evenrank.position_sensitivity")
     if isinstance(model, str | os.PathLike):

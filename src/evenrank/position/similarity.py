@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import Provenance, as_batches
+from evenrank.io.arguments import checked
 from evenrank.io.ranges import check_ranges
 from evenrank.reports.format import NONE, number
 from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
@@ -307,6 +308,7 @@ def _chart(found: TermSimilarity) -> Drawing:
 Encode = Callable[[list[str]], list[tuple[list[str], NDArray[np.float32]]]]
 
 
+@checked
 def position_similarity(
     model: Annotated[
         str, opt.Option("A trained tk, or any transformer: a folder or a hub name.", metavar="MODEL", reads=True)

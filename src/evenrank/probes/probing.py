@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from evenrank import options as opt
-from evenrank.groups import GroupTable, Lexicon, Scoring, load_lexicon, note_lexicon, score_texts
+from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
 from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
+from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import readable
-from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, ranker_note
 from evenrank.io.wording import counted
 from evenrank.measures.inference import corrected
@@ -206,6 +206,7 @@ SHORT = 5
 """Passages of the median list: with fewer, a query's standard deviation is rough."""
 
 
+@checked
 def probe(
     model: RankerLike,
     *,
@@ -288,7 +289,6 @@ def probe(
     variant that lacks passages of the list or changes none, for a list whose scores do not vary for any query, and for
     a score that is not finite; InputError for a file or a model that cannot be used.
     """
-    check_ranges(depth=depth, sample=sample, batch_size=batch_size, seed=seed)
     if keep is not None and card_path(keep) is None:
         keep = None
     if isinstance(model, Endpoint | Scorer):
@@ -296,7 +296,7 @@ def probe(
     given = given_variants(variants, placebos or {})
     sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels, "answers": answers}
     made = _provenance(model, sources, given, lexicon).ahead()
-    words = lexicon if isinstance(lexicon, Lexicon) or lexicon is None else load_lexicon(lexicon)
+    words = None if lexicon is None else load_lexicon(lexicon)
     listing = None if run is None else as_run(run)
     made.add_card("run", None if listing is None else listing.card)
     judged = None if qrels is None else as_qrels(qrels)
@@ -393,7 +393,7 @@ def _provenance(
     model: object,
     sources: Mapping[str, object],
     given: Sequence[Given],
-    lexicon: str | os.PathLike[str] | Lexicon | None,
+    lexicon: LexiconLike | None,
 ) -> Provenance:
     made = Provenance("evenrank.probe")
     if model == "bm25" and not os.path.isdir("bm25"):

@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.groups import Lexicon
 from evenrank.io import EvenrankError, InputError, Run, as_collection, read_texts
-from evenrank.io.convert import frame_of, id_column, is_path
+from evenrank.io.convert import Strings, frame_of, id_column, is_path, strings
 from evenrank.io.errors import quoted, readable
 from evenrank.io.files import file_system, files_of, line_blocks, open_parquet
 from evenrank.io.irds import is_identifier
@@ -393,17 +393,11 @@ class Pairing:
         return list({one.name: one for one in both}.values())
 
 
-def given_variants(variants: object, placebos: Mapping[str, object]) -> list[Given]:
+def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[str, object]) -> list[Given]:
     """The arguments of a probe as a list. Raises EvenrankError for none, for a name given twice, for one that is no
     kind's where a kind's is expected, and for a placebo of a variant that is not among them."""
-    if isinstance(variants, str):
-        variants = [variants]
-    if isinstance(variants, Mapping):
-        found = [Given(name, source) for name, source in variants.items()]
-    elif isinstance(variants, Sequence):
-        found = [Given(name, None) for name in variants]
-    else:
-        raise EvenrankError(f"`variants`: expected names of kinds or variants by name, found {type(variants).__name__}")
+    named = variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants))
+    found = [Given(name, source) for name, source in named]
     if not found:
         raise EvenrankError("`variants`: expected one variant at least, found none")
     names = [one.name for one in found]

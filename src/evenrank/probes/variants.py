@@ -42,7 +42,7 @@ from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, Report, cluster_of, write_parts
 from evenrank.engines.shards import Shard, shard_batches, shards_of
 from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
-from evenrank.groups import Lexicon, load_lexicon
+from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.io import (
     EvenrankError,
@@ -58,6 +58,7 @@ from evenrank.io import (
     read_texts,
     scan_collection,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of, id_column, is_path
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
@@ -631,7 +632,7 @@ class Choice:
 
     @classmethod
     def of(
-        cls, kind: str, of: str | None, form: str | None, lexicon: Path | Lexicon, mode: Mode | None, seed: int
+        cls, kind: str, of: str | None, form: str | None, lexicon: LexiconLike, mode: Mode | None, seed: int
     ) -> Choice:
         """A checked choice; None: what is usual. Raises EvenrankError for a name that is not known, for a setting that
         the kind does not have, and for a lexicon that lacks words."""
@@ -652,7 +653,7 @@ class Choice:
         mode = mode or "sentence"
         words = None
         if changed.lexicon:
-            words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
+            words = load_lexicon(lexicon)
             # Raises the error for a lexicon without counterparts now, before anything is read.
             (swapped if changed.name == "swap" else neutralised)(pl.Series([""]), words)
         form = form or "any"
@@ -689,6 +690,7 @@ class Choice:
             raise EvenrankError(f"`run`: the kind {name} needs a run, or else `qrels`, for its pairs")
 
 
+@checked
 def variants(
     collection: opt.TheCollection,
     *,

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, InputError
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, readable
 from evenrank.io.outputs import is_stream
-from evenrank.io.ranges import check_ranges
 from evenrank.io.wording import counted
 
 from .endpoint_http import SHOWN, Address, Client, message_in
@@ -145,6 +145,7 @@ def _text(value: object) -> str:
         return "lists in lists in lists"
 
 
+@checked
 @dataclass(frozen=True)
 class Endpoint:
     """A ranker that a server computes: a ``model`` for :func:`evenrank.rerank`, :func:`evenrank.load_ranker`,
@@ -181,10 +182,7 @@ class Endpoint:
     document_prompt: str | None = None
 
     def __post_init__(self) -> None:
-        if self.api not in APIS:
-            raise EvenrankError(f"`api`: expected cohere, tei or openai, found {quoted(self.api)}")
-        check_ranges(concurrency=self.concurrency, timeout=self.timeout, largest_answer=self.largest_answer)
-        if self.model is not None and not (isinstance(self.model, str) and self.model.strip()):
+        if self.model is not None and not self.model.strip():
             raise EvenrankError(f"`model`: expected the server's name of a model, found {quoted(self.model)}")
         self.address  # noqa: B018 - an error now rather than later
 

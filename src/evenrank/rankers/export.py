@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from evenrank.io import EvenrankError, InputError
 from evenrank.io.errors import quoted, require
 from evenrank.io.types import Array
 
-from .models import ModelFolder, Precision
+from .models import Backend, ModelFolder, Precision
 from .scorers import Rows
 
 if TYPE_CHECKING:
@@ -293,7 +293,6 @@ def by_length(features: dict[str, Array], batch_size: int) -> Iterator[tuple[Row
         yield rows, [np.ascontiguousarray(values[rows, kept]) for values in features.values()]
 
 
-Backend = Literal["torch", "onnx", "openvino"]
 BACKENDS = ("torch", "onnx", "openvino")
 _TASKS = ("feature-extraction", "sequence-classification")
 _NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}

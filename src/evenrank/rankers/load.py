@@ -10,15 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from evenrank.io import EvenrankError
-from evenrank.io.errors import quoted, readable, require_neural
+from evenrank.io.arguments import checked
+from evenrank.io.errors import quoted, readable, require_neural, shown
 
 from .encoder_scorers import ONE_PROMPT, VectorScorer, encoder_scorer
 from .endpoints import Endpoint
-from .models import Architecture, ModelFolder, Precision, find_model, load_encoder, load_kernel_ranker, model_name
+from .models import (
+    Architecture,
+    Backend,
+    ModelFolder,
+    Precision,
+    find_model,
+    load_encoder,
+    load_kernel_ranker,
+    model_name,
+)
 from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, Unit
 
 if TYPE_CHECKING:
-    from .export import Backend
     from .protocol import Ranker
     from .scorers import Model
 
@@ -27,6 +36,7 @@ RankerLike: TypeAlias = "str | os.PathLike[str] | Model | Ranker | Scorer | Scor
 _ACCEPTED = "a folder, a name on the hub, a model of sentence-transformers, a ranker, an Endpoint or a function"
 
 
+@checked
 def load_ranker(
     model: RankerLike,
     kind: Architecture | None = None,
@@ -64,7 +74,7 @@ class Prompts:
     def __post_init__(self) -> None:
         for name, value in (("query_prompt", self.query), ("document_prompt", self.document)):
             if value is not None and not isinstance(value, str):
-                raise EvenrankError(f"`{name}`: expected a text, found {type(value).__name__}")
+                raise EvenrankError(f"`{name}`: expected a string, found {shown(value)}")
 
     def refuse(self, what: str) -> None:
         """Raises EvenrankError if there is any, for a kind of model that has none."""
@@ -178,8 +188,7 @@ def _scorer(model: object, prompts: Prompts) -> Scorer:
         prompts.refuse("a function")
         name = getattr(model, "__name__", type(model).__name__)
         return FunctionScorer(model, "function" if name == "<lambda>" else name)
-    value = f" {quoted(model)}" if isinstance(model, int | float) else ""
-    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {type(model).__name__}{value}")
+    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {shown(model)}")
 
 
 def _module_scorer(model: object, prompts: Prompts) -> Scorer:
@@ -198,7 +207,7 @@ def _module_scorer(model: object, prompts: Prompts) -> Scorer:
 
     if isinstance(model, CrossEncoder | MultiVectorEncoder | SentenceTransformer | SparseEncoder):
         return encoder_scorer(model, _encoder_name(model), prompts.query, prompts.document)
-    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {type(model).__name__}")
+    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {shown(model)}")
 
 
 def _encoder_name(model: Model) -> str:

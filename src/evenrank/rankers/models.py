@@ -227,6 +227,7 @@ def _agreed(path: Path, found: Architecture, wanted: Architecture | None) -> Arc
 
 
 Precision = Literal["auto", "float32", "bfloat16"]
+Backend = Literal["torch", "onnx", "openvino"]
 RARE_WORDS = "\u16b1\u16a2\u16be \u2603"
 """Words that few vocabularies contain."""
 Text = TypeVar("Text", str, list[str])

@@ -32,9 +32,9 @@ from evenrank.io import (
     check_writable,
     write_run,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import is_path
 from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import card_path, file_facts, files_beside, ranker_note, write_card
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -46,6 +46,7 @@ from .scoring_job import ScoredPairs, ScoringJob
 
 if TYPE_CHECKING:
     pass
+
 
 SHUFFLES = 5
 # Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
@@ -236,6 +237,7 @@ def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
     return stepped
 
 
+@checked
 def rerank(
     run: Annotated[object, opt.Option("The TREC run to re-rank.", metavar="RUN", reads=True)],
     *,
@@ -318,7 +320,6 @@ def rerank(
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
     [neural], or [export] for another backend.
     """
-    check_ranges(depth=depth, batch_size=batch_size, seed=seed)
     cluster = cluster_of(engine, workers, cpus, gpus)
     answers = None
     if isinstance(model, Endpoint | Scorer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import resources
 
 import numpy as np
@@ -13,6 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks
 
@@ -32,6 +34,7 @@ def stop_list(name: str) -> frozenset[str]:
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
 
+@checked
 def read_stop_words(source: str, *, nltk: bool = False) -> frozenset[str]:
     """The stop words, in lower case, that ``source`` names: a language, ``none``, or a file with a word per line.
 
@@ -68,7 +71,7 @@ class Analyzer:
 
     def __init__(
         self,
-        stopwords: str | Sequence[str] | None = "english",
+        stopwords: Strings | None = "english",
         stemmer: str | None = "english",
         *,
         terms: Mapping[str, int] | None = None,
@@ -126,7 +129,7 @@ class Analyzer:
         return [self._words.get(word, UNKNOWN) for word in words]
 
 
-def stop_word_set(stopwords: str | Sequence[str] | None) -> frozenset[str]:
+def stop_word_set(stopwords: Strings | None) -> frozenset[str]:
     """The stop words that :class:`Analyzer` takes, in lower case."""
     if stopwords is None:
         return frozenset()

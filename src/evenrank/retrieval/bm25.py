@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
+from evenrank.io.arguments import checked
+from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import is_index
 from evenrank.io.ranges import check_ranges
@@ -191,6 +193,7 @@ _LIGHTEST = 1e-20
 """The range of the weights of a query's words, in which sums of scores stay finite in float32."""
 
 
+@checked
 def retrieve(
     collection: Annotated[
         object,
@@ -534,7 +537,7 @@ class BM25Scorer(Scorer):
         *,
         k1: float = 0.9,
         b: float = 0.4,
-        stopwords: str | Sequence[str] | None = "english",
+        stopwords: Strings | None = "english",
         stemmer: str | None = "english",
         name: str = "bm25",
         quiet: bool = True,

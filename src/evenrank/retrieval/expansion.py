@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.embeddings import Vectors, read_vectors
 from evenrank.io import EvenrankError, as_queries
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
@@ -144,6 +145,7 @@ class Expansion:
         return both.filter(pl.col("before").list.sort() != pl.col("after").list.sort())
 
 
+@checked
 def expand(
     queries: opt.TheQueries,
     *,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
-from evenrank.io.ranges import check_ranges
+from evenrank.io.arguments import checked
 from evenrank.measures import Evaluation, is_bias, parse_measure
 
 Array = NDArray[np.float64]
@@ -74,6 +74,7 @@ def min_max(run: Run) -> pl.DataFrame:
     return run.table.select("query_id", "doc_id", scaled.alias("scaled"))
 
 
+@checked
 def interpolate(runs: Mapping[str, object] | Sequence[object], weights: Sequence[float], name: str = "fused") -> Run:
     """Fuses runs with ``weights`` [runs], which are scaled to sum to 1.
 
@@ -201,6 +202,7 @@ def reachable(candidates: Candidates, depth: int) -> Candidates:
     return Candidates(candidates.table.filter(keep), candidates.scaled[keep], candidates.names)
 
 
+@checked
 def tune(
     runs: Mapping[str, object] | Sequence[object],
     *,
@@ -219,7 +221,6 @@ def tune(
     ranked too, but do not count. Raises EvenrankError for fewer than two folds, more folds than judged queries, and a
     measure of bias (which a random ranking would win).
     """
-    check_ranges(folds=folds, restarts=restarts, seed=seed)
     parsed = effectiveness_measure(measure)
     candidates = Candidates.of(runs)
     objective = _Objective(candidates, as_qrels(qrels), parsed)

@@ -23,6 +23,7 @@ from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.engines.ray import Cluster, cluster_of
 from evenrank.io import EvenrankError, InputError, Provenance, make_folder, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted, readable, reason_of
 from evenrank.io.files import INDEX, INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.io.files import INDEX as MANIFEST
@@ -471,6 +472,7 @@ def _is_path(value: object) -> bool:
         return False
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """Settings of :func:`evenrank.build_index` and :func:`evenrank.retrieve` with a model.

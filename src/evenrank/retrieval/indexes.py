@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, cast, runtime_checkable
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Run, check_apart
+from evenrank.io.arguments import checked
 from evenrank.io.files import is_index
 
 from .analysis import stop_word_set, words_digest
@@ -42,6 +43,7 @@ class FirstStage(Protocol):
         """
 
 
+@checked
 def build_index(
     collection: opt.TheCollection,
     *,
@@ -92,6 +94,7 @@ def build_index(
     return build_vector_index(collection, out, model, encoding or Encoding(), quiet=quiet)
 
 
+@checked
 def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstStage:
     """An index that :func:`build_index` built, to be searched: its files are mapped.
 

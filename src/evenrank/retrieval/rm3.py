@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError
-from evenrank.io.ranges import check_ranges
+from evenrank.io.arguments import checked
 
 Ints = NDArray[np.integer[Any]]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class RM3:
     """``fb_docs`` feedback documents, ``fb_terms`` of their terms, ``original_weight`` of the query's own terms.
@@ -30,9 +31,6 @@ class RM3:
     fb_docs: Annotated[int, opt.Option("RM3: number of feedback documents.")] = 10
     fb_terms: Annotated[int, opt.Option("RM3: number of feedback terms.")] = 10
     original_weight: Annotated[float, opt.Option("RM3: weight of the original query (0 to 1).")] = 0.5
-
-    def __post_init__(self) -> None:
-        check_ranges(fb_docs=self.fb_docs, fb_terms=self.fb_terms, original_weight=self.original_weight)
 
 
 @dataclass(frozen=True, slots=True)

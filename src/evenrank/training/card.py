@@ -11,6 +11,7 @@ from typing import Any
 from evenrank._version import __version__
 from evenrank.auditing.compute import audit
 from evenrank.io import Provenance, Run, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures.inference import SIGNIFICANT
@@ -89,6 +90,7 @@ def write_card(
     write_text(folder / "model" / "README.md", _card(recipe, result, found.table(100), made.to_dict()))
 
 
+@checked
 def training_summary(folder: Path) -> list[str]:
     """A finished run in lines: effectiveness and bias of the validation run, before and after."""
     lines = summary_of(json.loads((folder / "result.json").read_text(encoding="utf-8")))

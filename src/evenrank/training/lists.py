@@ -35,6 +35,7 @@ from evenrank.io import (
     read_texts,
     write_text,
 )
+from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
@@ -459,6 +460,7 @@ class MemoryLists(ListDataset):
         return quoted(self.lists[index].query)
 
 
+@checked
 def training_lists(
     run: object,
     qrels: object,
@@ -483,14 +485,13 @@ def training_lists(
     Raises EvenrankError for a passage or a query without a text, for labels that know no passage, and if no query has
     both kinds of passages.
     """
+    given = as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries)
+    chosen = chosen_attributes(lexicon, labels)
+    groups = None if chosen is None else PassageGroups(attributes_of(chosen))
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
     assert place is not None
-    chosen = chosen_attributes(lexicon, labels)
-    groups = None if chosen is None else PassageGroups(attributes_of(chosen))
-    build_lists(
-        as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries), place, depth=depth, groups=groups
-    )
+    build_lists(*given, place, depth=depth, groups=groups)
     lists = TrainingLists(place, negatives=negatives)
     lists.temporary = kept
     return lists

@@ -21,6 +21,7 @@ from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
+from evenrank.io.arguments import checked
 from evenrank.io.outputs import json_text
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -291,6 +292,7 @@ _MODEL = "model/README.md"
 """Stands for the model's folder."""
 
 
+@checked
 def train_recipe(
     recipe: Annotated[
         Recipe | opt.File, opt.Option("A TOML file, or the name of a built-in recipe.", metavar="RECIPE")

@@ -13,6 +13,7 @@ import torch
 from accelerate import PartialState
 
 from evenrank.io import EvenrankError, make_folder
+from evenrank.io.arguments import checked
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.rankers.losses import Loss
@@ -38,6 +39,7 @@ class TrainingResult:
     choice: Choice
 
 
+@checked
 def train(
     ranker: Ranker | RankerRecipe | str | os.PathLike[str],
     lists: object,
@@ -70,11 +72,6 @@ def train(
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
     """
-    if not isinstance(ranker, Ranker | RankerRecipe | str | os.PathLike):
-        expected = "a ranker, the folder or hub name of one, or a RankerRecipe"
-        raise EvenrankError(f"`ranker`: expected {expected}, found {type(ranker).__name__}")
-    if validation is not None and not isinstance(validation, Validation):
-        raise EvenrankError(f"`validation`: expected a Validation, found {type(validation).__name__}")
     training = parse_training(settings)
     chosen = chosen_attributes(lexicon, labels) or "gender-en"
     attributes = attributes_of(chosen) if fairness is not None else {}
@@ -116,10 +113,7 @@ def _check_folder(folder: Path | None, state: PartialState) -> None:
 
 def _fair_term(given: IBBR | FunctionTerm | TermFunction | str, names: list[str]) -> FairTerm:
     if isinstance(given, str):
-        try:
-            given = term_named(given)
-        except ValueError as error:
-            raise EvenrankError(f"`fairness`: {error}") from None
+        given = term_named(given)
     elif not isinstance(given, IBBR | FunctionTerm):
         given = FunctionTerm(given)
     return FairTerm(given, as_weight(given.weight), names)

@@ -1,0 +1,138 @@
+"""What public functions refuse: each argument has to be of the kind that its annotation names.
+
+>>> @checked
+... def shortened(text: str, depth: int = 10) -> str:
+...     return text[:depth]
+>>> shortened(5)
+Traceback (most recent call last):
+evenrank.io.errors.EvenrankError: `text`: expected a string, found 5
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .errors import EvenrankError, shown
+from .ranges import RANGES, check_ranges
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "True or False", Callable: "a function"}
+_PATHS = (Path, os.PathLike)
+_LISTS = (list, tuple, Sequence, Collection, AbstractSet, Iterable)
+
+
+def checked(function: _F) -> _F:
+    """A function, or a class, that raises EvenrankError for an argument of another kind than its annotation names.
+
+    Numbers are also checked for the range of their name (:mod:`evenrank.io.ranges`). What can come in many forms, such
+    as a run, is annotated so that anything passes, and converted where it is used (:mod:`evenrank.io.convert`).
+    """
+    if isinstance(function, type):
+        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        return function
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    own = {one.name for one in parameters}
+    variable = {one.name for one in parameters if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+
+    @functools.cache
+    def kinds() -> dict[str, Any]:
+        annotations = inspect.get_annotations(function).items()
+        found = {name: _kind(text, function.__globals__) for name, text in annotations if name not in variable}
+        for one in parameters:
+            if one.kind is one.VAR_KEYWORD and str(one.annotation).startswith("Unpack["):
+                # The keys of a TypedDict.
+                of = eval(str(one.annotation).removeprefix("Unpack[").removesuffix("]"), function.__globals__)
+                found |= {name: _kind(kind, function.__globals__) for name, kind in of.__annotations__.items()}
+        return found
+
+    @functools.wraps(function)
+    def checking(*args: Any, **kwargs: Any) -> Any:
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+            if name in kinds():
+                _check(name, value, kinds()[name])
+            elif name not in own:
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        return function(*args, **kwargs)
+
+    return checking  # type: ignore[return-value]
+
+
+def _kind(annotation: object, names: dict[str, Any]) -> Any:
+    try:
+        return get_type_hints(types.SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
+    except NameError:
+        # Imported by type checkers alone.
+        return Any
+
+
+def _check(name: str, value: object, kind: Any) -> None:
+    if name in RANGES and value is not None and {int, float} >= set(_alternatives(kind)) - {types.NoneType}:
+        check_ranges(**{name: value})
+    elif not _fits(value, kind):
+        raise EvenrankError(f"`{name}`: expected {_words(kind)}, found {shown(value)}")
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    of, inner = get_origin(kind) or kind, get_args(kind)
+    if of in (Union, types.UnionType):
+        return any(_fits(value, one) for one in inner)
+    if of is Literal:
+        return isinstance(value, str | int | None) and value in inner
+    if of in (int, float):
+        return isinstance(value, Integral if of is int else Real) and not isinstance(value, bool)
+    if of in _PATHS:
+        return isinstance(value, str | os.PathLike)
+    if of is Callable:
+        return callable(value)
+    if of in _LISTS:
+        if not isinstance(value, list | tuple if of is tuple else of) or isinstance(value, str | bytes | Mapping):
+            return False
+        if not isinstance(value, Collection):
+            return True
+        each = inner[:1] * len(value) if len(inner) == 1 or inner[1:] == (...,) else inner
+        return not inner or (len(each) == len(value) and all(map(_fits, value, each)))
+    if of is Mapping:
+        keys, values = inner or (object, object)
+        return isinstance(value, Mapping) and all(_fits(k, keys) and _fits(v, values) for k, v in value.items())
+    # A protocol says what a value can do, which shows where it is used.
+    return not isinstance(of, type) or of is Any or getattr(of, "_is_protocol", False) or isinstance(value, of)
+
+
+def _words(kind: Any) -> str:
+    """``str | Path | None`` as "a path", ``Sequence[str]`` as "a list of strings", a class by its name."""
+    kinds = [one for one in _alternatives(kind) if one is not types.NoneType]
+    if any((get_origin(one) or one) in _PATHS for one in kinds):
+        kinds = [one for one in kinds if one is not str]
+    words = []
+    for one in kinds:
+        of, inner = get_origin(one) or one, get_args(one)
+        if of is Literal:
+            words += [str(value) for value in inner]
+        elif of in _PATHS:
+            words.append("a path")
+        elif of in _LISTS:
+            words.append(_each(inner[0]) if inner else "a list")
+        else:
+            name = "dict" if of is Mapping else of.__name__
+            words.append(_WORDS.get(of) or f"{'an' if name[0] in 'AEIO' else 'a'} {name}")
+    return " or ".join([*([", ".join(words[:-1])] if words[1:] else []), *words[-1:]])
+
+
+def _each(kind: Any) -> str:
+    """A list of what is of this kind."""
+    if get_origin(kind) is Literal:
+        return f"some of {', '.join(get_args(kind))}"
+    return "a list of them" if len(_alternatives(kind)) > 1 else f"a list of {_words(kind).partition(' ')[2]}s"

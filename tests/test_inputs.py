@@ -1,0 +1,290 @@
+"""One way in: every public name takes a thing in all its forms, and refuses all else in one line."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank import EvenrankError, Run, embeddings, groups, measures
+
+# PyTerrier uses what pandas will drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
+
+RUN = {"q1": {"d1": -1.0, "d2": -2.0, "d3": -3.0}, "q2": {"d2": -1.0, "d3": -2.0, "d4": -3.0}}
+QRELS = {"q1": {"d1": 1}, "q2": {"d3": 1}}
+TEXTS = {"d1": "She said that she knew", "d2": "He said he did", "d3": "nothing he knew", "d4": "a word of her own"}
+QUERIES = {"q1": "who knew", "q2": "who said nothing"}
+LEXICON = {"f": ["she", "her"], "m": ["he", "his"]}
+LABELS = {"d1": "f", "d2": "m", "d3": "m", "d4": "f"}
+MEASURES = "nDCG@10 ARaB@10"
+SCORING = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
+SCORES = groups.score_in_memory(TEXTS, SCORING)
+VECTORS = embeddings.Vectors(("who", "knew", "said", "nothing"), np.eye(4, dtype=np.float32))
+BUDGET = {"rule": [{"measure": "nDCG@10", "at_least": 0.1}]}
+LISTS = [{"query": "who", "passages": ["she", "he"], "relevance": [1, 0]}]
+
+
+def by_length(query: str, passages: list[str]) -> list[float]:
+    return [float(len(passage)) for passage in passages]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each thing as a file."""
+    place = tmp_path_factory.mktemp("inputs")
+    for name, texts in {"texts.tsv": TEXTS, "queries.tsv": QUERIES}.items():
+        (place / name).write_text("".join(f"{key}\t{text}\n" for key, text in texts.items()))
+    (place / "empty").mkdir()
+    (place / "labels.csv").write_text("doc_id,group\n" + "".join(f"{key},{group}\n" for key, group in LABELS.items()))
+    (place / "lexicon.csv").write_text("".join(f"{word},{group}\n" for group in LEXICON for word in LEXICON[group]))
+    (place / "qrels").write_text("".join(f"{q} 0 {d} {grade}\n" for q, of in QRELS.items() for d, grade in of.items()))
+    evenrank.write_run(RUN, place / "run")
+    evenrank.score_collection(TEXTS, place / "scores.parquet", SCORING)
+    evenrank.build_index(TEXTS, place / "index", quiet=True)
+    return place
+
+
+def rows(given: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(query, document, value) for query, of in given.items() for document, value in of.items()]
+
+
+def frames(given: list[tuple[Any, ...]], *names: str) -> dict[str, Any]:
+    polars = pl.DataFrame(given, list(names), orient="row")
+    return {
+        "polars": polars,
+        "lazy": polars.lazy(),
+        "arrow": polars.to_arrow(),
+        "pandas": polars.to_pandas(),
+        "records": polars.to_dicts(),
+    }
+
+
+def texts(given: dict[str, str], key: str, path: Path) -> dict[str, Any]:
+    return {"dict": given, "path": path, "str": str(path), **frames(list(given.items()), key, "text")} | {
+        "series": pd.Series(given)
+    }
+
+
+def forms(kind: str, folder: Path) -> dict[str, Any]:
+    """A thing in all its forms, the plainest first."""
+    if kind == "run":
+        ranked = {query: list(of) for query, of in RUN.items()}
+        found = {"dict": RUN, "path": folder / "run", "Run": Run.from_table(RUN), "ranked": ranked}
+        return found | frames(rows(RUN), "query_id", "doc_id", "score") | frames(rows(RUN), "qid", "docno", "score")
+    if kind == "qrels":
+        found = {"dict": QRELS, "path": folder / "qrels", "sets": {"q1": {"d1"}, "q2": {"d3"}}}
+        found |= {"Qrel": [ir_measures.Qrel(*row) for row in rows(QRELS)]}
+        return found | frames(rows(QRELS), "qid", "docno", "label")
+    if kind == "collection":
+        return texts(TEXTS, "doc_id", folder / "texts.tsv")
+    if kind == "queries":
+        return texts(QUERIES, "query_id", folder / "queries.tsv")
+    if kind == "labels":
+        found = {"dict": LABELS, "path": folder / "labels.csv", "series": pd.Series(LABELS)}
+        found |= {"GroupTable": evenrank.as_labels(LABELS)}
+        return found | {
+            name: frame for name, frame in frames(list(LABELS.items()), "doc_id", "group").items() if name != "records"
+        }
+    if kind == "lexicon":
+        return {"dict": LEXICON, "path": folder / "lexicon.csv", "Lexicon": SCORING.lexicon}
+    if kind == "scores":
+        return {"GroupTable": SCORES, "path": folder / "scores.parquet"}
+    assert kind == "measures"
+    listed = ir_measures.nDCG @ 10, measures.ARaB @ 10
+    return {"str": MEASURES, "list": MEASURES.split(), "measures": listed, "both": [listed[0], "ARaB@10"]}
+
+
+WHERE = {
+    "run": "run runs candidates background",
+    "qrels": "qrels relevant",
+    "collection": "collection corpus texts",
+    "queries": "queries",
+    "labels": "labels",
+    "lexicon": "lexicon",
+    "scores": "scores table",
+    "measures": "measures",
+}
+KINDS = {name: kind for kind, names in WHERE.items() for name in names.split()}
+"""What a parameter takes, by its name."""
+
+
+def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+    """Public names, each called with the plainest form of what it takes."""
+    listed = {"run": RUN, "collection": TEXTS, "queries": QUERIES}
+    judged = {**listed, "qrels": QRELS}
+    found: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (evenrank.as_labels, {"given": LABELS}),
+        (evenrank.build_index, {"collection": TEXTS, "out": out / "index", "quiet": True}),
+        (evenrank.check_lexicon, {"lexicon": LEXICON, "collection": TEXTS, "labels": LABELS}),
+        (evenrank.expand, {"queries": QUERIES, "vectors": VECTORS, "k": 1, "stopwords": ()}),
+        (evenrank.frontier, {"run": RUN, "qrels": QRELS, "collection": TEXTS, "lexicon": LEXICON, **FEW}),
+        (evenrank.gate, {"audited": AUDIT, "budget": BUDGET}),
+        (evenrank.interpolate, {"runs": {"a": RUN, "b": RUN}, "weights": [0.5, 0.5]}),
+        (evenrank.load_lexicon, {"source": LEXICON}),
+        (evenrank.named_runs, {"arguments": [folder / "run"]}),
+        (evenrank.open_index, {"path": folder / "index"}),
+        (evenrank.read_group_table, {"path": folder / "scores.parquet"}),
+        (evenrank.read_qrels, {"path": folder / "qrels"}),
+        (evenrank.read_queries, {"path": folder / "queries.tsv"}),
+        (evenrank.read_run, {"path": folder / "run"}),
+        (evenrank.rebalance, {"run": RUN, "strength": 1, "collection": TEXTS, "qrels": QRELS, "lexicon": LEXICON}),
+        (evenrank.rebalance, {"run": RUN, "strength": 1, "scores": SCORES}),
+        (evenrank.rebalance, {"run": RUN, "strength": 1, "labels": LABELS}),
+        (evenrank.rerank, {**listed, "model": by_length, "quiet": True}),
+        (evenrank.retrieve, {"collection": TEXTS, "queries": QUERIES, "quiet": True}),
+        (evenrank.score_collection, {"collection": TEXTS, "out": out / "scores.parquet", "scoring": SCORING}),
+        (evenrank.score_labels, {"labels": LABELS, "out": out / "labels.parquet", "collection": TEXTS}),
+        (evenrank.write_negatives, {**judged, "out": out / "negatives.parquet", "n": 1, "lexicon": LEXICON}),
+        (evenrank.write_negatives, {"run": RUN, "qrels": QRELS, "out": out / "n.parquet", "n": 1, "labels": LABELS}),
+        (evenrank.write_run, {"run": RUN, "path": out / "a.run"}),
+        (groups.score_in_memory, {"texts": TEXTS, "scoring": SCORING}),
+        (measures.parse_measures, {"given": MEASURES}),
+    ]
+    for more in ({"collection": TEXTS, "lexicon": LEXICON, "queries": QUERIES}, {"labels": LABELS}, {"scores": SCORES}):
+        audited = {"runs": RUN, "qrels": QRELS, "measures": MEASURES, "background": RUN}
+        found += [(evenrank.audit, audited | more)]
+    if find_spec("sentence_transformers"):
+        from evenrank.integrations.sentence_transformers import BiasEvaluator
+
+        texts = {"queries": QUERIES, "corpus": TEXTS, "relevant": QRELS, "candidates": RUN, "measures": MEASURES}
+        found += [(BiasEvaluator, texts | {name: value}) for name, value in OF_GROUPS.items()]
+        found.append((evenrank.training_lists, {**judged, "lexicon": LEXICON, "folder": out / "lists"}))
+    if find_spec("pyterrier"):
+        found += [(pyterrier_rebalanced, {name: value}) for name, value in OF_GROUPS.items()]
+    return found
+
+
+def pyterrier_rebalanced(**given: Any) -> object:
+    from evenrank.integrations.pyterrier import EvenrankRebalancer
+
+    ranked = pd.DataFrame(rows(RUN), columns=["qid", "docno", "score"]).assign(text=lambda of: of["docno"].map(TEXTS))
+    return EvenrankRebalancer(**given).transform(ranked).to_dict("list")
+
+
+def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+    """Public names that are not called to the end: what they take is refused before they begin."""
+    found: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (evenrank.debias_index, {"index": out, "out": out}),
+        (evenrank.Encoding, {}),
+        (evenrank.Endpoint, {"url": "http://localhost:1", "api": "tei"}),
+        (evenrank.ExperimentOptions, {}),
+        (evenrank.fetch, {"name": "none", "to": out}),
+        (evenrank.load_ranker, {"model": by_length}),
+        (evenrank.mask_texts, {"texts": pl.Series(list(TEXTS.values())), "scoring": SCORING}),
+        (evenrank.position_answers, {"source": "none.json"}),
+        (evenrank.position_sensitivity, {"model": by_length}),
+        (evenrank.position_similarity, {"model": "none", "collection": TEXTS}),
+        (evenrank.probe, {"model": by_length, "variants": OTHER, "collection": TEXTS, "queries": QUERIES}),
+        (evenrank.read_stop_words, {"source": "english"}),
+        (evenrank.read_vectors, {"path": "none.npy"}),
+        (evenrank.rotate_collection, {"collection": "none.tsv", "out": out}),
+        (evenrank.RM3, {}),
+        (evenrank.Run, {"name": "a", "table": SCORES.table}),
+        (evenrank.run_experiment, {"name": "none", "folder": out}),
+        (evenrank.run_name, {"path": "a.run"}),
+        (evenrank.Scoring, {"lexicon": SCORING.lexicon}),
+        (evenrank.tune, {"runs": {"a": RUN, "b": RUN}, "qrels": QRELS, "folds": 2, "restarts": 1}),
+        (evenrank.variants, {"collection": TEXTS, "kind": "swap"}),
+        (evenrank.write_squad_collection, {"files": ["none.json"], "folder": out}),
+        (embeddings.audit_file, {"vectors": "none.npy"}),
+        (embeddings.debias_file, {"vectors": "none.npy", "out": out}),
+        (embeddings.load_word_sets, {}),
+        (measures.provider, {"table": SCORES, "background": RUN}),
+    ]
+    if find_spec("sentence_transformers"):
+        found += [(evenrank.IBBR, {}), (evenrank.train, {"ranker": "none", "lists": []})]
+        found += [(evenrank.train_recipe, {"recipe": "none.toml"}), (evenrank.training_summary, {"folder": out})]
+    if find_spec("pyterrier"):
+        from evenrank.integrations.pyterrier import EvenrankRebalancer, EvenrankReranker
+
+        found += [(EvenrankRebalancer, {}), (EvenrankReranker, {"ranker": by_length})]
+    return found
+
+
+OTHER = {"other": {document: f"{text}, he or she" for document, text in TEXTS.items()}}
+FEW = {"methods": ["neutral"], "strengths": [0.5]}
+OF_GROUPS = {"lexicon": LEXICON, "labels": LABELS, "scores": SCORES}
+AUDIT = evenrank.audit({"a": RUN, "b": RUN}, collection=TEXTS, qrels=QRELS, baseline="a")
+
+
+SAID = ("settings", "provenance", "notes", "name", "collection", "path")
+"""Where a result names what it was given."""
+
+
+def figures(found: Any, out: Path) -> object:
+    """What can be compared of a result, or of the files that it is about."""
+    if hasattr(found, "to_dict"):
+        return {key: value for key, value in found.to_dict().items() if key not in SAID}
+    written = {path.name: path for path in out.rglob("*.*") if path.suffix in (".run", ".parquet")}
+    if written:
+        files = {name: path.read_bytes() if path.suffix == ".run" else path for name, path in written.items()}
+        # As texts, in which what is no number equals itself.
+        return repr({name: pl.read_parquet(at).rows() if isinstance(at, Path) else at for name, at in files.items()})
+    table = getattr(getattr(found, "run", found), "table", None)
+    rest = getattr(found, "first_stage", None) or getattr(found, "documents", found)
+    return table.rows() if isinstance(table, pl.DataFrame) else repr(rest)
+
+
+def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None:
+    outs = (tmp_path / str(number) for number in itertools.count())
+
+    def result(number: int, **given: Any) -> object:
+        out = next(outs)
+        out.mkdir()
+        function, arguments = calls(folder, out)[number]
+        return figures(function(**{**arguments, **given}), out)
+
+    different = []
+    for number, (function, arguments) in enumerate(calls(folder, tmp_path)):
+        expected = result(number)
+        for name in KINDS.keys() & arguments:
+            several = name == "runs" and function is not evenrank.audit
+            for form, given in forms(KINDS[name], folder).items():
+                if result(number, **{name: {"a": given, "b": given} if several else given}) != expected:
+                    different.append(f"{function.__name__}: {name} as {form}")
+    assert not different
+    assert int(next(outs).name) > 300
+
+
+OBJECT = object()
+WRONG: dict[str, Any] = {"5": 5, "object": OBJECT, "function": print, "list": [1], "dict": {"a": OBJECT}}
+DATA = {*KINDS, "model", "ranker", "lists", "variants", "placebos", "answers", "given", "ids", "tune_queries", "target"}
+DATA |= {"beside", "rankings", "stages"}
+"""Converted where they are used, so that what is not used is not looked at."""
+FITTING = {"5": "int|float|Weight", "function": "Callable|RankerLike|Loss|Term", "list": "float\\]|Container"}
+FITTING["dict"] = "Mapping|Container"
+"""The annotations, in part, that allow it."""
+
+
+def test_all_else_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
+    wrong = []
+    for function, arguments in [*calls(folder, tmp_path / "out"), *others(tmp_path / "out")]:
+        parameters = inspect.signature(function).parameters.values()
+        for one in (one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)):
+            for what, given in WRONG.items():
+                if re.search(FITTING.get(what, "^$"), str(one.annotation)):
+                    continue
+                try:
+                    function(**{**arguments, one.name: given})
+                except EvenrankError as error:
+                    named = one.name in DATA or str(error).startswith(f"`{one.name}`: expected ")
+                    if not named or "\n" in str(error):
+                        wrong.append(f"{function.__name__}: {one.name} as {what}: {error}")
+                except Exception as error:
+                    wrong.append(f"{function.__name__}: {one.name} as {what}: {error!r}")
+                else:
+                    if one.name not in DATA or one.name in arguments:
+                        wrong.append(f"{function.__name__}: {one.name} as {what} is accepted")
+    assert not wrong, "\n".join(wrong)

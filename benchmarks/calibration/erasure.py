@@ -87,12 +87,11 @@ def recovered_by_command(sample: Labelled) -> bool:
 
 def _cells() -> tuple[Cell, ...]:
     found = []
-    for n in (100, 300, 600):
+    for n in (100, 300):
         for share, name in ((0.5, "50/50"), (0.2, "80/20"), (0.05, "95/5")):
             for copies, kind in ((False, "random"), (True, "near copies")):
                 said = random_groups(n, share, copies), recovered
-                draws = DRAWS if n < 600 else DRAWS // 2
-                found.append(Cell("erasure", f"{kind}, {name}", n, *said, draws=draws, quick=3))
+                found.append(Cell("erasure", f"{kind}, {name}", n, *said, draws=DRAWS, quick=3))
         found.append(Cell("erasure", "quadratic", n, quadratic_groups(n), recovered, kind="power", draws=50, quick=2))
     for share, name in ((0.5, "50/50"), (0.2, "80/20")):
         said = random_groups(300, share, True), recovered_after_erasure

@@ -51,8 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "lexicon.csv").write_text("".join(f"{word},{group}\n" for group in LEXICON for word in LEXICON[group]))
     (place / "qrels").write_text("".join(f"{q} 0 {d} {grade}\n" for q, of in QRELS.items() for d, grade in of.items()))
     evenrank.write_run(RUN, place / "run")
-    evenrank.score_collection(TEXTS, place / "scores.parquet", SCORING)
-    evenrank.build_index(TEXTS, place / "index", quiet=True)
+    evenrank.score(TEXTS, out=place / "scores.parquet")
+    evenrank.build_index(TEXTS, out=place / "index", quiet=True)
     return place
 
 
@@ -144,8 +144,8 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
         (evenrank.rebalance, {"run": RUN, "strength": 1, "labels": LABELS}),
         (evenrank.rerank, {**listed, "model": by_length, "quiet": True}),
         (evenrank.retrieve, {"collection": TEXTS, "queries": QUERIES, "quiet": True}),
-        (evenrank.score_collection, {"collection": TEXTS, "out": out / "scores.parquet", "scoring": SCORING}),
-        (evenrank.score_labels, {"labels": LABELS, "out": out / "labels.parquet", "collection": TEXTS}),
+        (evenrank.score, {"collection": TEXTS, "out": out / "scores.parquet"}),
+        (evenrank.score, {"labels": LABELS, "out": out / "labels.parquet", "collection": TEXTS}),
         (evenrank.write_negatives, {**judged, "out": out / "negatives.parquet", "n": 1, "lexicon": LEXICON}),
         (evenrank.write_negatives, {"run": RUN, "qrels": QRELS, "out": out / "n.parquet", "n": 1, "labels": LABELS}),
         (evenrank.write_run, {"run": RUN, "path": out / "a.run"}),

@@ -82,7 +82,19 @@ Threshold = Annotated[float, Option(_THRESHOLD)]
 class GroupOptions(TypedDict, total=False):
     """What says which groups documents are of: their words, a table of them, or labels.
 
-    With ``scores``, those of the words default to the settings that the table was made with.
+    With ``scores``, what is said of words defaults to the settings that the table was made with.
+
+    Attributes:
+        scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
+        labels: The documents' groups instead of their texts, where metadata or annotation says them: a file, a frame,
+            ``{document: group}`` or ``{document: {group: weight}}``; see :func:`evenrank.groups.as_labels`. A document
+            without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
+        neutral: Values of the labels that mean "no group".
+        group_column: The labels' column of groups, if there are several.
+        lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
+        poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
+        tokens: ``"word"`` (default) or ``"whitespace"``.
+        threshold: How many group words a document may have and still count as neutral; by default 1.
     """
 
     scores: Annotated[object, Option("A group table made by evenrank score.", reads=True)]

@@ -14,7 +14,7 @@ import pytest
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.groups import GroupTable, as_labels, neutrality, score_labels
+from evenrank.groups import GroupTable, as_labels, neutrality
 from small_audits import head, judged, run, text_of, words
 
 Weights = dict[str, dict[str, float]]
@@ -116,7 +116,7 @@ def test_every_form_of_labels_gives_the_same_figures(tmp_path: Path) -> None:
     frame.sample(fraction=1, shuffle=True, seed=3).write_csv(tmp_path / "shuffled.tsv", separator="\t")
     wide = frame.select("doc_id", *[(pl.col("group") == g).cast(pl.Float64).alias(g) for g in "mf"])
     wide.reverse().write_ndjson(tmp_path / "wide.jsonl")
-    known = score_labels(tmp_path / "long.csv", tmp_path / "scores.parquet", neutral=["none"])
+    known = evenrank.score(labels=tmp_path / "long.csv", out=tmp_path / "scores.parquet", neutral=["none"])
     assert known[0] == 34
     options: dict[str, Any] = {"qrels": QRELS, "baseline": "A"}
     options["measures"] = "nDCG@10 NFaiRR@4 ARaB@4 Share(group='f')@4 EEL@4"

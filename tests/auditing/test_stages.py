@@ -219,7 +219,7 @@ def test_documents_that_the_stage_before_lacks_are_noted() -> None:
         ({"stages": {"A": FIRST}}, "`stages`: expected two or more, found 1"),
         ({"runs": {"A": FIRST}, "stages": ["A", "B"]}, "`stages`: no run 'B' (the runs are A)"),
         ({"runs": {"A": FIRST}, "stages": ["A", "A"]}, "`stages`: expected each run once, found A, A"),
-        ({"runs": {"A": FIRST}, "stages": "A"}, "`stages`: expected names of runs, or runs by name, found 'A'"),
+        ({"runs": {"A": FIRST}, "stages": "A"}, "`stages`: expected a dict or a list of strings, found 'A'"),
         (
             {"runs": {"A": FIRST}, "stages": {"A": FIRST, "B": SECOND}},
             "`stages`: there is another run named 'A': name the stage or the run anew",

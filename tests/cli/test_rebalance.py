@@ -143,7 +143,7 @@ BAD = {
     "no queries in the file": (
         ["--meet", "ARaB@10 <= 1", "--out", "o", "--tune-queries", "blank"], "blank: expected ids of queries"
     ),
-    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected one of neutral"),
+    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected neutral"),
     "a target that is no file": (["--strength", "1", "--out", "o", "--target", "nothing"], "--target: expected"),
 }  # fmt: skip
 

@@ -226,7 +226,7 @@ BAD = [
     ({**SCORES, "strength": 0.5, "meet": "ARaB@10 <= 1"}, "expected `strength`, or `meet`"),
     ({**SCORES, "strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
-    ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected one of neutral, fair"),
+    ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected neutral, fair"),
     ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
     ({**SCORES, "strength": 0.5, "only_queries": True}, "`only_queries` needs `queries`"),
     ({**SCORES, "strength": 0.5, "queries": {"q1": "t"}}, "`queries` are those of `only_queries`: give both"),

@@ -103,9 +103,9 @@ def test_a_run_checks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(experiments, "import_module", lambda name, _: setup)
     for call in (experiments.check_experiment, experiments.run_experiment):
         with pytest.raises(MissingError, match=r"^out: nothing, 3$"):
-            call("ibbr", scale="full", seeds=3, folder=tmp_path / "out", options=Options())
+            call("ibbr", scale="full", seeds=3, out=tmp_path / "out", options=Options())
     assert not (tmp_path / "out").exists()
     setup.needs = lambda of, folder: [Need("vectors", "expansion", 3_000)]
-    lines = experiments.check_experiment("ibbr", scale="real", folder=tmp_path / "out")
+    lines = experiments.check_experiment("ibbr", scale="real", out=tmp_path / "out")
     assert lines == ["vectors: expansion, 3 KB", "this run: about 10 bytes of disk, a second"]
     assert not (tmp_path / "out").exists()

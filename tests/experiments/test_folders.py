@@ -21,7 +21,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_any_work(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     folder = tmp_path / "file" / "inside"
     for work in (
-        lambda: run_experiment("sampling", scale="tiny", seeds=1, folder=folder, jobs=1),
+        lambda: run_experiment("sampling", scale="tiny", seeds=1, out=folder, jobs=1),
         lambda: fetch("xquad-en", to=folder),
     ):
         with pytest.raises(EvenrankError) as error:

@@ -28,5 +28,5 @@ def test_an_option_that_is_not_read(
     # What is missing beside is not asked of the hub.
     monkeypatch.setattr("evenrank.experiments.checks.model_bytes", lambda _: 1)
     with pytest.raises(EvenrankError) as error:
-        check_experiment(name, scale=scale, folder=tmp_path, options=ExperimentOptions(**options))  # type: ignore[arg-type]
+        check_experiment(name, scale=scale, out=tmp_path, options=ExperimentOptions(**options))  # type: ignore[arg-type]
     assert f"{refused}: not used by this experiment at this scale" in str(error.value).split("\n")

@@ -149,7 +149,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
 )
 def test_mistakes_are_told(name: str, settings: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match=message):
-        run_experiment(name, folder=tmp_path, **settings)  # type: ignore[arg-type]
+        run_experiment(name, out=tmp_path, **settings)  # type: ignore[arg-type]
 
 
 def test_what_the_figures_of_a_row_are_over() -> None:

@@ -144,7 +144,7 @@ def test_mistakes_are_told(options: list[str], message: str) -> None:
 
 def test_a_model_is_needed(home: Path) -> None:
     done = command("sensitivity", "--squad", home / "squad.json", "--run", home / "run")
-    assert str(done.exception) == "expected MODEL, or `endpoint`"
+    assert str(done.exception) == "expected MODEL, or `url`"
 
 
 def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:

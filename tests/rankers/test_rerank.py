@@ -261,7 +261,7 @@ def test_settings_out_of_range(data: tuple[Run, pl.DataFrame, pl.DataFrame], cro
     run, collection, queries = data
     assert refused(run, cross, collection, queries, depth=0) == "`depth`: expected 1 or more, found 0"
     assert refused(run, cross, collection, queries, batch_size=0) == "`batch_size`: expected 1 or more, found 0"
-    expected = "`kind`: expected cross, bi, sparse, late or kernel, found 'both'"
+    expected = "`kind`: expected cross, bi, sparse or late, found 'both'"
     assert refused(run, cross, collection, queries, kind="both") == expected
     message = refused(run, cross, collection, queries, precision="int8")
     assert message == "`precision`: expected auto, float32 or bfloat16, found 'int8'"

@@ -138,12 +138,6 @@ def audit(
             A ``collection`` is read a second time for this, if a bias measure is a weighted sum over ranks.
         collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
             ``text``, or records.
-        scores: A group table of the documents instead of their texts: a path, a :class:`GroupTable` or a frame.
-        labels: The documents' groups instead of their texts, where metadata or annotation says them: a file, a frame,
-            ``{document: group}`` or ``{document: {group: weight}}``; see :func:`evenrank.groups.as_labels`. A document
-            without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
-        neutral: Values of the labels that mean "no group".
-        group_column: The labels' column of groups, if there are several.
         unknown: What to do about documents without a label: "bounds" (default: of a figure that looks at one, the
             smallest and largest value over every way to label them), "skip" (leave them out) or "neutral" (count them
             as of no group).
@@ -166,14 +160,11 @@ def audit(
         guaranteed: "No loss" has to hold by a bound that is valid for any values, at any number of queries, and may be
             looked at after every batch of them.
         seed: Seed of the orders that are drawn where no closed form is known.
-        lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
-        poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
-        tokens: ``"word"`` (default) or ``"whitespace"``.
-        threshold: How many group words a document may have and still count as neutral; by default 1.
         order: Rank by ``"score"`` (ties by descending document id) or in the order of the ``"file"``.
         measures: Measures, as one string separated by spaces, a measure, or a list.
         provenance: The record of how the inputs were made, if the caller knows more than this function can see; JSON
             and report show it.
+        **groups: What says which groups the documents are of: see :class:`evenrank.options.GroupOptions`.
 
     Returns:
         The figures with intervals, comparisons and notes; see :class:`AuditResult`.

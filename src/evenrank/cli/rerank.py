@@ -20,9 +20,9 @@ def command(
         ),
     ] = None,
     given: Annotated[Values, From("rankers.rerank", "rerank")],
-    blind: Annotated[
+    lexicon: Annotated[
         str | None,
-        opt.Option("Mask a lexicon's words in queries and passages.", metavar="LEXICON", reads=True),
+        opt.Option("Mask a lexicon's words in queries and passages.", flag="--blind", metavar="LEXICON"),
     ] = None,
     url: _models.Endpoint = None,
     api: _models.Api = None,
@@ -44,10 +44,10 @@ def command(
         raise evenrank.EvenrankError("expected `model`, or `url`")
     _output.refuse_standard(out)
     # The library sees the words of a lexicon, not its file.
-    check_apart([out, f"{out}.card.json"], [blind])
+    check_apart([out, f"{out}.card.json"], [lexicon])
     transform = None
-    if blind is not None:
-        transform = partial(evenrank.mask_texts, scoring=evenrank.Scoring(evenrank.load_lexicon(blind)))
+    if lexicon is not None:
+        transform = partial(evenrank.mask_texts, scoring=evenrank.Scoring(evenrank.load_lexicon(lexicon)))
     result = evenrank.rerank(**given, model=chosen, transform=transform, out=out, quiet=quiet)
     for note in result.notes:
         _output.say(note, err=True)

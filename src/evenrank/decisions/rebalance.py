@@ -853,15 +853,7 @@ def rebalance(
         depth: How many documents of each query are put into a new order, the pool that all ranks are filled from; the
             others keep their ranks.
         collection: The documents' texts, which say with ``lexicon`` which groups they are of; see
-            :func:`evenrank.audit`, as for the following ones.
-        scores: A group table instead.
-        labels: The documents' groups instead.
-        neutral: Values of the labels that mean "no group".
-        group_column: The labels' column of groups.
-        lexicon: By default ``gender-en``.
-        poles: The two groups of signed measures, the positive one first.
-        tokens: "word" (default) or "whitespace".
-        threshold: How many group words a neutral document may have; by default 1.
+            :func:`evenrank.audit`.
         target: What share of the documents that have a group each group should have: "uniform", "candidates" (as in the
             list), a file or a dict as in an audit; by default the lexicon's own shares, or equal ones of labels.
         missing: What to do about documents without text or label: "error", "skip" (they keep their rank) or "neutral";
@@ -879,6 +871,7 @@ def rebalance(
         order: As in an audit.
         name: The name of the new run.
         provenance: The record of how the inputs were made, if the caller knows more.
+        **groups: As :func:`evenrank.audit` takes them.
 
     Returns:
         The new run with its figures; see :class:`Rebalanced`.

@@ -41,6 +41,7 @@ def checked(function: _F) -> _F:
     parameters = list(inspect.signature(function).parameters.values())
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     own = {one.name for one in parameters}
+    unpacked = any(one.kind is one.VAR_KEYWORD and _is_unpacked(one) for one in parameters)
     variable = {one.name for one in parameters if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
 
     @functools.cache
@@ -48,7 +49,7 @@ def checked(function: _F) -> _F:
         annotations = inspect.get_annotations(function).items()
         found = {name: _kind(text, function.__globals__) for name, text in annotations if name not in variable}
         for one in parameters:
-            if one.kind is one.VAR_KEYWORD and str(one.annotation).startswith("Unpack["):
+            if one.kind is one.VAR_KEYWORD and _is_unpacked(one):
                 # The keys of a TypedDict.
                 of = eval(str(one.annotation).removeprefix("Unpack[").removesuffix("]"), function.__globals__)
                 found |= {name: _kind(kind, function.__globals__) for name, kind in of.__annotations__.items()}
@@ -59,11 +60,16 @@ def checked(function: _F) -> _F:
         for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
             if name in kinds():
                 _check(name, value, kinds()[name])
-            elif name not in own:
+            elif unpacked and name not in own:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         return function(*args, **kwargs)
 
     return checking  # type: ignore[return-value]
+
+
+def _is_unpacked(one: inspect.Parameter) -> bool:
+    """Whether the keywords of a parameter are those of a TypedDict."""
+    return str(one.annotation).startswith("Unpack[")
 
 
 def _kind(annotation: object, names: dict[str, Any]) -> Any:

@@ -12,9 +12,9 @@ from ir_measures import Measure
 from evenrank.io.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
 from evenrank.measures.inference import EQUAL
-from evenrank.reports.citations import CITATIONS
-from evenrank.reports.format import NONE, interval, number, p_value, true_minus
-from evenrank.reports.page import STEPS, asset, render
+from evenrank.results.citations import CITATIONS
+from evenrank.results.format import NONE, interval, number, p_value, true_minus
+from evenrank.results.page import STEPS, asset, render
 
 from . import page_data as data
 from .findings import RELEVANCE_FIRST, Excess, Figure, Findings, RunAudit, signed, signed_interval

@@ -13,7 +13,7 @@ import polars as pl
 from evenrank.io import EvenrankError, atomic_path, write_text
 from evenrank.io.outputs import for_spreadsheets, json_text
 from evenrank.measures import facts
-from evenrank.reports.result import Result, envelope
+from evenrank.results.result import Result, envelope
 
 from .findings import Excess, Findings, RunAudit
 

@@ -17,7 +17,7 @@ from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.reports.format import Interval, number
+from evenrank.results.format import Interval, number
 
 from .figures import Measured, Over, measure_run
 from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit

@@ -14,7 +14,7 @@ from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, gr
 from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
-from evenrank.reports.format import Interval
+from evenrank.results.format import Interval
 
 from .findings import NEUTRAL_FIRST, KnownLabels
 

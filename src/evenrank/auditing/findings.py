@@ -20,7 +20,7 @@ from evenrank.io.wording import are, counted
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.reports.format import NONE, Interval, equation, interval, number, p_value
+from evenrank.results.format import NONE, Interval, equation, interval, number, p_value
 
 from .words import Words
 

@@ -25,9 +25,9 @@ from evenrank.io.errors import readable
 from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.reports.format import interval, number
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import interval, number
+from evenrank.results.page import Page, Table
+from evenrank.results.result import Result
 
 from .agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison, Proportion
 

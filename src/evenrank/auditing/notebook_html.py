@@ -17,9 +17,9 @@ from ir_measures import Measure
 from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import is_bias
-from evenrank.reports.format import NONE, Interval, equation, interval, number, true_minus
-from evenrank.reports.page import Table
-from evenrank.reports.result import table_html, text_html
+from evenrank.results.format import NONE, Interval, equation, interval, number, true_minus
+from evenrank.results.page import Table
+from evenrank.results.result import table_html, text_html
 
 from .findings import Excess, Figure, Findings, RunAudit, signed, signed_interval
 from .stages_section import StageRow, stage_rows

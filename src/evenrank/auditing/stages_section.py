@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenrank.measures.inference import EQUAL
-from evenrank.reports.format import NONE, Interval, number, p_value, true_minus
+from evenrank.results.format import NONE, Interval, number, p_value, true_minus
 
 from .findings import Decomposition, Findings, Step, signed, signed_interval
 

@@ -16,7 +16,7 @@ from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
 from evenrank.measures.inference import EQUAL, MARGIN, one_in, outcome, queries_to_hold
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.reports.format import NONE, equation, interval, number, p_value
+from evenrank.results.format import NONE, equation, interval, number, p_value
 
 from .comparison import PARTLY
 from .findings import (

@@ -11,7 +11,7 @@ from evenrank.io.errors import plain
 from evenrank.io.wording import counted, percent
 from evenrank.measures import is_bias
 from evenrank.measures.inference import LEAST
-from evenrank.reports.format import NONE, interval, number, p_value
+from evenrank.results.format import NONE, interval, number, p_value
 
 from .findings import TITLE, Figure, Findings, RunAudit
 from .summary import (

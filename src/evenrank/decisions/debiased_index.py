@@ -30,9 +30,9 @@ from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Comparison
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import Interval, interval, number, p_value
+from evenrank.results.page import Page, Table
+from evenrank.results.result import Result
 from evenrank.retrieval.erased_index import PassageNumbers, check_method, open_to_debias, remove_index, write_debiased
 from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
 from evenrank.retrieval.index_folder import Encoding, Manifest, changed_collection, read_manifest

@@ -26,9 +26,9 @@ from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.measures.inference import Comparison
 from evenrank.mitigation.reorderings import METHODS, Reordering
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import Interval, interval, number, p_value
+from evenrank.results.page import Page, Table
+from evenrank.results.result import Result
 
 from .rebalance import TuningQueries, absence_warnings, absent_queries, note_inputs, only_ids, only_those, restricted
 from .rebalance_lists import (

@@ -28,7 +28,7 @@ from evenrank.measures.inference import (
     queries_to_hold,
 )
 from evenrank.measures.inference import outcome as outcome_of
-from evenrank.reports.format import equation, number
+from evenrank.results.format import equation, number
 
 from .budget import Budget, Rule, as_budget
 from .gate_rules import Audited, Tested, against, as_audited, tested, unequal_depth

@@ -33,9 +33,9 @@ from evenrank.io.wording import are, counted, percent
 from evenrank.measures import facts, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import Interval, interval, number, p_value
+from evenrank.results.page import Page, Table
+from evenrank.results.result import Result
 
 from .budget import ALPHA
 from .rebalance_lists import (

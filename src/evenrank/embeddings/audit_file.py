@@ -9,9 +9,9 @@ from pathlib import Path
 
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.errors import quoted
-from evenrank.reports.format import NONE, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import NONE, number, p_value
+from evenrank.results.page import COLOURS, Drawing, Page, Table, specification
+from evenrank.results.result import Result
 
 from .debias import SpecificWords, choose_specific
 from .evaluation import Analogy, Association, BiasEvaluation, BiasFigures, EvaluationSettings, evaluate_bias

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.errors import quoted
 from evenrank.io.wording import counted
-from evenrank.reports.page import Page
-from evenrank.reports.result import Result
+from evenrank.results.page import Page
+from evenrank.results.result import Result
 
 from .debias import Debiased, SpecificWords, bias_subspace, choose_specific, hard_debias, specific_words
 from .evaluation import most_biased

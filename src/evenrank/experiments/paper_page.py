@@ -21,9 +21,9 @@ from evenrank.io.errors import plain
 from evenrank.io.outputs import json_text
 from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate, Mixed, over_seeds
-from evenrank.reports.format import NONE, interval, number
-from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
-from evenrank.reports.result import envelope
+from evenrank.results.format import NONE, interval, number
+from evenrank.results.page import COLOURS, Drawing, bars, curve, render_charts, specification
+from evenrank.results.result import envelope
 
 __all__ = ["Drawing", "ExperimentPage", "bars", "curve", "plane"]
 

@@ -17,9 +17,9 @@ from evenrank.io import EvenrankError, InputError, Provenance, irds, read_texts
 from evenrank.io.errors import quoted
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
-from evenrank.reports.format import NONE, number
-from evenrank.reports.page import Drawing, Page, Table, histogram
-from evenrank.reports.result import Result
+from evenrank.results.format import NONE, number
+from evenrank.results.page import Drawing, Page, Table, histogram
+from evenrank.results.result import Result
 
 __all__ = ["AnswersResult", "load_answer_positions", "position_answers"]
 

@@ -25,9 +25,9 @@ from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
-from evenrank.reports.format import interval, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import interval, number, p_value
+from evenrank.results.page import COLOURS, Drawing, Page, Table, specification
+from evenrank.results.result import Result
 
 from .curves import (
     UNIT,

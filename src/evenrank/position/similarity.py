@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from evenrank.engines.progress import progress
 from evenrank.io import Provenance, as_batches
 from evenrank.io.ranges import check_ranges
-from evenrank.reports.format import NONE, number
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import NONE, number
+from evenrank.results.page import COLOURS, Drawing, Page, Table, specification
+from evenrank.results.result import Result
 
 __all__ = ["SimilarityResult", "position_similarity"]
 

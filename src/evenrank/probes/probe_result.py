@@ -12,9 +12,9 @@ from evenrank.io import Provenance
 from evenrank.io.errors import UnknownNameError, quoted
 from evenrank.io.wording import counted, percent
 from evenrank.measures.inference import Estimate
-from evenrank.reports.format import equation, interval, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import equation, interval, number, p_value
+from evenrank.results.page import COLOURS, Drawing, Page, Table, specification
+from evenrank.results.result import Result
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS

@@ -24,8 +24,8 @@ from evenrank.position.answers import position_answers
 from evenrank.position.curves import Versions, position_curve
 from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.position.similarity import SimilarityResult, term_similarity
-from evenrank.reports.page import Page, bars, curve, histogram
-from evenrank.reports.page import Table as PageTable
+from evenrank.results.page import Page, bars, curve, histogram
+from evenrank.results.page import Table as PageTable
 from reaching import CHECK, OPEN, unreachable
 from small_reports import labelled_audit
 

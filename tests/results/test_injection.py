@@ -11,8 +11,8 @@ import polars as pl
 import evenrank
 from evenrank.experiments.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.groups import load_lexicon
-from evenrank.reports.page import Drawing, Page, bars, curve, histogram
-from evenrank.reports.page import Table as PageTable
+from evenrank.results.page import Drawing, Page, bars, curve, histogram
+from evenrank.results.page import Table as PageTable
 
 EVIL = (
     "<script>window.evil=1</script>",

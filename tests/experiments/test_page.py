@@ -120,7 +120,7 @@ def test_a_destroyed_ranker_is_named_first() -> None:
     row = Row(("AdvBert", "TS"), {"mrr": Value(0.1, 5)}, warning="MRR 0.1 is below the first stage's 0.4")
     table = Table("Table 1", "t", ("model", "term"), {"mrr": "MRR"}, (row, row))
     page = ExperimentPage("ibbr", "The title", "s", (("seeds", "0, 1"),), (), (table,), (), ())
-    first, second, *rest = page.text().splitlines()
+    first, second, *rest = page.table().splitlines()
     assert first == "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
     assert second == "The title"
     assert rest[1] == "seeds: 0, 1"

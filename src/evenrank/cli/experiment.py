@@ -69,5 +69,5 @@ def command(
         return
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
     page = run_experiment(name, scale=scale, seeds=seeds, folder=folder, jobs=jobs, options=options, say=say)
-    _output.say(page.text())
+    _output.say(page.table())
     _output.say(str(folder / "report.html"))

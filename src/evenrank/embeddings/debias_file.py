@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -28,12 +30,11 @@ class DebiasResult(Result):
     ``specific``: the words that kept their group, as given and as learned.
     """
 
-    debiased: Debiased | Erased
+    debiased: Debiased | Erased = field(metadata=INLINE)
     out: Path
-    summary: str
-    specific: SpecificWords
+    summary: str = field(metadata=LEFT_OUT)
+    specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"DebiasResult({os.fspath(self.out)!r})\n{self.summary}"
@@ -64,9 +65,8 @@ class DebiasResult(Result):
         learned = self.specific.message()
         return line if learned is None else f"{learned}\n{line}"
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
+    def _beside(self) -> Mapping[str, object]:
+        return {"words": len(self.debiased.vectors.words)}
 
 
 def debias_file(
@@ -120,7 +120,7 @@ def debias_file(
         settings |= {"most": most} if groups is None else {"groups": os.fspath(groups)}
         debiased, summary = _erased(given, sets, words.all, groups, most)
     write_vectors(debiased.vectors, out)
-    return DebiasResult(debiased, out, summary, words, settings, made)
+    return DebiasResult(debiased, out, summary, words, settings, provenance=made)
 
 
 def _erased(

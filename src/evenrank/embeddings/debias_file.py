@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evenrank.io import EvenrankError, Provenance, check_apart
-from evenrank.io.errors import quoted
+from evenrank.io.errors import plain, quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
 from evenrank.results.page import Page
@@ -37,7 +37,7 @@ class DebiasResult(Result):
     settings: dict[str, object]
 
     def __repr__(self) -> str:
-        return f"DebiasResult({os.fspath(self.out)!r})\n{self.summary}"
+        return f"DebiasResult({os.fspath(self.out)!r})\n{self.table()}"
 
     @property
     def kept(self) -> list[str]:
@@ -47,7 +47,7 @@ class DebiasResult(Result):
 
     def table(self) -> str:
         """The summary, for a terminal."""
-        return self.summary
+        return "\n".join(map(plain, self.summary.split("\n")))
 
     def page(self) -> Page:
         """The summary as a page."""

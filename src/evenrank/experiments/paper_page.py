@@ -427,7 +427,7 @@ class ExperimentPage(Result):
         parts = ["\n".join(head), *(table.text() for table in self.tables)]
         parts.append("\n".join(["Claims:", *(f"  {claim}" for claim in self.claims)]))
         parts.append("\n".join(["Notes:", *(f"  {note}" for note in self.notes)]))
-        return "\n\n".join(parts)
+        return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 
     @property
     def warnings(self) -> list[str]:

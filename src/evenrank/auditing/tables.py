@@ -66,6 +66,9 @@ _COUNTS = Format(lambda counts: "/".join(f"{count:,}" for count in counts), "cou
 _SHARE = Format(lambda share: f"{share:+.1%}")
 _PERCENT = Format(lambda share: f"{share:.1%}")
 
+_VALUE, _APART = digits(_DIGITS), differences(_DIGITS)
+_ENDS, _SIGNED_ENDS = intervals(_DIGITS), intervals(_DIGITS, sign=True)
+_RANGE = intervals(_DIGITS, wide=True)
 _MEASURE, _RUN = "measure", "run"
 _TERMINAL = (("mean", "low", "tie_mean", "tie_low"), ("difference", "better", "p", "holm_p"))
 _TERMINAL_OF_LABELS = ("mean", "low", "bound_low", "known", "tie_low")
@@ -86,19 +89,12 @@ def figure_columns(result: Findings) -> tuple[Column, ...]:
     return (
         Column(_RUN, TEXT, "Run", "run.name", note="The run or reference ranking", tag=_role),
         Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure), note="Effectiveness first, then bias"),
-        Column(
-            "mean",
-            digits(_DIGITS),
-            "Mean",
-            "figure.mean",
-            "mean",
-            "Mean over queries, or the value of the whole run",
-        ),
+        Column("mean", _VALUE, "Mean", "figure.mean", "mean", "Mean over queries, or the value of the whole run"),
         Column("n", COUNT, "Queries", "figure.n", note="Number of queries with a value", tag=_left_out),
         Column("undefined", COUNT, of="figure.undefined"),
         Column(
             ("low", "high"),
-            intervals(_DIGITS),
+            _ENDS,
             "95% interval",
             "figure.ci95",
             note="Interval over queries (t and Hall's t); sorts by its lower end",
@@ -113,34 +109,27 @@ def figure_columns(result: Findings) -> tuple[Column, ...]:
         ),
         Column(
             ("bound_low", "bound_high"),
-            intervals(_DIGITS, wide=True),
+            _RANGE,
             "Bounds",
             "figure.bounds",
             "bounds",
             "Smallest and largest value over every way to label the unknown documents; sorts by their width",
         ),
-        Column(
-            "tie_mean",
-            digits(_DIGITS),
-            "Tie mean",
-            "figure.tie_mean",
-            "tie mean",
-            "Mean over all orders of tied documents",
-        ),
+        Column("tie_mean", _VALUE, "Tie mean", "figure.tie_mean", "tie mean", "Mean over all orders of tied documents"),
         Column(
             ("tie_low", "tie_high"),
-            intervals(_DIGITS, wide=True),
+            _RANGE,
             "Tie range",
             "figure.tie_range",
             "tie range",
             "Smallest and largest value over all orders of tied documents; sorts by its width",
             mark=lambda row: TIES if row.figure.tie_sensitive else "",
         ),
-        Column("order_mean", digits(_DIGITS), of="figure.order_mean"),
-        Column(("order_low", "order_high"), intervals(_DIGITS), of="figure.order_range"),
+        Column("order_mean", _VALUE, of="figure.order_mean"),
+        Column(("order_low", "order_high"), _ENDS, of="figure.order_range"),
         Column(
             "difference",
-            digits(_DIGITS),
+            _VALUE,
             "Difference",
             _against("difference"),
             "differ.",
@@ -176,7 +165,7 @@ def figure_columns(result: Findings) -> tuple[Column, ...]:
         Column("p", P, "p", _against("p"), note=f"Whether the difference{of} is one (t and Hall's t), uncorrected"),
         Column(
             ("difference_low", "difference_high"),
-            intervals(_DIGITS),
+            _ENDS,
             "Its interval",
             _against("ci95"),
             "95% interval",
@@ -194,10 +183,10 @@ def _against(name: str) -> Callable[[FigureRow], object]:
 
 def _excess_columns(name: str) -> Iterator[Column]:
     of = f"figure.{name}"
-    yield Column(name, differences(_DIGITS), of=f"{of}.mean")
-    yield Column((f"{name}_low", f"{name}_high"), intervals(_DIGITS, sign=True), of=f"{of}.ci95")
+    yield Column(name, _APART, of=f"{of}.mean")
+    yield Column((f"{name}_low", f"{name}_high"), _SIGNED_ENDS, of=f"{of}.ci95")
     yield Column(f"{name}_p", P, of=f"{of}.test.p")
-    yield Column(f"{name}_tie_mean", differences(_DIGITS), of=f"{of}.tie_mean")
+    yield Column(f"{name}_tie_mean", _APART, of=f"{of}.tie_mean")
 
 
 def _role(row: FigureRow) -> str:
@@ -304,7 +293,7 @@ def _by_run(title: str, rows: Iterable[Any], names: Iterable[str], of: Callable[
     """A row for each run (or step) and a column for each measure."""
 
     def column(name: str) -> Column:
-        return Column(name, digits(_DIGITS), of=lambda row: of(row, name))
+        return Column(name, _VALUE, of=lambda row: of(row, name))
 
     return Table(title, (Column("name", heading=""), *map(column, names)), [*rows])
 
@@ -355,11 +344,11 @@ def origins_terminal(result: Findings) -> Table:
             rows += [(run.name, of, group) for run, of in found]
     columns = (
         Column("run", heading=""),
-        Column("mean", differences(_DIGITS), of="1.mean", heading="differ."),
-        Column(("low", "high"), intervals(_DIGITS, sign=True), "95% interval", "1.ci95"),
+        Column("mean", _APART, of="1.mean", heading="differ."),
+        Column(("low", "high"), _SIGNED_ENDS, "95% interval", "1.ci95"),
         Column("p", P, of="1.test.p"),
-        Column("tie_mean", differences(_DIGITS), "tie mean", "1.tie_mean", mark=lambda row: _decided_by_ties(row[1])),
-        Column("reference", digits(_DIGITS), of="1.reference"),
+        Column("tie_mean", _APART, "tie mean", "1.tie_mean", mark=lambda row: _decided_by_ties(row[1])),
+        Column("reference", _VALUE, of="1.reference"),
     )
     return Table("", columns, rows, group=lambda row: row[2])
 
@@ -381,37 +370,25 @@ def origins_table(result: Findings, relevance: bool) -> Table:
         if run.figures[str(measure)].added is not None
     ]
     beyond = (
-        Column("perfect", differences(_DIGITS), "Perfect ranking adds", lambda row: perfect(row.figure)),
+        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
         Column(
             "beyond_relevance",
-            differences(_DIGITS),
+            _APART,
             "Beyond relevance",
             "figure.beyond_relevance.mean",
             mark=lambda row: _decided_by_ties(row.figure.beyond_relevance),
             tag=_beyond_of,
         ),
-        Column("beyond_interval", intervals(_DIGITS, sign=True), "Interval (beyond)", "figure.beyond_relevance.ci95"),
+        Column("beyond_interval", _SIGNED_ENDS, "Interval (beyond)", "figure.beyond_relevance.ci95"),
         Column("beyond_p", P, "p (beyond)", "figure.beyond_relevance.test.p"),
     )
     columns = (
         Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure)),
         Column(_RUN, TEXT, "Run", "run.name"),
-        Column(
-            "mean",
-            digits(_DIGITS),
-            "Figure",
-            lambda row: row.figure.added.reference + row.figure.added.mean,
-            tag=_added_of,
-        ),
-        Column("reference", digits(_DIGITS), "Candidates hold", "figure.added.reference"),
-        Column(
-            "added",
-            differences(_DIGITS),
-            "Order adds",
-            "figure.added.mean",
-            mark=lambda row: _decided_by_ties(row.figure.added),
-        ),
-        Column("added_interval", intervals(_DIGITS, sign=True), "Interval (order)", "figure.added.ci95"),
+        Column("mean", _VALUE, "Figure", lambda row: row.figure.added.reference + row.figure.added.mean, tag=_added_of),
+        Column("reference", _VALUE, "Candidates hold", "figure.added.reference"),
+        Column("added", _APART, "Order adds", "figure.added.mean", mark=lambda row: _decided_by_ties(row.figure.added)),
+        Column("added_interval", _SIGNED_ENDS, "Interval (order)", "figure.added.ci95"),
         Column("added_p", P, "p (order)", "figure.added.test.p"),
         *(beyond if relevance else ()),
         Column("n", COUNT, "Queries", "figure.added.n"),
@@ -505,15 +482,15 @@ def stages_table(result: Findings) -> Table:
         Column("step", TEXT, "Step", "name"),
         Column(
             "added",
-            differences(_DIGITS),
+            _APART,
             "Adds",
             lambda row: "" if row.added is None else row.added,
             mark=lambda row: TIES if row.tie_sensitive else "",
         ),
-        Column("interval", intervals(_DIGITS), "95% interval", "ends"),
+        Column("interval", _ENDS, "95% interval", "ends"),
         Column("p", P, of=lambda row: "" if row.added is None else row.p),
-        Column("total", digits(_DIGITS), "Sum"),
-        *([Column("tie_added", differences(_DIGITS), "Tie mean")] if tied else []),
+        Column("total", _VALUE, "Sum"),
+        *([Column("tie_added", _APART, "Tie mean")] if tied else []),
         Column("n", COUNT, "Queries", "of.n"),
     )
     return Table("What each step adds", columns, rows, group=lambda row: str(row.of.measure))
@@ -524,11 +501,11 @@ def stages_terminal(result: Findings) -> Table:
 
     columns = (
         Column("name", heading="", of=lambda row: f"({row.name.partition(' of ')[0]})" if row.held else row.name),
-        Column("added", differences(_DIGITS), "adds", _added_or_held),
-        Column("interval", intervals(_DIGITS), "95% interval", "ends"),
+        Column("added", _APART, "adds", _added_or_held),
+        Column("interval", _ENDS, "95% interval", "ends"),
         Column("p", P, of=lambda row: "" if row.p is None else row.p),
-        Column("total", digits(_DIGITS), "sum"),
-        Column("tie_added", differences(_DIGITS), "tie mean", _tie_added),
+        Column("total", _VALUE, "sum"),
+        Column("tie_added", _APART, "tie mean", _tie_added),
     )
     rows = [row for of in _stages(result) for row in stage_rows(of)]
     return Table("", columns, rows, group=lambda row: f"{row.of.measure} (n = {counted(row.of.n, 'query')})")
@@ -605,7 +582,7 @@ def words_table(result: Findings, words: Words, run: str, place: int | None) -> 
         Column("occurrences", Format(_occurrences), "Occurrences", "1.occurrences"),
         Column("share", _PERCENT, "Share", "1.share"),
         Column("share_of_documents", _PERCENT, "Share of documents", "1.share_of_documents"),
-        Column("contribution", digits(_DIGITS), "Contribution", "1.contribution"),
+        Column("contribution", _VALUE, "Contribution", "1.contribution"),
     )
     rows = [(group_label(group, names), word) for group in names for word in words.runs[run][group][:_MOST_ON_PAGE]]
     return Table(f"Words in the first {words.depth} ranks of {run}", columns, rows)

@@ -162,8 +162,8 @@ class Table:
                 shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
         return shown
 
-    def csv(self) -> str:
-        """One line per figure: labels, column, mean, n, unit, interval, published."""
+    def csv(self, path: Path) -> None:
+        """Writes one line per figure: labels, column, mean, n, unit, interval, published."""
         figures = [(row, key, row.measured.get(key, Value(None))) for row in self.rows for key in self.columns]
         columns = (
             *(Column(label, of=f"0.labels.{place}") for place, label in enumerate(self.labels)),
@@ -174,7 +174,7 @@ class Table:
             Column(("low", "high"), intervals(3), of="2.ci95"),
             Column("published", digits(3), of=lambda figure: figure[0].published.get(figure[1])),
         )
-        return Shown(self.title, columns, figures).frame().write_csv()
+        Shown(self.title, columns, figures).csv(path)
 
 
 State = Literal["supported", "not supported", "not decidable"]
@@ -449,10 +449,9 @@ class ExperimentPage(Result):
         """Writes ``results.json``, a CSV per table and ``report.html``, whose path is returned."""
         from .work import write_tables
 
-        files = {"results.json": self.to_json(), "report.html": self.html()}
+        write_tables(folder, {"results.json": self.to_json(), "report.html": self.html()})
         for table in self.tables:
-            files[re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"] = table.csv()
-        write_tables(folder, files)
+            table.csv(folder / (re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"))
         return folder / "report.html"
 
 

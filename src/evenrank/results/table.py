@@ -55,7 +55,6 @@ class Column:
             column's place if rows are tuples.
         short: A shorter heading for the terminal.
         note: What it holds, for those who ask the page.
-        hidden: Only in frames and files.
         mark, tag: What follows the figure: a sign, and on pages a remark.
         data: On pages, what its cell carries for the page's script.
     """
@@ -66,7 +65,6 @@ class Column:
     of: str | Callable[[Any], object] | None = None
     short: str | None = None
     note: str = ""
-    hidden: bool = False
     mark: Callable[[Any], str] | None = None
     tag: Callable[[Any], str] | None = None
     data: Callable[[Any], Mapping[str, object]] | None = None
@@ -148,9 +146,9 @@ class Table:
     kind: Callable[[Any], str] | None = None
 
     def only(self, *keys: str) -> Table:
-        """The same rows with those columns alone, in this order, hidden ones too. A column's key is its first."""
+        """The same rows with those columns alone, in this order; of several keys, a column is called by its first."""
         by_key = {column.keys[0]: self._placed(place) for place, column in enumerate(self.columns)}
-        return replace(self, columns=tuple(replace(by_key[name], hidden=False) for name in keys))
+        return replace(self, columns=tuple(by_key[name] for name in keys))
 
     def _placed(self, place: int) -> Column:
         """A column that knows its place."""
@@ -158,29 +156,27 @@ class Table:
         return column if column.of is not None else replace(column, of=lambda row: column.value(row, place))
 
     def _cells(self, row: Any) -> Iterator[tuple[Column, Any]]:
-        """The columns that are shown, with the row's values."""
+        """The columns with the row's values."""
         for place, column in enumerate(self.columns):
-            if not column.hidden:
-                yield column, column.value(row, place)
+            yield column, column.value(row, place)
 
     # --- as text ------------------------------------------------------------------------------------------------------
 
     def text(self, width: int | None = None) -> str:
         """The table for a terminal; with a ``width`` in characters, names are cut and lines broken to fit into it."""
-        shown = [column for column in self.columns if not column.hidden]
-        heads = [plain(column.title if column.short is None else column.short) for column in shown]
-        lines = [self._line(row) for row in self.rows]
+        heads = self._heads()
+        lines = self._lines()
         sizes = _sizes(heads, lines)
         indent = _INDENT if self.group else 0
         if width is not None and sizes:
-            sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(shown, sizes, strict=True)]
+            sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(self.columns, sizes, strict=True)]
             room = width - indent - sum(sizes[1:]) - len(_GAP) * (len(sizes) - 1)
             sizes[0] = min(sizes[0], max(room, 4))
         # A last column of texts is not cut but broken into lines.
-        broken = width is not None and len(shown) > 1 and shown[-1].left
+        broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
 
         def aligned(cells: Sequence[str]) -> str:
-            parts = [_fitted(c, size, one.left) for c, size, one in zip(cells, sizes, shown, strict=True)]
+            parts = [_fitted(c, size, one.left) for c, size, one in zip(cells, sizes, self.columns, strict=True)]
             if not broken:
                 return (" " * indent + _GAP.join(parts)).rstrip()
             return wrapped(cells[-1], width, " " * indent + _GAP.join([*parts[:-1], ""])).rstrip()
@@ -205,18 +201,22 @@ class Table:
 
     def fits(self, width: int) -> bool:
         """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""
-        heads = [column.title if column.short is None else column.short for column in self.columns if not column.hidden]
-        sizes = _sizes(heads, [self._line(row) for row in self.rows])
+        sizes = _sizes(self._heads(), self._lines())
         return _INDENT + LEAST_NAME + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
 
-    def _line(self, row: Any) -> list[str]:
-        return [plain(c.read(value) + self._mark(c, row)) for c, value in self._cells(row)]
+    def _heads(self) -> list[str]:
+        return [plain(column.title if column.short is None else column.short) for column in self.columns]
 
-    def _mark(self, column: Column, row: Any) -> str:
-        """The sign that follows a figure; a space where only other rows have one, so that figures stay aligned."""
-        if column.mark is None:
-            return ""
-        return column.mark(row) or " " * any(column.mark(one) for one in self.rows)
+    def _lines(self) -> list[list[str]]:
+        """All cells with their signs; a space where only other rows have one, so that figures stay aligned."""
+        signs = [" " if column.mark and any(map(column.mark, self.rows)) else "" for column in self.columns]
+        return [
+            [
+                plain(column.read(value) + ((column.mark(row) if column.mark else "") or sign))
+                for (column, value), sign in zip(self._cells(row), signs, strict=True)
+            ]
+            for row in self.rows
+        ]
 
     # --- as HTML ------------------------------------------------------------------------------------------------------
 
@@ -225,12 +225,12 @@ class Table:
 
         Cells on the right say so in an attribute that any style sheet overrides, for views without one.
         """
-        shown = [column for column in self.columns if not column.hidden]
         state = ' aria-sort="none"' * sorts
         heads = "".join(
-            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else _html(one.title)}</th>' for one in shown
+            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else _html(one.title)}</th>'
+            for one in self.columns
         )
-        names = next((place for place, one in enumerate(shown) if not one.left), len(shown))
+        names = next((place for place, one in enumerate(self.columns) if not one.left), len(self.columns))
         body = []
         said: object = None
         for row in self.rows:
@@ -245,7 +245,7 @@ class Table:
             body.append(f'<tr class="{_html(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
         kinds = "plain groups" if self.group else "plain"
         attributes = 'id="table" class="figures"' if sorts else f'class="{kinds}"'
-        head = f"<thead><tr>{heads}</tr></thead>" if any(one.title for one in shown) else ""
+        head = f"<thead><tr>{heads}</tr></thead>" if any(one.title for one in self.columns) else ""
         caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
         rows = "\n".join(body)
         return f"<table {attributes}>{caption}{head}<tbody>{rows}</tbody></table>"
@@ -271,14 +271,14 @@ class Table:
         return [
             {
                 key: part
-                for place, column in enumerate(self.columns)
-                for key, part in zip(column.keys, column.parts(column.value(row, place)), strict=True)
+                for column, value in self._cells(row)
+                for key, part in zip(column.keys, column.parts(value), strict=True)
             }
             for row in self.rows
         ]
 
     def frame(self) -> pl.DataFrame:
-        """All columns, hidden ones too: texts, whole numbers and floats; null where there is no value."""
+        """All columns: texts, whole numbers and floats; null where there is no value."""
         schema = {key: _TYPES[column.format.kind] for column in self.columns for key in column.keys}
         return pl.DataFrame(self.records(), schema=schema)
 

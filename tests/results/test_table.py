@@ -115,7 +115,7 @@ def test_formats_and_paths_by_hand(tmp_path: Path) -> None:
     )
     table = Table("", columns, RUNS)
     assert table.only("name", "mean", "mean_low", "p", "share").text().splitlines() == [
-        "name   Mean            95%        p  share",
+        "name   Mean            95%       p   share",
         "a     -0.25  [-0.50, 0.12]  <0.001*    50%",
         "b     +0.50              –       –     50%",
         "c         –              –       –    none",
@@ -171,6 +171,8 @@ def test_html_is_escaped_and_says_what_the_script_sorts_by() -> None:
     assert "1<br><small>[x]</small>" in lines
 
 
-def test_a_wrong_path_is_a_mistake() -> None:
+def test_a_wrong_path_and_a_key_of_two_columns_are_mistakes() -> None:
+    with pytest.raises(ValueError, match="two columns have one key: name, name"):
+        Table("", (Column("name"), Column("name")), RUNS).frame()
     with pytest.raises(AttributeError):
         Table("", (Column("name"), Column("x", of="of.meen")), RUNS).text()

@@ -381,7 +381,7 @@ class Figure:
     added: Excess | None = None
     beyond_relevance: Excess | None = None
     lean: Tested | None = field(default=None, metadata=IF_KNOWN)
-    greatest: float | None = field(default=None, metadata=BY_QUERY)
+    greatest: float | None = None
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
 

@@ -136,12 +136,12 @@ class Table:
     def html(self) -> str:
         """The table for pages, with a line per row: in each cell the mean, its interval and the published figure."""
 
+        def figure(row: Row, place: int) -> str:
+            mean, ends, published = self.cells(row)[place]
+            return "\n".join(filter(None, (mean, ends, f"published {published}" if row.published else "")))
+
         def of_row(place: int, column: Column) -> Column:
-            return replace(
-                column,
-                of=lambda row: "\n".join(filter(None, self.cells(row)[place][:2])),
-                tag=lambda row: f"published {self.cells(row)[place][2]}" if row.published else "",
-            )
+            return replace(column, of=lambda row: figure(row, place))
 
         names = [Column(label, of=f"labels.{place}") for place, label in enumerate(self.labels)]
         names[0] = replace(names[0], mark=lambda row: "†" if row.warning else "")
@@ -166,7 +166,11 @@ class Table:
         """Writes one line per figure: labels, column, mean, n, unit, interval, published."""
         figures = [(row, key, row.measured.get(key, Value(None))) for row in self.rows for key in self.columns]
         columns = (
-            *(Column(label, of=f"0.labels.{place}") for place, label in enumerate(self.labels)),
+            # A label may be called like a column that every table has.
+            *(
+                Column(f"{label} (label)" if label == "published" else label, of=f"0.labels.{place}")
+                for place, label in enumerate(self.labels)
+            ),
             Column("column", of="1"),
             Column("mean", digits(3), of="2.mean"),
             Column("n", COUNT, of="2.n"),

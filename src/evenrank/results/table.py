@@ -165,7 +165,7 @@ class Table:
     def text(self, width: int | None = None) -> str:
         """The table for a terminal; with a ``width`` in characters, names are cut and lines broken to fit into it."""
         heads = self._heads()
-        lines = self._lines()
+        lines = [self._line(row) for row in self.rows]
         sizes = _sizes(heads, lines)
         indent = _INDENT if self.group else 0
         if width is not None and sizes:
@@ -201,21 +201,18 @@ class Table:
 
     def fits(self, width: int) -> bool:
         """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""
-        sizes = _sizes(self._heads(), self._lines())
+        sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
         return _INDENT + LEAST_NAME + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
 
     def _heads(self) -> list[str]:
-        return [plain(column.title if column.short is None else column.short) for column in self.columns]
+        heads = [column.title if column.short is None else column.short for column in self.columns]
+        return [plain(head) + " " * bool(column.mark) for head, column in zip(heads, self.columns, strict=True)]
 
-    def _lines(self) -> list[list[str]]:
-        """All cells with their signs; a space where only other rows have one, so that figures stay aligned."""
-        signs = [" " if column.mark and any(map(column.mark, self.rows)) else "" for column in self.columns]
+    def _line(self, row: Any) -> list[str]:
+        """The cells with their signs; a space where there could be one, so that figures stay aligned."""
         return [
-            [
-                plain(column.read(value) + ((column.mark(row) if column.mark else "") or sign))
-                for (column, value), sign in zip(self._cells(row), signs, strict=True)
-            ]
-            for row in self.rows
+            plain(column.read(value) + (column.mark(row) or " " if column.mark else ""))
+            for column, value in self._cells(row)
         ]
 
     # --- as HTML ------------------------------------------------------------------------------------------------------
@@ -267,7 +264,10 @@ class Table:
     # --- as data ------------------------------------------------------------------------------------------------------
 
     def records(self) -> list[dict[str, Any]]:
-        """The values of all columns by their keys, a dict for each row."""
+        """The values of all columns by their keys, a dict for each row. Raises ValueError for a key of two columns."""
+        keys = [key for column in self.columns for key in column.keys]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"two columns have one key: {', '.join(keys)}")
         return [
             {
                 key: part

@@ -289,32 +289,36 @@ def _on_common(row: FigureRow) -> str:
 # --- in short --------------------------------------------------------------------------------------------------------
 
 
-def _by_run(title: str, rows: Iterable[Any], names: Iterable[str], of: Callable[[Any, str], object]) -> Table:
-    """A row for each run (or step) and a column for each measure."""
+def _by_measure(
+    title: str,
+    rows: Iterable[Any],
+    name: Callable[[Any], str],
+    measures: Iterable[str],
+    of: Callable[[Any, str], object],
+) -> Table:
+    """A row for each run or step, with its name, and a column for each measure."""
 
-    def column(name: str) -> Column:
-        return Column(name, _VALUE, of=lambda row: of(row, name))
+    def column(measure: str) -> Column:
+        return Column(measure, _VALUE, of=lambda row: of(row, measure))
 
-    return Table(title, (Column("name", heading=""), *map(column, names)), [*rows])
+    return Table(title, (Column("name", heading="", of=name), *map(column, measures)), [*rows])
+
+
+def _run_name(run: RunAudit) -> str:
+    return f"{run.name} {REFERENCE}" if run.reference else run.name
 
 
 def means_table(result: Findings, title: str) -> Table:
     """The means alone, for the interpreter."""
-    table = _by_run(title, result.runs, result.runs[0].figures, lambda run, name: run.figures[name].mean)
-    return replace(_marked(table), notes=(f"{REFERENCE} reference ranking of the same candidates",))
+    measures = result.runs[0].figures
+    table = _by_measure(title, result.runs, _run_name, measures, lambda run, name: run.figures[name].mean)
+    return replace(table, notes=(f"{REFERENCE} reference ranking of the same candidates",))
 
 
 def short_table(result: Findings, title: str) -> Table:
     """The means with their intervals, for a notebook."""
-    return _marked(
-        _by_run(title, result.runs, result.runs[0].figures, lambda run, name: _with_interval(run.figures[name]))
-    )
-
-
-def _marked(table: Table) -> Table:
-    """The names of runs, with a mark at reference rankings."""
-    names = Column("name", heading="", of=lambda run: f"{run.name} {REFERENCE}" if run.reference else run.name)
-    return replace(table, columns=(names, *table.columns[1:]))
+    measures = result.runs[0].figures
+    return _by_measure(title, result.runs, _run_name, measures, lambda run, name: _with_interval(run.figures[name]))
 
 
 def _with_interval(figure: Figure) -> str:
@@ -423,7 +427,8 @@ def origins_short(result: Findings) -> Table:
             lines += [first, _with_p(beyond)]
         return "\n".join(lines)
 
-    return _by_run("What the order adds to its candidates", result.given, map(str, with_origins(result)), cell)
+    title = "What the order adds to its candidates"
+    return _by_measure(title, result.given, lambda run: run.name, map(str, with_origins(result)), cell)
 
 
 def _with_p(of: Excess) -> str:
@@ -530,9 +535,7 @@ def stages_short(result: Findings) -> Table:
         place += len(of) - len(longest)
         return None if place < 0 else _stage(of[place])
 
-    table = _by_run("What each stage adds", range(len(longest)), steps, cell)
-    names = Column("name", heading="", of=lambda place: longest[place].name)
-    return replace(table, columns=(names, *table.columns[1:]))
+    return _by_measure("What each stage adds", range(len(longest)), lambda place: longest[place].name, steps, cell)
 
 
 def _stage(row: StageRow) -> str:

@@ -138,7 +138,7 @@ class Table:
 
         def figure(row: Row, place: int) -> str:
             mean, ends, published = self.cells(row)[place]
-            return "\n".join(filter(None, (mean, ends, f"published {published}" if row.published else "")))
+            return "\n".join(filter(None, (mean, ends, f"published {published}" if published != NONE else "")))
 
         def of_row(place: int, column: Column) -> Column:
             return replace(column, of=lambda row: figure(row, place))

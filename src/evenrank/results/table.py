@@ -171,7 +171,7 @@ class Table:
         if width is not None and sizes:
             sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(self.columns, sizes, strict=True)]
             room = width - indent - sum(sizes[1:]) - len(_GAP) * (len(sizes) - 1)
-            sizes[0] = min(sizes[0], max(room, 4))
+            sizes[0] = min(sizes[0], max(room, 1))
         # A last column of texts is not cut but broken into lines.
         broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
 

@@ -156,9 +156,14 @@ def refuse(name: str) -> None:
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize("make", MADE)
-def test_every_result_keeps_to_the_contract(make: Callable[[Path], Result], tmp_path: Path) -> None:
-    found = replace(make(tmp_path), provenance=Provenance("a command"))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    return {make.__name__: make(tmp_path_factory.mktemp("made")) for make in MADE}
+
+
+@pytest.mark.parametrize("name", [make.__name__ for make in MADE])
+def test_every_result_keeps_to_the_contract(name: str, made: dict[str, Result], tmp_path: Path) -> None:
+    found = replace(made[name], provenance=Provenance("a command"))
     text = found.to_json(tmp_path / "r.json")
     assert (tmp_path / "r.json").read_text(encoding="utf-8") == text + "\n"
     written = json.loads(text, parse_constant=refuse)
@@ -171,14 +176,13 @@ def test_every_result_keeps_to_the_contract(make: Callable[[Path], Result], tmp_
     for field in fields(found):
         if not field.metadata:
             assert field.name in written
-    table, notebook, page = found.table(), found._repr_html_(), found.html()
+    found.report(tmp_path / "r.html")
+    table, notebook, page = found.table(), found._repr_html_(), (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "\x1b" not in repr(found) + table + notebook + page
     assert table.strip()
     assert not Tags(notebook).found & {"script", "img", "onerror", "onclick", "href", "src"}
     assert "<script>evil" not in notebook + page
     assert page.startswith("<!doctype html>")
-    found.report(tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
 
 
 def named(of: type) -> Iterator[str]:
@@ -187,12 +191,11 @@ def named(of: type) -> Iterator[str]:
         yield from named(one) if one.__subclasses__() else [f"{one.__module__}.{one.__qualname__}"]
 
 
-def test_every_class_is_among_them(tmp_path: Path) -> None:
+def test_every_class_is_among_them(made: dict[str, Result]) -> None:
     for module in pkgutil.walk_packages(evenrank.__path__, "evenrank."):
         if module.name.split(".")[1] in ("auditing", "decisions", "embeddings", "experiments", "position", "probes"):
             import_module(module.name)
-    made = {type(make(tmp_path)) for make in MADE}
-    assert {f"{one.__module__}.{one.__qualname__}" for one in made} == set(named(Result))
+    assert {f"{type(one).__module__}.{type(one).__qualname__}" for one in made.values()} == set(named(Result))
 
 
 def test_a_result_without_a_page_says_so() -> None:

@@ -154,6 +154,7 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     figure = data["runs"]["mixed"]["measures"]["NFaiRR@3"]
     assert set(figure) == {
         "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "bounds", "added", "beyond_relevance",
+        "greatest",
     }  # fmt: skip
     assert set(figure["vs_baseline"]) == {
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "n", "mean", "baseline_mean",

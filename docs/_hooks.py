@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from mkdocs.structure.files import File
 
-from evenrank.reports.citations import CITATIONS
+from evenrank.results.citations import CITATIONS
 
 ROOT = Path(__file__).parent.parent
 

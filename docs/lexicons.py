@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evenrank.io.json_values import json_values
+
 KEPT = Path(__file__).parent / "lexicons" / "measured.json"
 TRIED = Path(__file__).parent / "lexicons" / "tried.toml"
 PAGE = Path(__file__).parent / "lexicons.md"
@@ -74,7 +76,7 @@ def _against_labels(folder: Path) -> dict[str, Any]:
     labels = evenrank.GroupTable.of(table, {"labels": "documents.csv", "threshold": 0})
     found = evenrank.check_lexicon("gender-en", collection=folder / "collection.tsv", labels=labels)
     assert found.agreement is not None
-    return {"coverage": found.coverage.to_dict(), **found.agreement.to_dict()}
+    return {"coverage": found.coverage.to_dict(), **json_values(found.agreement)}
 
 
 def _passages(path: Path) -> list[tuple[str, str, str]]:

@@ -62,7 +62,7 @@ def runs(folder: Path = KEPT) -> list[Run]:
 def page(found: list[Run]) -> str:
     """The page: a summary, the runs, and every claim of each paper with its verdicts."""
     from evenrank.experiments.paper_page import PAPERS
-    from evenrank.reports.citations import CITATIONS
+    from evenrank.results.citations import CITATIONS
 
     citations = {
         "ibbr": CITATIONS["IBBR"],

@@ -17,7 +17,7 @@ Figure = float | int | bool | str | tuple[str, ...] | None
 
 TOLERANCE = 1e-12
 MOST_SHOWN = 60
-NAMES = ("name", "key", "labels", "run", "measure", "group", "variant", "word", "label", "id", "method")
+NAMES = ("name", "key", "labels", "stage", "run", "measure", "group", "variant", "word", "label", "id", "method")
 """What tells the entries of a list apart, in this order of preference."""
 NOT_RESULTS = (
     "tiny/*",

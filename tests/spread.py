@@ -11,7 +11,7 @@ LONGEST = (
     "engines/test_ray.py",
     "training/test_choice.py",
     "test_readme.py",
-    "reports/test_widths.py",
+    "results/test_widths.py",
     "training/test_fairness.py",
     "auditing/test_page_in_browser.py",
     "cli/test_killed.py",

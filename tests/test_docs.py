@@ -48,6 +48,7 @@ QUICK = (
     "api/index",
     "extend/lexicon",
     "extend/measure",
+    "extend/column",
 )
 LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""

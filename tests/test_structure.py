@@ -14,9 +14,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "evenrank"
 
 FLOORS = (
     ("io",),
-    ("engines", "datasets", "reports"),
+    ("engines", "datasets"),
     ("groups",),
     ("measures",),
+    ("results",),
     ("embeddings",),
     ("rankers",),
     ("retrieval",),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.notebook_html import plane_svg
+from evenrank.auditing.plane import plane_svg
 from small_audits import text_of
 from small_reports import GROUPS, labelled_audit
 

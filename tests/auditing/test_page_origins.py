@@ -12,8 +12,8 @@ import pytest
 import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.audit_page import render_page
-from evenrank.auditing.stages_section import stage_rows
 from evenrank.auditing.summary import perfect
+from evenrank.auditing.tables import stage_rows
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences, with_stages
 from small_reports import labelled_audit, small_audit
@@ -246,7 +246,7 @@ def test_in_a_notebook(base: AuditResult) -> None:
     assert "<br>beyond relevance +0.4000<br>[+0.1000, +0.7000], p &lt; 0.001</small>" in old
     assert new == "–"
     table = page.split("<caption>What each stage adds</caption>")[1].split("</table>")[0]
-    assert re.findall(r"<tr><th>(.*?)</th>", table)[1:] == ["collection", "candidates of first", "first", "second"]
+    assert re.findall(r"<tr><th[^>]*>(.*?)</th>", table)[1:] == ["collection", "candidates of first", "first", "second"]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", table)
     assert cells[:2] == ["0.0200<br><small>–</small>", "–"]
     assert cells[3] == "0.9000<br><small>–</small>"

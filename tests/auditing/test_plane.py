@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import evenrank
-from evenrank.auditing.notebook_html import HEIGHT, WIDTH, Axis, _labels, _overlap, plane_svg
+from evenrank.auditing.plane import HEIGHT, WIDTH, Axis, _labels, _overlap, plane_svg
 from small_audits import TEXTS, collection, judged, run
 
 SVG = "{http://www.w3.org/2000/svg}"

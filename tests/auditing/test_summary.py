@@ -103,14 +103,14 @@ def test_difference_significant_or_not(result: AuditResult) -> None:
     assert "could not be tested (only 3 queries say anything, where 15 are needed)." in text
 
 
-def test_loss_is_ruled_out_only_by_non_inferiority(result: AuditResult) -> None:
+def test_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> None:
     held, base = no_loss(np.full(400, 0.5), np.full(400, 0.5)), np.full(40, 0.5)
     assert held is not None
     assert held.p_holds() <= 0.05
 
     def words(difference: float | None, p: float | None, bound: MeanBound | None) -> str:
         test = dataclasses.replace(told(difference or 0.0, None, p), holm_p=p)
-        vs = {"difference": difference, "test": test, "no_loss": bound, "baseline_mean": 0.5}
+        vs = {"difference": difference, "test": test, "loss": bound, "baseline_mean": 0.5}
         return " ".join(summarise(changed(result, "new", "nDCG@10", vs=vs)))
 
     assert "no loss shown, within 5% of old or better: nDCG@10" in words(0.0, 0.3, held)

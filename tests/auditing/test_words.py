@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,7 @@ def test_json_and_page() -> None:
     html = render_page(result)
     section = html[html.index('<section id="words">') :]
     section = section[: section.index("</section>")]
-    assert 'data-run="0">&lt;b&gt;</span>' in section
+    assert re.search(r'<th [^>]*data-word="\d+" data-run="0">&lt;b&gt;</th>', section)
     assert "<b>" not in section.replace("<b>Share</b>", "").replace("<b>Share of documents</b>", "").replace(
         "<b>Contribution</b>", ""
     )

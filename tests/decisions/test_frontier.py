@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.decisions.frontier import Frontier, Plane, Ranking, sweep
+from evenrank.decisions.frontier import Frontier, Level, Plane, Ranking, sweep
 from evenrank.decisions.rebalance import TuningQueries
 from evenrank.decisions.rebalance_lists import Grouping, OrderFigures
 from evenrank.io import EvenrankError
@@ -133,7 +133,7 @@ def test_more_is_fairer() -> None:
 
 
 def test_undefined_bias_is_called_so(found: Frontier) -> None:
-    undefined = replace(found, points=(replace(found.points[0], bias=(None, None)), *found.points[1:]), equal=())
+    undefined = replace(found, points=(replace(found.points[0], bias=Level(None, None)), *found.points[1:]), equal=())
     assert "ARaB@10 of the run is undefined" in undefined.table()
     assert "to take away" not in undefined.table()
 

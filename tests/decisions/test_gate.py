@@ -287,7 +287,7 @@ def test_values_of_a_real_audit() -> None:
     excess = found["new", "ARaB@10"].added
     assert excess is not None
     assert added.mean == pytest.approx(excess.mean)
-    assert json.loads(result.to_json())["provenance"]["audit"]["command"]
+    assert json.loads(result.to_json())["audit"]["command"]
 
 
 def test_a_warning_of_a_real_audit_is_passed_on() -> None:

@@ -17,6 +17,7 @@ from evenrank.embeddings.group_probes import (
     probe_groups,
 )
 from evenrank.embeddings.leace import fit_leace
+from evenrank.io.json_values import json_values
 
 
 def test_balanced_accuracy_by_hand() -> None:
@@ -58,7 +59,7 @@ def test_verdicts_of_probes() -> None:
     half = balanced(np.arange(80) % 2 == 0, groups)
     assert (half.accuracy, half.verdict) == (0.5, "no difference shown")
     assert half.noticeable == pytest.approx(0.16, abs=0.02)
-    assert half.to_dict()["verdict"] == "no difference shown"
+    assert json_values(half)["verdict"] == "no difference shown"
     better = GroupProbe(right, wrong)
     assert better.best is right
     assert GroupProbe(wrong, half).best is half

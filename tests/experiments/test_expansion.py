@@ -113,7 +113,7 @@ def test_a_query_without_a_list_counts_as_nothing_found(tmp_path: Path) -> None:
 def test_seeds_in_processes_measure_the_same(done: Done, tmp_path: Path) -> None:
     small = replace(micro(), planted=SyntheticConfig(passages=200, queries=10, sentences=3), objectives=("nDCG@10",))
     one, two = (expansion_paper.run(small, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
-    assert one.text() == two.text()
+    assert one.table() == two.table()
 
 
 # --- a second vector file --------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def test_ibbr_claims_and_scores_are_reported(ibbr_run: tuple[ExperimentPage, Pat
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in found["tables"]] == [one.name for one in page.tables]
     assert (folder / "table_1.csv").is_file()
-    assert "measured" in page.text()
+    assert "measured" in page.table()
 
 
 def test_reorderings_stand_beside_the_trained_rows(ibbr_run: tuple[ExperimentPage, Path]) -> None:
@@ -229,7 +229,7 @@ def test_a_finished_training_is_not_done_again(
     said: list[str] = []
     monkeypatch.setattr("evenrank.experiments.work.train_recipe", lambda *_, **__: pytest.fail("trained again"))
     again = ibbr_paper.run(micro_ibbr(), folder, said.append)
-    assert again.text() == page.text()
+    assert again.table() == page.table()
     assert not [line for line in said if line.startswith("training")]
     with pytest.raises(EvenrankError, match=r"begun with other settings \(listed\); choose another `folder`, or"):
         ibbr_paper.run(replace(micro_ibbr(), listed=9), folder)

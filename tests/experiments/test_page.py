@@ -58,14 +58,15 @@ def made_table() -> Table:
     return Table("Table 1", "An <i>example</i>", ("model", "term"), {"mrr": "MRR"}, rows, ("A note.",))
 
 
-def test_a_table_shows_measured_interval_published_and_n() -> None:
+def test_a_table_shows_measured_interval_published_and_n(tmp_path: Path) -> None:
     lines = made_table().text().splitlines()
     assert lines[2].split() == ["model", "term", "MRR", "n"]
     assert lines[4].split() == ["<b>A</b>", "x", "measured", "0.250", "5", "seeds"]
     assert lines[5].split() == ["95%", "[0.200,", "0.300]"]
     assert lines[6].split() == ["published", "0.164"]
     assert lines[7].split() == ["blind", "measured", "–", "–"]
-    assert next(csv.DictReader(made_table().csv().splitlines())) == {
+    made_table().csv(tmp_path / "t.csv")
+    assert next(csv.DictReader((tmp_path / "t.csv").read_text().splitlines())) == {
         "model": "<b>A</b>", "term": "x", "column": "mrr", "mean": "0.25", "n": "5", "unit": "seeds",
         "low": "0.2", "high": "0.3", "published": "0.164",
     }  # fmt: skip
@@ -120,7 +121,7 @@ def test_a_destroyed_ranker_is_named_first() -> None:
     row = Row(("AdvBert", "TS"), {"mrr": Value(0.1, 5)}, warning="MRR 0.1 is below the first stage's 0.4")
     table = Table("Table 1", "t", ("model", "term"), {"mrr": "MRR"}, (row, row))
     page = ExperimentPage("ibbr", "The title", "s", (("seeds", "0, 1"),), (), (table,), (), ())
-    first, second, *rest = page.text().splitlines()
+    first, second, *rest = page.table().splitlines()
     assert first == "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
     assert second == "The title"
     assert rest[1] == "seeds: 0, 1"

@@ -146,7 +146,7 @@ def test_a_finished_real_run_trains_nothing(done: tuple[ExperimentPage, Path], m
     page, folder = done
     monkeypatch.setattr("evenrank.experiments.work.train_recipe", lambda *_, **__: pytest.fail("trained again"))
     settings = micro_real(str(folder / "small" / "encoder"), str(folder / "squad.json"))
-    assert position_paper.run(settings, folder).text() == page.text()
+    assert position_paper.run(settings, folder).table() == page.table()
 
 
 # --- full: the same steps on files of the published form ---

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from evenrank.groups import Scoring, load_lexicon, score_collection
 from evenrank.io import InputError, Run, atomic_path, read_run, scan_collection, write_run, write_text
 from evenrank.io.files import line_blocks
-from evenrank.io.outputs import json_text
+from evenrank.io.json_values import json_text
 
 # --- lines ---------------------------------------------------------------------------------------------------------
 

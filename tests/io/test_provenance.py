@@ -211,7 +211,7 @@ def test_an_experiment(folder: Path) -> None:
         need_package("json", "json", "reading"),
     ]
     made = _sources(_inputs(Provenance("evenrank.experiments.run_experiment"), needs), folder)
-    ExperimentPage("ibbr", "t", "s", (), (), (), (), (), made).write(folder)
+    ExperimentPage("ibbr", "t", "s", (), (), (), (), (), provenance=made).write(folder)
     public, vectors, settings, files = provenance("results.json")["files"]
     assert (settings["role"], settings["sha256"]) == ("settings", sha("settings.json"))
     assert public == {"role": "passages", "path": "irds:msmarco-passage", "note": "ir_datasets, by name"}

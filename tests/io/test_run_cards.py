@@ -158,7 +158,7 @@ def test_an_audit_shows_cards(tmp_path: Path) -> None:
     write_card({"stage": "rerank", "ranker": {"kind": "<b>", "model": "m"}}, path, Provenance("made <i>"))
     result = evenrank.audit({"A": path}, collection={"d1": "he", "d2": "she"})
     assert "A: re-ranked by <b> m." in result.notes
-    [file, *_] = result.to_dict()["provenance"]["files"]  # type: ignore[index]
+    [file, *_] = json.loads(result.to_json())["provenance"]["files"]
     assert file["role"] == "run A"
     assert file["card"]["ranker"] == {"kind": "<b>", "model": "m"}
     assert file["card"]["command"] == "made <i>"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
+from evenrank.io.json_values import json_values
 from evenrank.position.curves import (
     Floats,
     Ints,
@@ -47,7 +48,7 @@ def test_contrasts_by_hand() -> None:
 def test_nothing_and_one_passage() -> None:
     none = position_curve(versions(np.full((2, 3), np.nan)), level=0.0)
     assert (none.n, none.first_last.mean, none.first_last.verdict) == (0, None, "cannot be told")
-    assert none.to_dict()["first_last"]["why"] == "no value is defined"  # type: ignore[index]
+    assert json_values(none)["first_last"]["why"] == "no value is defined"  # type: ignore[index]
     alone = position_curve(versions(np.array([[1.0, 2.0], [1.0, 4.0]])), level=0.0, clusters=np.array([3, 3]))
     first_last = alone.first_last
     assert (first_last.mean, first_last.ci95, first_last.p, alone.ci95) == (-2, None, None, (None, None))

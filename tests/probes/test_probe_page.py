@@ -159,9 +159,9 @@ def test_headings_that_are_understood() -> None:
     found = probed(placebos={"swap": {doc: text.replace("it", "this") for doc, text in list(TEXTS.items())}})
     pairs = next(table for table in found.page().tables if table.title == "Pairs")
     wanted = "variant kind placebo compared with_placebo unchanged no_text list_tied lean_unchanged"
-    assert [heading.replace(" ", "_") for heading in pairs.headings] == wanted.split()
-    assert pairs.rows[0][3:] == ("18", "18", "0", "0", "0", "0")
-    assert next(table for table in probed().page().tables if table.title == "Pairs").rows[0][4] == "–"
+    assert [column.title.replace(" ", "_") for column in pairs.columns] == wanted.split()
+    assert pairs.frame().row(0)[3:] == (18, 18, 0, 0, 0, 0)
+    assert next(table for table in probed().page().tables if table.title == "Pairs").frame()["with_placebo"][0] is None
     # The terminal has no examples to be seen.
     said = "Which passages change most: see the examples."
     assert found.page().summary[-1] == said

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.json_values import LEFT_OUT
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.measures.inference import proportion
@@ -20,7 +22,8 @@ NEUTRAL, SEVERAL, TIED, NONE = "neutral", "several", "tied", "no word"
 class Proportion:
     """``part`` of ``n``, with the 95% interval of Wilson; value and interval are None where n is 0."""
 
-    part: int
+    also: ClassVar = ("value", "ci95")
+    part: int = field(metadata=LEFT_OUT)
     n: int
 
     @property
@@ -32,10 +35,6 @@ class Proportion:
     def ci95(self) -> tuple[float, float] | None:
         """Wilson's interval; None where n is 0."""
         return proportion(self.part, self.n)
-
-    def to_dict(self) -> dict[str, object]:
-        """The share as JSON values."""
-        return {"value": self.value, "n": self.n, "ci95": None if self.ci95 is None else list(self.ci95)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,11 @@ class Agreement:
             "documents": self.n,
             "unlabelled": self.unlabelled,
             "absent": self.absent,
-            "correct": self.correct.to_dict(),
+            "correct": self.correct,
             "groups": {
-                group: {"precision": self.precision(group).to_dict(), "recall": self.recall(group).to_dict()}
-                for group in self.groups
+                group: {"precision": self.precision(group), "recall": self.recall(group)} for group in self.groups
             },
-            "confusion": {"labels": self.rows, "words": self.columns, "documents": self.confusion.tolist()},
+            "confusion": {"labels": self.rows, "words": self.columns, "documents": self.confusion},
         }
 
 

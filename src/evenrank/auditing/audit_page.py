@@ -6,27 +6,21 @@ import json
 import re
 from typing import TypedDict
 
-import polars as pl
 from ir_measures import Measure
 
-from evenrank.io.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
-from evenrank.measures.inference import EQUAL
-from evenrank.reports.citations import CITATIONS
-from evenrank.reports.format import NONE, interval, number, p_value, true_minus
-from evenrank.reports.page import STEPS, asset, render
+from evenrank.results.citations import CITATIONS
+from evenrank.results.format import NONE
+from evenrank.results.page import STEPS, asset, render
+from evenrank.results.table import Column, Table
 
 from . import page_data as data
-from .findings import RELEVANCE_FIRST, Excess, Figure, Findings, RunAudit, signed, signed_interval
+from .findings import RELEVANCE_FIRST, Figure, Findings
 from .page_data import rounded
-from .stages_section import stages_section
 from .summary import (
     direction,
-    group_label,
-    groups,
     has_scores,
     labelled,
-    on_common,
     perfect,
     poles,
     positive,
@@ -34,7 +28,7 @@ from .summary import (
     summarise,
     with_origins,
 )
-from .text import known_share
+from .tables import figures_table, origins_table, ranks_table, stage_rows, stages_table, words_table
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
 
 GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
@@ -79,135 +73,6 @@ def styles(runs: list[tuple[str, bool]]) -> list[dict[str, object]]:
     return result
 
 
-_DIGITS = 4
-_NAMES = ("Measure", "Run")
-_ALWAYS = (*_NAMES, "Mean", "Queries")
-_OF_LABELS = {"Bounds", "Known", "Its interval"}
-_NOT_OF_BOUNDS = {"Tie mean", "b/e/w", "t p", "Wilcoxon p", "Relative"}
-
-Cell = dict[str, object]
-
-
-def figures_table(result: Findings) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """The columns and the rows, with those columns that some figure of the audit has a value for."""
-    rows = []
-    for measure in result.measures:
-        for place, run in enumerate(result.runs):
-            kind = " ".join(["first"] * (place == 0) + ["reference"] * run.reference)
-            rows.append((kind, _cells(result, run, str(measure))))
-    names = _shown(result, [cells for _, cells in rows])
-    titles = _titles(result)
-    columns: list[dict[str, object]] = [
-        {"name": name, "title": titles[name], "left": name in _NAMES} for name in titles if name in names
-    ]
-    return columns, [{"kind": kind, "cells": [cells[name] for name in titles if name in names]} for kind, cells in rows]
-
-
-def _shown(result: Findings, rows: list[dict[str, Cell]]) -> set[str]:
-    """The names of the columns that are shown."""
-    names = set(rows[0])
-    if not labelled(result):
-        return names - _OF_LABELS
-    if only_bounds(result):
-        names -= _NOT_OF_BOUNDS
-    else:
-        names -= _OF_LABELS - {"Known"}
-    return {name for name in names if name in _ALWAYS or any(cells[name]["sort"] != "" for cells in rows)}
-
-
-def _titles(result: Findings) -> dict[str, str]:
-    """What each column holds, by its name."""
-    baseline, signed = result.baseline, signed_measures(result)
-    nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
-    of = " of the signed difference" if signed else ""
-    titles = {
-        "Measure": "Effectiveness first, then bias",
-        "Run": "The run or reference ranking",
-        "Mean": "Mean over queries, or the value of the whole run",
-        "95% interval": "Interval over queries (t and Hall's t); sorts by its lower end",
-        "Bounds": "Smallest and largest value over every way to label the unknown documents; sorts by their width",
-        "Known": "Share of the documents that the figure looks at which have a label",
-        "Tie mean": "Mean over all orders of tied documents",
-        "Tie range": "Smallest and largest value over all orders of tied documents; sorts by its width",
-    }
-    if baseline is not None:
-        titles |= {
-            "Difference": f"Mean of the run minus that of {baseline}, over queries where both have a value",
-            "Its interval": "95% interval of the difference; sorts by its lower end",
-            "p": f"Whether the difference{of} is one (t and Hall's t), uncorrected",
-            "Holm p": "That p, corrected over the runs compared",
-            "b/e/w": f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
-            "t p": f"Paired t-test{of}, uncorrected",
-            "Wilcoxon p": f"Wilcoxon signed-rank test{of}, uncorrected",
-            "Relative": f"Difference as a share of the mean of {baseline}",
-        }
-    return titles | {"Queries": "Number of queries with a value"}
-
-
-def _cells(result: Findings, run: RunAudit, key: str) -> dict[str, Cell]:
-    figure = run.figures[key]
-    tag = "reference" if run.reference else "baseline" if run.name == result.baseline else ""
-    low = figure.ci95[0] if figure.ci95 is not None else None
-    counted = [f"{figure.undefined:,} undefined"] if figure.undefined else []
-    counted += [f"{run.absent:,} not in the run, counted as 0"] if run.absent and not is_bias(figure.measure) else []
-    share = figure.known[0] / max(1, figure.known[1]) if figure.known is not None else None
-    return {
-        "Measure": _cell(key, key, left=True),
-        "Run": _cell(run.name, run.name, left=True, tag=tag),
-        "Mean": _cell(true_minus(number(figure.mean, _DIGITS)), figure.mean),
-        "95% interval": _cell(true_minus(interval(figure.ci95, _DIGITS)), low),
-        "Bounds": _cell(true_minus(interval(figure.bounds, _DIGITS)), _width(figure.bounds)),
-        "Known": _cell(NONE if figure.known is None else known_share(*figure.known), share),
-        "Tie mean": _cell(true_minus(number(figure.tie_mean, _DIGITS)), figure.tie_mean),
-        "Tie range": _cell(
-            true_minus(interval(figure.tie_range, _DIGITS)),
-            _width(figure.tie_range),
-            mark="~" if figure.tie_sensitive else "",
-        ),
-        **(_compared(result, figure) if result.baseline is not None else {}),
-        "Queries": _cell(f"{figure.n:,}", figure.n, tag=", ".join(counted)),
-    }
-
-
-def _width(ends: tuple[float, float] | None) -> float | None:
-    return None if ends is None else ends[1] - ends[0]
-
-
-def _compared(result: Findings, figure: Figure) -> dict[str, Cell]:
-    compared = figure.vs_baseline
-    if compared is None:
-        names = ("Difference", "Its interval", "p", "Holm p", "b/e/w", "t p", "Wilcoxon p", "Relative")
-        return {name: _cell("", None) for name in names}
-    counts = NONE
-    if compared.better is not None:
-        counts = f"{compared.better:,}/{compared.equal:,}/{compared.worse:,}"
-    # A relative difference misleads for a figure that can have either sign.
-    signed = resolve(figure.measure).signed
-    relative = NONE if compared.relative is None or signed else f"{compared.relative:+.1%}"
-    return {
-        "Difference": _cell(
-            true_minus(number(compared.difference, _DIGITS)),
-            compared.difference,
-            tag=true_minus(on_common(result, figure)),
-        ),
-        "Its interval": _cell(
-            true_minus(interval(compared.ci95, _DIGITS)), compared.ci95[0] if compared.ci95 is not None else None
-        ),
-        "p": _cell(p_value(compared.p), compared.p),
-        "Holm p": _cell(p_value(compared.holm_p), compared.holm_p, mark="*" if compared.significant else ""),
-        "b/e/w": _cell(counts, compared.better),
-        "t p": _cell(p_value(compared.t_p), compared.t_p),
-        "Wilcoxon p": _cell(p_value(compared.wilcoxon_p), compared.wilcoxon_p),
-        "Relative": _cell(true_minus(relative), compared.relative),
-    }
-
-
-def _cell(text: str, sort: str | float | None, *, left: bool = False, mark: str = "", tag: str = "") -> Cell:
-    return {"text": text, "sort": "" if sort is None else sort, "left": left, "mark": mark, "tag": tag}
-
-
-_ORDER, _BEYOND = 2, 6
-"""The columns of the two differences."""
 _NO_SUM = (
     "No measure of bias in this audit can be taken apart like this: that takes a weighted sum over ranks, such as"
     " ARaB, FaiRR or NFaiRR."
@@ -234,15 +99,18 @@ def origins_section(result: Findings) -> dict[str, object] | None:
         return None
     found = with_origins(result)
     relevance = any(run.figures[str(m)].beyond_relevance is not None for m in found for run in result.given)
-    rows = [row for measure in found for row in _rows(result, str(measure), relevance)]
+    ties = any(_decided_by_ties(run.figures[str(m)]) for m in found for run in result.given)
     return {
-        "rows": rows,
+        "table": origins_table(result, relevance) if found else None,
         "relevance": relevance,
-        "columns": _headings(relevance),
         "missing": _missing(result, found, relevance),
         "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
-        "ties": any(row["ties"] for row in rows),
+        "ties": ties,
     }
+
+
+def _decided_by_ties(figure: Figure) -> bool:
+    return any(of is not None and of.tie_sensitive for of in (figure.added, figure.beyond_relevance))
 
 
 def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
@@ -255,52 +123,6 @@ def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
     if relevance:
         return ""
     return _NO_COMMON if result.judged else _NO_QRELS
-
-
-def _headings(relevance: bool) -> list[str]:
-    of_relevance = ["Perfect ranking adds", "Beyond relevance", "Interval (beyond)", "p (beyond)"] if relevance else []
-    return ["Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)", *of_relevance, "Queries"]
-
-
-def _rows(result: Findings, key: str, relevance: bool) -> list[dict[str, object]]:
-    """A row for each run that is known to be such a sum."""
-    rows: list[dict[str, object]] = []
-    for run in result.given:
-        figure = run.figures[key]
-        added, beyond = figure.added, figure.beyond_relevance
-        if added is None:
-            continue
-        cells = [number(added.reference + added.mean, _DIGITS), number(added.reference, _DIGITS), *_difference(added)]
-        if relevance:
-            cells += [signed(perfect(figure)), *(_difference(beyond) if beyond is not None else (NONE,) * 3)]
-        ties = [one is not None and one.tie_sensitive for one in (added, beyond)]
-        rows.append(
-            {
-                "measure": key,
-                "run": run.name,
-                "first": not rows,
-                "cells": [*map(true_minus, cells), f"{added.n:,}"],
-                "ties": any(ties),
-                # The columns of the differences, by whether ties decide them.
-                "marked": [place for place, tied in zip((_ORDER, _BEYOND), ties, strict=True) if tied],
-                "tags": _tags(figure, added, beyond),
-            }
-        )
-    return rows
-
-
-def _difference(of: Excess) -> tuple[str, str, str]:
-    return signed(of.mean), signed_interval(of.ci95), p_value(of.test.p)
-
-
-def _tags(figure: Figure, added: Excess, beyond: Excess | None) -> dict[int, str]:
-    """Remarks by column: where a figure is over fewer queries than that of the table of figures."""
-    tags = {}
-    if added.n != figure.n or abs(added.reference + added.mean - (figure.mean or 0.0)) > EQUAL:
-        tags[0] = f"of {counted(added.n, 'query')}"
-    if beyond is not None and beyond.n != added.n:
-        tags[_BEYOND] = f"of {counted(beyond.n, 'query')}"
-    return tags
 
 
 # --- data of the chart ------------------------------------------------------------------------------------------------
@@ -507,7 +329,6 @@ _SECTIONS = (
     ("provenance", "Provenance"),
 )
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
-_MOST_WORDS = 15
 
 
 def render_page(result: Findings) -> str:
@@ -557,7 +378,7 @@ def _contents(result: Findings) -> dict[str, object]:
     absent = {name for name in ("provenance", "words") if getattr(result, name) is None}
     absent |= set() if _has_curves(result) else {"depth"}
     absent |= set() if labelled(result) else {"labels"}
-    origins, stages = origins_section(result), stages_section(result)
+    origins, stages = origins_section(result), _stages(result)
     absent |= {name for name, section in (("origins", origins), ("stages", stages)) if section is None}
     given = [run.name for run in result.given]
     names = ", ".join(given) if len(given) <= 4 else f"{', '.join(given[:3])} and {len(given) - 3} more"
@@ -566,7 +387,8 @@ def _contents(result: Findings) -> dict[str, object]:
     facts += [("is the baseline", result.baseline)] if result.baseline is not None else []
     kind = "labels" if labelled(result) else "lexicon"
     facts += [(kind, str(result.settings.get(kind, "unknown")))] if has_scores(result) else []
-    columns, rows = figures_table(result)
+    figures = figures_table(result)
+    settings = [(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()]
     return {
         "title": f"evenrank audit: {names}",
         "heading": f"Audit of {names}",
@@ -576,9 +398,8 @@ def _contents(result: Findings) -> dict[str, object]:
         "judged": result.judged,
         "baseline": result.baseline,
         "summary": [re.sub(r"(?<=[ (\[])-(?=\d)", "−", text) for text in summarise(result)],
-        "columns": columns,
-        "rows": rows,
-        "counts_queries": any(column["name"] == "b/e/w" for column in columns),
+        "figures": figures,
+        "counts_queries": any(column.title == "b/e/w" for column in figures.columns),
         "signed": ", ".join(signed_measures(result)),
         "labels": labels_section(result),
         "origins": origins,
@@ -601,37 +422,8 @@ def _contents(result: Findings) -> dict[str, object]:
         "glossary": glossary(result),
         "literature": literature(result),
         "notes": [note for note in result.notes if note not in result.warnings],
-        "settings": [(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()],
+        "settings": Table("Settings", (Column("setting", heading=""), Column("value", heading="")), settings),
     }
-
-
-def _words(result: Findings) -> dict[str, object] | None:
-    """Each run's words with the largest shares by group; ``place`` is the run's number in the query browser."""
-    words = result.words
-    if words is None:
-        return None
-    names = groups(result)
-    number_of = {name: number_ for number_, name in enumerate(words.names)}
-    listed = data.listed(result)
-    runs = []
-    for run, by_group in words.runs.items():
-        rows = [
-            {
-                "group": group_label(group, names),
-                "word": word.word,
-                "number": number_of[word.word],
-                "cells": [
-                    f"{word.occurrences:,.0f}" if word.occurrences >= 9.5 else f"{word.occurrences:.3g}",
-                    f"{word.share:.1%}",
-                    f"{word.share_of_documents:.1%}",
-                    true_minus(number(word.contribution, _DIGITS)),
-                ],
-            }
-            for group in names
-            for word in by_group[group][:_MOST_WORDS]
-        ]
-        runs.append({"name": run, "place": listed.index(run) if run in listed else None, "rows": rows})
-    return {"measure": words.measure, "depth": words.depth, "documents": f"{words.documents:,}", "runs": runs}
 
 
 def _plural(count: int, one: str, many: str) -> str:
@@ -656,18 +448,36 @@ def _magnitude(result: Findings) -> str:
     return "weight" if labelled(result) else "magnitude tf"
 
 
-def _depth(result: Findings) -> list[dict[str, object]]:
+def _words(result: Findings) -> dict[str, object] | None:
+    """Each run's words with the largest shares by group."""
+    words = result.words
+    if words is None:
+        return None
+    listed = data.listed(result)
+    runs = [(run, words_table(result, words, run, listed.index(run) if run in listed else None)) for run in words.runs]
+    return {"measure": words.measure, "depth": words.depth, "documents": f"{words.documents:,}", "runs": runs}
+
+
+def _stages(result: Findings) -> dict[str, object] | None:
+    """What each stage adds; None unless stages were named and some measure can be taken apart."""
+    stages = result.stages
+    if stages is None or not stages.measures:
+        return None
+    return {
+        "table": stages_table(result),
+        "collection": any(of.collection is not None for of in stages.measures.values()),
+        "documents": None if stages.documents is None else f"{stages.documents:,}",
+        "first": stages.names[0],
+        "last": stages.names[-1],
+        "ties": any(row.tie_sensitive for of in stages.measures.values() for row in stage_rows(of)),
+    }
+
+
+def _depth(result: Findings) -> list[Table]:
     """The curves by rank depth as tables, at selected ranks."""
     deepest = max(run.by_depth.height for run in result.runs)
     ranks = [rank for rank in _DEPTHS if rank <= deepest]
-    parts: list[dict[str, object]] = []
     shares = [(str(group["field"]), f"Share of {group['label']}") for group in data.share_fields(result)]
-    for name, title in (("neutrality", "Neutrality"), ("magnitude", "Lean"), *shares):
-        if name not in result.runs[0].by_depth.columns:
-            continue
-        rows = []
-        for run in result.runs:
-            by_rank = dict(run.by_depth.select("rank", pl.col(name).fill_nan(None)).iter_rows())
-            rows.append((run.name, [true_minus(number(by_rank.get(rank))) for rank in ranks]))
-        parts.append({"name": title, "ranks": ranks, "rows": rows})
-    return parts
+    curves = (("neutrality", "Neutrality"), ("magnitude", "Lean"), *shares)
+    known = result.runs[0].by_depth.columns
+    return [ranks_table(result, name, title, ranks) for name, title in curves if name in known]

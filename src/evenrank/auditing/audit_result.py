@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,47 +10,55 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evenrank.io import EvenrankError, atomic_path, write_text
-from evenrank.io.outputs import for_spreadsheets, json_text
+from evenrank.io.errors import plain
+from evenrank.io.json_values import fields_of, json_text
+from evenrank.io.outputs import for_spreadsheets
+from evenrank.io.wording import counted
 from evenrank.measures import facts
-from evenrank.reports.result import Result, envelope
+from evenrank.results.result import envelope
 
-from .findings import Excess, Findings, RunAudit
+from .findings import Findings
+from .plane import plane_svg
+from .summary import UNKNOWN, labelled, with_origins
+from .tables import (
+    REFERENCE,
+    TIES,
+    figures_frame,
+    means_table,
+    origins_short,
+    short_table,
+    stage_rows,
+    stages_short,
+)
+from .unknown_labels import only_bounds
 
 if TYPE_CHECKING:
     import pandas
 
-_COMPARISON = ("difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p")
-_EXCESSES = ("added", "beyond_relevance")
-_SCHEMA = {
-    **{"run": pl.String, "measure": pl.String, "mean": pl.Float64, "n": pl.Int64, "undefined": pl.Int64},
-    **dict.fromkeys(("low", "high"), pl.Float64),
-    **{"known": pl.Int64, "known_of": pl.Int64, "bound_low": pl.Float64, "bound_high": pl.Float64},
-    **dict.fromkeys(("tie_mean", "tie_low", "tie_high"), pl.Float64),
-    **dict.fromkeys(("order_mean", "order_low", "order_high"), pl.Float64),
-    **dict.fromkeys(("difference", "relative"), pl.Float64),
-    **dict.fromkeys(("better", "equal", "worse"), pl.Int64),
-    **dict.fromkeys(("t_p", "wilcoxon_p", "holm_p", "p", "difference_low", "difference_high"), pl.Float64),
-    **{f"{name}{suffix}": pl.Float64 for name in _EXCESSES for suffix in ("", "_low", "_high", "_p", "_tie_mean")},
-}
-
 
 @dataclass(frozen=True, repr=False)
-class AuditResult(Findings, Result):
+class AuditResult(Findings):
     """What :func:`evenrank.audit` returns.
 
     ``result["BM25", "nDCG@10"]`` is a :class:`Figure`, with ``mean``, ``ci95`` and ``vs_baseline``.
     """
 
     def __repr__(self) -> str:
-        from .notebook_html import audit_lines
-
-        return audit_lines(self)
+        table = means_table(self, self._title(type(self).__name__)).text()
+        return table if self.judged else f"{UNKNOWN}: there are no qrels.\n{table}"
 
     def _repr_html_(self) -> str:
         """The table and the plane of effectiveness against bias, for a notebook."""
-        from .notebook_html import audit_html
+        unknown = "" if self.judged else f"<p>{UNKNOWN}: there are no qrels.</p>"
+        bounds = " Without a value: bounds over every way to label the unknown documents." if only_bounds(self) else ""
+        known = " Known: share of the documents looked at that have a label." if labelled(self) else ""
+        foot = f"Mean and 95% interval.{bounds}{known} {REFERENCE} reference ranking of the same candidates."
+        parts = [unknown, short_table(self, self._title("Audit")).html(), _small(foot), plane_svg(self)]
+        return f"<div>{''.join(parts)}{_origins(self)}{_stages(self)}</div>"
 
-        return audit_html(self)
+    def _title(self, heading: str) -> str:
+        baseline = "no baseline" if self.baseline is None else f"baseline {self.baseline}"
+        return plain(f"{heading}: {counted(len(self.given), 'run')}, {counted(len(self.queries), 'query')}, {baseline}")
 
     def table(self, width: int = 120) -> str:
         """The audit for a terminal, ``width`` characters wide."""
@@ -65,28 +72,18 @@ class AuditResult(Findings, Result):
 
         return render_page(self)
 
-    def to_dict(self) -> dict[str, object]:
-        """The values of :meth:`to_json`, as dicts, lists, strings, numbers and None."""
-        values: dict[str, object] = json.loads(self.to_json())
-        return values
-
-    def to_json(self, path: str | os.PathLike[str] | None = None, *, values: bool = False) -> str:
-        """The audit as JSON, also written to ``path`` if one is given.
+    def to_dict(self, *, values: bool = False) -> dict[str, object]:
+        """The audit as JSON values.
 
         ``values``: with the ids of the queries and the value of each in every figure, for what reads the audit later.
         """
-        contents = {
-            "settings": self.settings,
-            "baseline": self.baseline,
-            **({"queries": self.queries.to_list()} if values else {}),
-            "runs": {run.name: run.to_dict(values=values) for run in self.runs},
-            "measures": {str(measure): facts(measure) for measure in self.measures},
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-            "words": None if self.words is None else self.words.to_dict(),
-            **({} if self.stages is None else {"stages": self.stages.to_dict()}),
-        }
-        text = json_text(envelope(contents, self.provenance))
+        measures = {str(measure): facts(measure) for measure in self.measures}
+        runs = {run.name: fields_of(run, by_query=values) for run in self.runs}
+        return fields_of(self, by_query=values) | {"runs": runs, "measures": measures}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None, *, values: bool = False) -> str:
+        """The audit as JSON, also written to ``path`` if one is given; ``values``: see :meth:`to_dict`."""
+        text = json_text(envelope(self.to_dict(values=values), self.provenance))
         if path is not None:
             write_text(path, text + "\n")
         return text
@@ -102,7 +99,7 @@ class AuditResult(Findings, Result):
         what the run's order adds to its candidates ``added``, ``added_low``, ``added_high``, ``added_p`` and
         ``added_tie_mean``, and the same of what it has ``beyond_relevance``. Null where there is no value.
         """
-        return pl.DataFrame([row for run in self.runs for row in _rows(run)], schema=_SCHEMA)
+        return figures_frame(self).frame()
 
     def to_pandas(self) -> pandas.DataFrame:
         """:meth:`to_polars` as a pandas frame. Raises EvenrankError if pandas is not installed."""
@@ -132,35 +129,28 @@ class AuditResult(Findings, Result):
         return table
 
 
-def _rows(run: RunAudit) -> list[dict[str, object]]:
-    rows = []
-    for measure, figure in run.figures.items():
-        compared = figure.vs_baseline
-        low, high = figure.ci95 or (None, None)
-        known, known_of = figure.known or (None, None)
-        bound_low, bound_high = figure.bounds or (None, None)
-        tie_low, tie_high = figure.tie_range or (None, None)
-        order_low, order_high = figure.order_range or (None, None)
-        difference_low, difference_high = (compared.ci95 if compared is not None else None) or (None, None)
-        rows.append(
-            {
-                **{"run": run.name, "measure": measure, "mean": figure.mean, "n": figure.n},
-                **{"undefined": figure.undefined, "low": low, "high": high},
-                **{"known": known, "known_of": known_of, "bound_low": bound_low, "bound_high": bound_high},
-                **{"tie_mean": figure.tie_mean, "tie_low": tie_low, "tie_high": tie_high},
-                **{"order_mean": figure.order_mean, "order_low": order_low, "order_high": order_high},
-                **{name: getattr(compared, name, None) for name in _COMPARISON},
-                **{"difference_low": difference_low, "difference_high": difference_high},
-                **_differences("added", figure.added),
-                **_differences("beyond_relevance", figure.beyond_relevance),
-            }
-        )
-    return rows
+def _origins(result: Findings) -> str:
+    """What each run's order adds to its candidates, and what it has beyond relevance; "" where that is not known."""
+    figures = [run.figures[str(measure)] for measure in with_origins(result) for run in result.given]
+    if not figures:
+        return ""
+    tied = any(of.tie_sensitive for one in figures for of in (one.added, one.beyond_relevance) if of is not None)
+    beyond = any(figure.beyond_relevance is not None for figure in figures)
+    more = " Beyond relevance: run minus a perfect ranking of the same candidates." if beyond else ""
+    foot = f"Run minus its own candidates in random order, with 95% interval.{more} p: t and Hall's t, uncorrected."
+    return origins_short(result).html() + _small(foot + _TIED * tied)
 
 
-def _differences(name: str, of: Excess | None) -> dict[str, float | None]:
-    if of is None:
-        return {}
-    low, high = of.ci95 or (None, None)
-    ends = {f"{name}_low": low, f"{name}_high": high}
-    return {name: of.mean, **ends, f"{name}_p": of.test.p, f"{name}_tie_mean": of.tie_mean}
+def _stages(result: Findings) -> str:
+    """What each step of a pipeline adds, and the sum after it; "" without stages."""
+    if result.stages is None or not result.stages.measures:
+        return ""
+    tied = any(row.tie_sensitive for of in result.stages.measures.values() for row in stage_rows(of))
+    return stages_short(result).html() + _small("Added, with 95% interval, and the sum so far." + _TIED * tied)
+
+
+_TIED = f" {TIES} the order of tied documents decides."
+
+
+def _small(text: str) -> str:
+    return f"<p><small>{text}</small></p>"

@@ -17,7 +17,7 @@ from evenrank.io.types import Array
 from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.reports.format import Interval, number
+from evenrank.results.format import Interval, number
 
 from .figures import Measured, Over, measure_run
 from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit
@@ -58,7 +58,7 @@ def with_statistics(
                 lean=leans[r],
                 partly_labelled=run.partly_known(key),
                 greatest=run.greatest.get(key, greatest_value(measure)),
-                parts=parts,
+                parts=parts if len(parts) > 1 else (),
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
@@ -145,9 +145,9 @@ def _compare(
         if r != base:
             deep = depth_decides(run, measured[base], measure)
             found = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
-            if guaranteed is not None and found.no_loss is not None:
+            if guaranteed is not None and found.loss is not None:
                 within = run.values[str(measure)] - (1 - st.MARGIN) * measured[base].values[str(measure)]
-                ends = -found.no_loss.loss, found.no_loss.loss / (1 - st.MARGIN)
+                ends = -found.loss.loss, found.loss.loss / (1 - st.MARGIN)
                 found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
             if resolve(measure).signed and run.name not in REFERENCES:
                 parts = run.parts[str(measure)], measured[base].parts[str(measure)]
@@ -194,7 +194,7 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        no_loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
+        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
         tied=tied,
         n=n,
         mean=float(values[both].mean()) if n else None,

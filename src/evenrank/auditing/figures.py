@@ -14,9 +14,9 @@ from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, gr
 from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
-from evenrank.reports.format import Interval
+from evenrank.results.format import Interval
 
-from .findings import NEUTRAL_FIRST, KnownLabels
+from .findings import NEUTRAL_FIRST, Known, KnownLabels
 
 Over = Literal["random", "relevance"]
 """An expectation over orders of the same candidates: all orders, or all by falling grade."""
@@ -48,7 +48,7 @@ class Measured:
     """Per measure each query's expectation over the orders of tied documents, on the axis."""
     means: dict[str, float] = field(default_factory=dict)
     """Figures that are no mean of the values: the expectation of an absolute value over random orders."""
-    known: dict[str, tuple[int, int]] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
     """Per measure of labels, how many of the rows that it looks at are known, and how many it looks at."""
     known_queries: dict[str, int] = field(default_factory=dict)
     """Per measure of labels, in how many queries with a value it looks at a document that has one."""
@@ -186,7 +186,7 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
     how, key = resolve(measure), str(measure)
     of_rankings = evaluation.rankings if how.of_rankings else ()
     known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
-    run.known[key] = int(known.sum()), len(known)
+    run.known[key] = Known(int(known.sum()), len(known))
     run.known_queries[key] = _known_queries(how, evaluation, over)
     background = evaluation.background
     if type(how).needs_background and background is not None and background.lacks_labels:

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, overload
 
 import polars as pl
 from ir_measures import Measure
-from rich.cells import cell_len, set_cell_size
 
 from evenrank.groups import Lexicon
-from evenrank.io import Provenance
 from evenrank.io.convert import PathLike
-from evenrank.io.errors import EvenrankError, UnknownNameError, plain, quoted
+from evenrank.io.errors import EvenrankError, UnknownNameError, quoted
+from evenrank.io.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
 from evenrank.io.types import Array
-from evenrank.io.wording import are, counted
+from evenrank.io.wording import are, counted, percent
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.reports.format import NONE, Interval, equation, interval, number, p_value
+from evenrank.results.format import Interval, equation, number, signed, signed_interval
+from evenrank.results.result import Result
 
 from .words import Words
 
 _DIGITS = 4
 _WORDS = 3
-_LONGEST_NAME = 30
-TITLE = (
-    "Stages: what the collection and the first one's candidates hold in random order, and what each stage adds (on the"
-    " queries that all stages have; p: t and Hall's t, uncorrected; tie mean: added on average over the orders of tied"
-    " documents)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +40,23 @@ class Step:
         equal: Whether it changes no query's value, whatever the order of ties: there is nothing to say of it.
     """
 
+    also: ClassVar = ("tie_added", "tie_p")
     stage: str
     added: float
-    test: Tested
+    test: Tested = field(metadata=INLINE)
     figure: float
-    tied: Tested | None = None
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
     equal: bool = False
+
+    @property
+    def tie_added(self) -> float | None:
+        """What the stage adds on average over the orders of tied documents."""
+        return None if self.tied is None else self.tied.mean
+
+    @property
+    def tie_p(self) -> float | None:
+        """Whether that differs from 0."""
+        return None if self.tied is None else self.tied.p
 
     @property
     def tie_sensitive(self) -> bool:
@@ -62,23 +67,9 @@ class Step:
         """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
         return shows(self.test, self.tied, tied=tied)
 
-    def to_dict(self) -> dict[str, object]:
-        """The step as JSON values."""
-        tied = {"tie_added": None if self.tied is None else self.tied.mean, "tie_p": _p_of(self.tied)}
-        return {"stage": self.stage, "added": self.added, "figure": self.figure, **_told(self.test), **tied}
-
 
 ALL_ZERO = "every value is 0"
 """What a test says where no query differs."""
-
-
-def _told(test: Tested) -> dict[str, object]:
-    """What a test says, as JSON values, without the figure and its number, which stand beside it."""
-    return {name: value for name, value in test.to_dict().items() if name not in ("mean", "n", "unit", "method")}
-
-
-def _p_of(test: Tested | None) -> float | None:
-    return None if test is None else test.p
 
 
 def ties_decide(test: Tested, tied: Tested | None) -> bool:
@@ -125,16 +116,12 @@ class Decomposition:
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
-        step = self.retrieval
-        candidates = {
-            **{"figure": self.candidates, "ci95": self.ci95},
-            "added": None if step is None else {"mean": step.added, **_told(step.test)},
-        }
+        added = None if self.retrieval is None else self.retrieval.test
         return {
             "n": self.n,
             "collection": None if self.collection is None else {"figure": self.collection},
-            "candidates": candidates,
-            "steps": [step.to_dict() for step in self.steps],
+            "candidates": {"figure": self.candidates, "ci95": self.ci95, "added": added},
+            "steps": self.steps,
             "total": self.total,
         }
 
@@ -195,69 +182,10 @@ class Stages:
     measures: dict[str, Decomposition]
     documents: int | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        measures = {key: of.to_dict() for key, of in self.measures.items()}
-        return {"names": list(self.names), "documents": self.documents, "measures": measures}
-
     def sentences(self, *measures: Measure | None) -> list[str]:
         """The sums of these measures, or of the first, in words."""
         wanted = [str(measure) for measure in measures if str(measure) in self.measures]
         return [self.measures[key].sentence() for key in wanted or list(self.measures)[:1]]
-
-    def text(self) -> str:
-        """A table for the terminal, to go below :data:`TITLE`: each measure's sum, a line for each step."""
-        rows: list[tuple[str, ...]] = [("", "adds", "95% interval", "p", "sum", "tie mean")]
-        for key, of in self.measures.items():
-            rows.append((f"{key} (n = {counted(of.n, 'query')})", "", "", "", "", ""))
-            if of.collection is not None and of.retrieval is not None:
-                rows += [
-                    _level("(collection)", of.collection, None),
-                    _line("(candidates)", replace(of.retrieval, tied=None)),
-                ]
-            else:
-                rows.append(_level("(candidates)", of.candidates, of.ci95))
-            rows += [_line(plain(step.stage), step) for step in of.steps]
-        return aligned(rows)
-
-
-def fitted(name: str) -> str:
-    """A name, cut to what a table has room for."""
-    return name if cell_len(name) <= _LONGEST_NAME else set_cell_size(name, _LONGEST_NAME - 1) + "…"
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows of a name and right-aligned cells as lines of text; a row of a name alone is a heading."""
-    filled = [row for row in rows if any(row[1:])]
-    widths = [max(cell_len(row[column]) for row in filled) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [" " * (width - cell_len(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True)]
-        name = row[0] if row not in filled else f"  {row[0]}{' ' * (widths[0] - cell_len(row[0]))}"
-        lines.append("  ".join([name, *cells]).rstrip())
-    return "\n".join(lines)
-
-
-def _level(name: str, value: float, ends: Interval | None) -> tuple[str, ...]:
-    """A figure of its own, which is no difference."""
-    return name, number(value, _DIGITS), interval(ends, _DIGITS), "", number(value, _DIGITS), ""
-
-
-def _line(name: str, step: Step) -> tuple[str, ...]:
-    p = "" if step.test.p is None else p_value(step.test.p)
-    ties = "" if step.tied is None else signed(step.tied.mean)
-    return fitted(name), signed(step.added), signed_interval(step.test.ci95), p, number(step.figure, _DIGITS), ties
-
-
-def signed(value: float | None, digits: int = _DIGITS) -> str:
-    """A difference with its sign: ``+0.0612``."""
-    text = number(value, digits)
-    return f"+{text}" if value is not None and value >= 1e-9 else text
-
-
-def signed_interval(ends: Interval | None, digits: int = _DIGITS) -> str:
-    """The interval of a difference, its ends with their signs."""
-    return NONE if ends is None else f"[{signed(ends[0], digits)}, {signed(ends[1], digits)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +202,16 @@ class Excess:
         leans: Whether the reference's figure differs from 0.
     """
 
+    also: ClassVar = ("tie_mean", "tie_p")
     mean: float
     n: int
-    test: Tested
+    test: Tested = field(metadata=INLINE)
     t_p: float | None
     wilcoxon_p: float | None
     reference: float
-    tied: Tested | None
-    values: Array = field(repr=False)
-    leans: Tested
+    tied: Tested | None = field(metadata=LEFT_OUT)
+    values: Array = field(repr=False, metadata=BY_QUERY)
+    leans: Tested = field(metadata=LEFT_OUT)
 
     @property
     def ci95(self) -> Interval | None:
@@ -295,6 +224,11 @@ class Excess:
         return None if self.tied is None else self.tied.mean
 
     @property
+    def tie_p(self) -> float | None:
+        """Whether that differs from 0."""
+        return None if self.tied is None else self.tied.p
+
+    @property
     def tie_sensitive(self) -> bool:
         """Whether ties decide: the mean over them lies outside the interval, or has another significance."""
         return ties_decide(self.test, self.tied)
@@ -302,18 +236,6 @@ class Excess:
     def shown(self, *, tied: bool = False) -> bool:
         """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
         return shows(self.test, self.tied, tied=tied)
-
-    def to_dict(self, *, values: bool = False) -> dict[str, object]:
-        """The difference as JSON values; ``values``: with those of single queries, None where undefined."""
-        names = ("mean", "n", "t_p", "wilcoxon_p", "reference", "tie_mean")
-        result: dict[str, object] = {name: getattr(self, name) for name in names}
-        result |= {**_told(self.test), "tie_p": _p_of(self.tied)}
-        return {**result, "values": as_json(self.values)} if values else result
-
-
-def as_json(values: Array) -> list[float | None]:
-    """Values of queries [Q] for JSON: None where they are undefined."""
-    return [None if value != value else value for value in values.tolist()]
 
 
 RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
@@ -330,7 +252,7 @@ class Comparison:
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
         t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
-        no_loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
+        loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
             where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
             and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
@@ -343,22 +265,23 @@ class Comparison:
             than order decides.
     """
 
+    also: ClassVar = ("no_loss",)
     difference: float | None
-    test: Tested
+    test: Tested = field(metadata=INLINE)
     relative: float | None = None
     better: int | None = None
     equal: int | None = None
     worse: int | None = None
     t_p: float | None = None
     wilcoxon_p: float | None = None
-    no_loss: MeanBound | None = None
-    guaranteed: float | None = None
-    tied: Tested | None = None
-    sizes: Tested | None = None
+    loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
+    guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+    sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
     n: int = 0
     mean: float | None = None
     baseline_mean: float | None = None
-    n_poles: tuple[int, int] | None = None
+    n_poles: tuple[int, int] | None = field(default=None, metadata=IF_KNOWN)
     partial: bool = False
     unequal_depth: bool = False
 
@@ -367,6 +290,13 @@ class Comparison:
         counts = "" if self.better is None else f", {self.better}/{self.equal}/{self.worse} better/equal/worse"
         p = "" if self.holm_p is None else f", {equation('Holm p', self.holm_p)}"
         return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
+
+    @property
+    def counts(self) -> tuple[int, int, int] | None:
+        """Queries better, equal and worse; None for a measure of the whole run."""
+        if self.better is None or self.equal is None or self.worse is None:
+            return None
+        return self.better, self.equal, self.worse
 
     @property
     def p(self) -> float | None:
@@ -389,18 +319,23 @@ class Comparison:
         return self.test.holm_p is not None and self.test.shown
 
     @property
-    def non_inferior(self) -> bool | None:
+    def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
         if self.guaranteed is not None:
             return self.guaranteed > 0
-        return None if self.no_loss is None else self.no_loss.p_holds() <= SIGNIFICANT
+        return None if self.loss is None else self.loss.p_holds() <= SIGNIFICANT
 
-    def to_dict(self) -> dict[str, object]:
-        """The comparison as JSON values."""
-        names = ["difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p"]
-        names += ["n", "mean", "baseline_mean"] + ["n_poles"] * (self.n_poles is not None) + ["unequal_depth"]
-        no_loss = {} if self.no_loss is None else {"no_loss": self.non_inferior}
-        return {**{name: getattr(self, name) for name in names}, **_told(self.test), **no_loss}
+
+class Known(NamedTuple):
+    """How many of the rows that a measure looks at are known, and how many it looks at."""
+
+    rows: int
+    of: int
+
+    def __str__(self) -> str:
+        """The share that is known; of all but some, never 100%."""
+        share = self.rows / self.of if self.of else 1.0
+        return percent(share, 0 if share in (0.0, 1.0) or 0.01 <= share < 0.995 else 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,28 +362,28 @@ class Figure:
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
             documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
-        parts: The arrays [Q] that the figure is made of, such as the two poles' PRF of ΔA-PRF.
+        parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
     """
 
-    measure: Measure
+    measure: Measure = field(metadata=LEFT_OUT)
     mean: float | None
     n: int
     undefined: int
     ci95: Interval | None
     tie_mean: float | None
     tie_range: Interval | None
-    values: Array
+    values: Array = field(metadata=BY_QUERY)
     vs_baseline: Comparison | None = None
-    known: tuple[int, int] | None = None
+    known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    order_mean: float | None = None
-    order_range: Interval | None = None
+    order_mean: float | None = field(default=None, metadata=IF_KNOWN)
+    order_range: Interval | None = field(default=None, metadata=IF_KNOWN)
     added: Excess | None = None
     beyond_relevance: Excess | None = None
-    lean: Tested | None = None
+    lean: Tested | None = field(default=None, metadata=IF_KNOWN)
     greatest: float | None = None
-    partly_labelled: bool = False
-    parts: tuple[Array, ...] = field(default=(), repr=False)
+    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
+    parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"
@@ -478,24 +413,6 @@ class Figure:
         """Whether this is a figure of the run as a whole rather than a mean over queries."""
         return resolve(self.measure).whole_run
 
-    def to_dict(self, *, values: bool = False) -> dict[str, object]:
-        """The figure as JSON values; ``values``: with those of each query, and of each part if there are several."""
-        names = ["mean", "n", "undefined", "ci95", "tie_mean", "tie_range"]
-        names += ["order_mean", "order_range"] if self.order_range is not None else []
-        result: dict[str, object] = {name: getattr(self, name) for name in names}
-        if self.known is not None:
-            result |= {"known": {"rows": self.known[0], "of": self.known[1]}, "bounds": self.bounds}
-        if self.lean is not None:
-            result["lean"] = _told(self.lean)
-        result["vs_baseline"] = self.vs_baseline.to_dict() if self.vs_baseline else None
-        for name, excess in (("added", self.added), ("beyond_relevance", self.beyond_relevance)):
-            result[name] = None if excess is None else excess.to_dict(values=values)
-        if values:
-            result["values"] = as_json(self.values)
-            result["greatest"] = self.greatest
-            result |= {"parts": [as_json(part) for part in self.parts]} if len(self.parts) > 1 else {}
-        return result
-
 
 @dataclass(frozen=True, slots=True)
 class KnownLabels:
@@ -507,6 +424,7 @@ class KnownLabels:
         neutral: The weight of the known documents that is of no group.
     """
 
+    also: ClassVar = ("unknown",)
     depth: int
     rows: int
     known: int
@@ -517,11 +435,6 @@ class KnownLabels:
     def unknown(self) -> int:
         """Number of rows without a label."""
         return self.rows - self.known
-
-    def to_dict(self) -> dict[str, object]:
-        """The labels as JSON values."""
-        names = ("depth", "rows", "known", "unknown", "groups", "neutral")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,30 +452,15 @@ class RunAudit:
         lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.
     """
 
-    name: str
+    name: str = field(metadata=LEFT_OUT)
     queries: int
-    figures: dict[str, Figure]
+    figures: dict[str, Figure] = field(metadata=named("measures"))
     tie_share: float
-    by_depth: pl.DataFrame = field(repr=False)
+    by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
     absent: int = 0
-    lacking: Lacking | None = None
-    labels: KnownLabels | None = None
-    lengths: Array | None = field(default=None, repr=False)
-
-    def to_dict(self, *, values: bool = False) -> dict[str, object]:
-        """The run as JSON values; ``values``: with those of each query."""
-        missing = None
-        if self.lacking is not None:
-            names = ("documents", "total", "share", "depth", "queries")
-            missing = {name: getattr(self.lacking, name) for name in names}
-        return {
-            "queries": self.queries,
-            "absent": self.absent,
-            "missing": missing,
-            **({} if self.labels is None else {"labels": self.labels.to_dict()}),
-            **({} if self.lengths is None or not values else {"lengths": as_json(self.lengths)}),
-            "measures": {name: figure.to_dict(values=values) for name, figure in self.figures.items()},
-        }
+    lacking: Lacking | None = field(default=None, metadata=named("missing"))
+    labels: KnownLabels | None = field(default=None, metadata=IF_KNOWN)
+    lengths: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     def __getitem__(self, measure: str | Measure) -> Figure:
         """The figure of a measure. Raises UnknownNameError if it was not measured."""
@@ -587,36 +485,35 @@ class RunAudit:
         return self.name in REFERENCES
 
 
-@dataclass(frozen=True)
-class Findings:
+@dataclass(frozen=True, repr=False)
+class Findings(Result):
     """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
 
     settings: dict[str, Any]
     baseline: str | None
-    runs: tuple[RunAudit, ...]
+    runs: tuple[RunAudit, ...] = field(metadata=LEFT_OUT)
     """The audited runs, then the reference rankings."""
     notes: tuple[str, ...]
-    queries: pl.Series = field(repr=False)
+    queries: pl.Series = field(repr=False, metadata=BY_QUERY)
     """The ids of the audit's queries [Q], the axis of the figures' values."""
-    rankings: pl.DataFrame = field(repr=False)
+    rankings: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
     """The first documents of every run: run, query_id, rank, doc_id, score, tied, counts, neutrality, relevance."""
-    lexicon: Lexicon | None = field(repr=False)
+    lexicon: Lexicon | None = field(repr=False, metadata=LEFT_OUT)
     """The lexicon that documents were scored with, if it is known."""
-    collection: PathLike | pl.DataFrame | None = field(default=None, repr=False)
+    collection: PathLike | pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
     """Where the report finds the documents' texts."""
-    query_texts: pl.DataFrame | None = field(default=None, repr=False)
+    query_texts: pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
     warnings: tuple[str, ...] = ()
     """The notes that come first in every view, since the figures mislead without them."""
-    unequal_depth: tuple[str, ...] = ()
+    unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
     """The measures that are decided by the unequal depths of the runs."""
-    partly_labelled: bool = False
+    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     """Whether documents of the runs or of the background have no label while others have one."""
-    all_neutral: bool = False
+    all_neutral: bool = field(default=False, metadata=LEFT_OUT)
     """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
     words: Words | None = field(default=None, repr=False)
     """The words that drive the figures; None without texts."""
-    stages: Stages | None = field(default=None, repr=False)
+    stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
     """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
 
     @overload

@@ -25,14 +25,16 @@ from evenrank.groups.occurrences import EXAMINED, Occurrences, WordUse
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.arguments import checked
 from evenrank.io.errors import readable
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.reports.format import interval, number
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import COUNT, TEXT, digits, interval, intervals, percents
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
-from .agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison, Proportion
+from .agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison
 
 FEW = 5
 DOUBTFUL = 0.1
@@ -82,12 +84,11 @@ class LexiconCheck(Result):
     """
 
     name: str
-    lexicon: Lexicon
+    lexicon: Lexicon = field(metadata=LEFT_OUT)
     coverage: Coverage
-    words: tuple[WordUse, ...]
-    agreement: Agreement | None
+    words: tuple[WordUse, ...] = field(metadata=LEFT_OUT)
+    agreement: Agreement | None = field(metadata=named("labels"))
     settings: Mapping[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def never(self, group: str) -> tuple[str, ...]:
         """The words of a group that do not occur, in the lexicon's order."""
@@ -101,15 +102,11 @@ class LexiconCheck(Result):
         found = [use for use in self.words if use.occurrences >= FEW and use.doubt >= DOUBTFUL]
         return tuple(sorted(found, key=lambda use: -use.doubt * use.occurrences))
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
+    def _beside(self) -> Mapping[str, object]:
         return {
-            "settings": self.settings,
-            "coverage": self.coverage.to_dict(),
-            "words": [use.to_dict() for use in self.words if use.occurrences],
-            "never": {group: list(self.never(group)) for group in self.lexicon.groups},
+            "words": [use for use in self.words if use.occurrences],
+            "never": {group: self.never(group) for group in self.lexicon.groups},
             "ambiguous": [use.word for use in self.ambiguous()],
-            "labels": None if self.agreement is None else self.agreement.to_dict(),
         }
 
     def page(self) -> Page:
@@ -158,7 +155,7 @@ def check_lexicon(
         "labels": None if table is None else table.settings.get("labels"),
     }
     agreement = None if counting.labels is None else counting.labels.result()
-    return LexiconCheck(chosen.name, chosen, coverage, counting.words.words(), agreement, settings, made)
+    return LexiconCheck(chosen.name, chosen, coverage, counting.words.words(), agreement, settings, provenance=made)
 
 
 class _Counting:
@@ -228,67 +225,77 @@ def _summary(found: LexiconCheck) -> Iterator[str]:
 
 def _coverage(found: LexiconCheck) -> Table:
     coverage = found.coverage
-
-    def row(name: str, documents: int, occurrences: int | None) -> tuple[str, ...]:
-        words = "" if occurrences is None else f"{occurrences:,}"
-        return (name, f"{documents:,}", percent(documents / coverage.documents, 1), words)
-
-    rows = [row(group, count, coverage.occurrences[group]) for group, count in coverage.by_group.items()]
-    rows += [
-        row("any group", coverage.covered, sum(coverage.occurrences.values())),
-        row(f"more than {found.settings['threshold']:g}", coverage.above, None),
+    rows: list[tuple[str, int, int | None]] = [
+        *((group, count, coverage.occurrences[group]) for group, count in coverage.by_group.items()),
+        ("any group", coverage.covered, sum(coverage.occurrences.values())),
+        (f"more than {found.settings['threshold']:g}", coverage.above, None),
     ]
-    return Table("Documents with words of", ("group", "documents", "share", "occurrences"), tuple(rows))
+    columns = (
+        Column("group"),
+        Column("documents", COUNT),
+        Column("share", percents(1), of=lambda row: row[1] / coverage.documents),
+        Column("occurrences", COUNT, of=lambda row: "" if row[2] is None else row[2]),
+    )
+    return Table("Documents with words of", columns, rows)
 
 
 def _most_frequent(found: LexiconCheck) -> Table:
-    rows = []
-    for group in found.lexicon.groups:
-        total = found.coverage.occurrences[group]
-        words = [use for use in found.words if use.group == group and use.occurrences]
-        rows += [
-            (group, use.word, f"{use.occurrences:,}", f"{use.documents:,}", percent(use.occurrences / total, 1))
-            for use in words[:_MOST]
-        ]
-    headings = ("group", "word", "occurrences", "documents", "of the group's")
-    return Table("Most frequent words", headings, tuple(rows), left=2)
+    totals = found.coverage.occurrences
+    columns = (
+        Column("group"),
+        Column("word"),
+        Column("occurrences", COUNT),
+        Column("documents", COUNT),
+        Column("share", percents(1), "of the group's", lambda use: use.occurrences / totals[use.group]),
+    )
+    words = [
+        [use for use in found.words if use.group == group and use.occurrences][:_MOST] for group in found.lexicon.groups
+    ]
+    return Table("Most frequent words", columns, [use for of_group in words for use in of_group])
 
 
 def _ambiguous(found: LexiconCheck) -> Iterator[Table]:
     words = found.ambiguous()
     if not words:
         return
-    rows = tuple(
-        (
-            *(use.group, use.word, use.name or "", f"{use.occurrences:,}", number(use.capitalised, 2)),
-            *(number(use.hyphenated, 2), number(use.in_name, 2), number(use.neighbours, 1)),
-        )
-        for use in words[:_LISTED]
+    columns = (
+        Column("group"),
+        Column("word"),
+        Column("name", TEXT, "as in", lambda use: use.name or ""),
+        Column("occurrences", COUNT),
+        Column("capitalised", digits(2), "capital"),
+        Column("hyphenated", digits(2), "hyphen"),
+        Column("in_name", digits(2), "in names"),
+        Column("neighbours", digits(1)),
     )
-    headings = ("group", "word", "as in", "occurrences", "capital", "hyphen", "in names", "neighbours")
     notes = (f"The first {_LISTED} of {len(words)}; the JSON has all.",) if len(words) > _LISTED else ()
-    yield Table("Words used in several ways", headings, rows, notes, left=3)
-    examples = tuple((use.word, context) for use in words[:_LISTED] for context in use.contexts)
-    yield Table("Examples of them", ("word", "context"), examples, left=2)
+    yield Table("Words used in several ways", columns, words[:_LISTED], notes)
+    examples = [(use.word, context) for use in words[:_LISTED] for context in use.contexts]
+    yield Table("Examples of them", (Column("word"), Column("context")), examples)
 
 
 def _agreement(found: Agreement) -> Table:
-    def cells(share: Proportion) -> tuple[str, ...]:
-        return (number(share.value), interval(share.ci95), f"{share.n:,}")
+    def share(name: str, place: int, heading: str) -> tuple[Column, ...]:
+        ends = (f"{name}_low", f"{name}_high")
+        return (
+            Column(name, digits(3), of=f"{place}.value"),
+            Column(ends, intervals(3), "95% interval", f"{place}.ci95"),
+            Column(f"{name}_n", COUNT, heading, f"{place}.n"),
+        )
 
-    rows = tuple((group, *cells(found.precision(group)), *cells(found.recall(group))) for group in found.groups)
-    headings = ("group", "precision", "95% interval", "words say so", "recall", "95% interval", "labels say so")
-    return Table("Agreement with the labels", headings, rows)
+    columns = (Column("group"), *share("precision", 1, "words say so"), *share("recall", 2, "labels say so"))
+    rows = [(group, found.precision(group), found.recall(group)) for group in found.groups]
+    return Table("Agreement with the labels", columns, rows)
 
 
 def _confusion(found: Agreement) -> Table:
-    rows = tuple(
-        (row, *(f"{count:,}" for count in counts))
+    rows = [
+        (row, *counts)
         for row, counts in zip(found.rows, found.confusion.tolist(), strict=True)
         if row in (*found.groups, NEUTRAL) or any(counts)
-    )
-    headings = ("the label says", *(f"words: {column}" for column in found.columns))
-    return Table("Labels and words", headings, rows)
+    ]
+    columns = (Column("label", TEXT, "the label says"), *(Column(f"words: {name}", COUNT) for name in found.columns))
+    return Table("Labels and words", columns, rows)
 
 
 def _notes(found: LexiconCheck) -> Iterator[str]:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, DeltaAPRF, FaiRR, NeutralityMeasure, NFaiRR, RaB, is_bias, resolve
 from evenrank.measures.inference import EQUAL, MARGIN, one_in, outcome, queries_to_hold
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.reports.format import NONE, equation, interval, number, p_value
+from evenrank.results.format import equation, interval, number, signed, signed_interval
 
 from .comparison import PARTLY
 from .findings import (
@@ -28,11 +27,7 @@ from .findings import (
     Figure,
     Findings,
     RunAudit,
-    aligned,
-    fitted,
     same_verdict,
-    signed,
-    signed_interval,
 )
 
 _DIGITS = 4
@@ -44,8 +39,6 @@ _OF_CANDIDATES = {
     "turns": "The candidates lean; the ranker turns it to the other side.",
 }
 _NO_DIFFERENCE = "no query differs"
-_FIELDS = ("added", "beyond_relevance")
-_ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
 
 
 def with_origins(result: Findings) -> list[Measure]:
@@ -63,7 +56,7 @@ def perfect(figure: Figure) -> float | None:
 
 
 def origins_title(result: Findings) -> str:
-    """What :func:`origins_text` shows."""
+    """What the terminal's table of them shows."""
     known = any(run.figures[str(m)].beyond_relevance is not None for m in with_origins(result) for run in result.given)
     beyond = ", and what it has beyond a perfect ranking of them, by falling grade"
     grades = "equal grades in any order; "
@@ -78,40 +71,6 @@ def origins_title(result: Findings) -> str:
         "Origin of the bias: what each run's order adds to its own candidates in random order"
         f"{beyond * known} ({grades * known}p: t and Hall's t, uncorrected; tie mean: averaged over the orders of tied"
         f" documents{mark * tied})"
-    )
-
-
-def origins_text(result: Findings) -> str:
-    """The two differences as a table for the terminal: by measure, a line for each run; "" where none is known."""
-    rows: list[tuple[str, ...]] = [("", "differ.", "95% interval", "p", "tie mean ", "reference")]
-    for measure in with_origins(result):
-        for field, what in zip(_FIELDS, (_ADDED, _BEYOND), strict=True):
-            found = [(run.name, of) for run in result.given if (of := _excess(run, measure, field)) is not None]
-            if found:
-                rows.append((f"{measure}, {what} ({_queries([of.n for _, of in found])})", *[""] * 5))
-                rows += [_line(name, of) for name, of in found]
-    return aligned(rows) if len(rows) > 1 else ""
-
-
-def _excess(run: RunAudit, measure: Measure, field: str) -> Excess | None:
-    figure = run.figures[str(measure)]
-    return figure.added if field == "added" else figure.beyond_relevance
-
-
-def _queries(counts: list[int]) -> str:
-    least, most = min(counts), max(counts)
-    return f"n = {least} {'query' if most == 1 else 'queries'}" if least == most else f"n = {least} to {most} queries"
-
-
-def _line(name: str, of: Excess) -> tuple[str, ...]:
-    ties = NONE if of.tie_mean is None else signed(of.tie_mean)
-    return (
-        fitted(plain(name)),
-        signed(of.mean),
-        signed_interval(of.ci95),
-        p_value(of.test.p),
-        ties + ("~" if of.tie_sensitive else " "),
-        number(of.reference, _DIGITS),
     )
 
 
@@ -454,12 +413,12 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
             verdicts.setdefault("cannot be compared with", []).append(str(measure))
         elif compared.significant:
             verdict = "is more effective than" if compared.difference > 0 else "is less effective than"
-            small = compared.difference < 0 and compared.non_inferior
+            small = compared.difference < 0 and compared.no_loss
             p = equation("Holm p", compared.holm_p)
             verdicts.setdefault(verdict, []).append(f"{values} ({p}{', but within 5%' if small else ''})")
-        elif compared.no_loss is not None and outcome(compared.no_loss, compared.no_loss.p_broken()) == "broken":
-            verdicts.setdefault("a sure loss", []).append(f"{values} ({equation('p', compared.no_loss.p_broken())})")
-        elif compared.non_inferior:
+        elif compared.loss is not None and outcome(compared.loss, compared.loss.p_broken()) == "broken":
+            verdicts.setdefault("a sure loss", []).append(f"{values} ({equation('p', compared.loss.p_broken())})")
+        elif compared.no_loss:
             verdicts.setdefault("no loss", []).append(values)
         else:
             verdicts.setdefault("a loss", []).append(f"{values} ({_not_ruled_out(compared)})")
@@ -488,10 +447,10 @@ def _against(result: Findings, run: RunAudit, base: RunAudit, measures: list[Mea
 def _not_ruled_out(compared: Comparison) -> str:
     """Why a loss is possible: what is known of the difference, and how few ruined queries would be a loss of 5%."""
     said = _why(compared.test) or f"not significant, {equation('Holm p', compared.holm_p)}"
-    if compared.no_loss is None or compared.baseline_mean is None:
+    if compared.loss is None or compared.baseline_mean is None:
         return said
-    few = max(1, round(one_in(MARGIN, compared.baseline_mean, compared.no_loss.loss / (1 - MARGIN))))
-    least = queries_to_hold(MARGIN * compared.baseline_mean, 0.0, compared.no_loss.loss)
+    few = max(1, round(one_in(MARGIN, compared.baseline_mean, compared.loss.loss / (1 - MARGIN))))
+    least = queries_to_hold(MARGIN * compared.baseline_mean, 0.0, compared.loss.loss)
     needed = "" if least is None or least <= compared.n else f", and fewer than {least} queries cannot rule that out"
     return f"{said}; one query in {few} that loses everything would be a loss of 5%{needed}"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ir_measures import Measure
 
 from evenrank.measures import is_bias
+from evenrank.results.format import COUNT
+from evenrank.results.table import Column, Table
 
-from .findings import Figure, Findings, KnownLabels
+from .findings import Figure, Findings, Known, KnownLabels
 from .summary import group_label, lean_measure
 from .summary import groups as group_names
-from .text import known_share
 
 _COLOURS = 4
 _SHADES = (1.0, 0.6, 0.3)
@@ -51,7 +52,7 @@ def about_depth(result: Findings) -> str:
         "skip": "Documents without a label are left out, and lists close up over them.",
         "neutral": "Documents without a label count as of no group.",
     }.get(str(unknown), "")
-    shares = ", ".join(f"{known_share(labels.known, labels.rows)} of {name}" for name, labels in found)
+    shares = ", ".join(f"{Known(labels.known, labels.rows)} of {name}" for name, labels in found)
     return f"{done} Known in the first {found[0][1].depth} ranks: {shares}."
 
 
@@ -71,22 +72,24 @@ def labels_section(result: Findings) -> dict[str, object] | None:
     # What is unknown is hatched, never drawn like what is known to be of no group.
     paints += [{"fill": fill, "opacity": 1, "outlined": True} for fill in ("var(--paper)", "url(#hatched)")]
     columns = [*names, "No group", "Unknown"]
-    runs = []
+    runs, rows = [], []
     for run, labels in found:
         sizes = _sizes(labels, groups)
         texts = [_size(size, labels.rows) for size in sizes]
+        rows.append((run.name, *texts, labels.rows))
         runs.append(
             {
                 "name": run.name,
                 "reference": run.reference,
-                "cells": [*texts, f"{labels.rows:,}"],
                 "bar": _bar(columns, sizes, texts, labels.rows, paints),
                 "spoken": f"{run.name}: " + ", ".join(f"{c} {text}" for c, text in zip(columns, texts, strict=True)),
             }
         )
+    depth = found[0][1].depth
+    shown = (Column("Run"), *(Column(name, COUNT) for name in (*columns, "Documents")))
     return {
-        "depth": found[0][1].depth,
-        "columns": [*columns, "Documents"],
+        "depth": depth,
+        "table": Table(f"Labels of the first {depth} ranks", shown, rows),
         "legend": [{"name": column, **paint} for column, paint in zip(columns, paints, strict=True)],
         "runs": runs,
     }

@@ -11,6 +11,7 @@ from ir_measures import Measure
 
 from evenrank.groups import GroupTable, Scoring, WordCounts, score_with_words
 from evenrank.groups.table import REST
+from evenrank.io.json_values import LEFT_OUT
 from evenrank.io.tables import IdIndex
 from evenrank.io.types import Array
 from evenrank.measures import ARaB, Evaluation, NeutralityMeasure, RankBiasMeasure
@@ -41,11 +42,6 @@ class WordShare:
     share_of_documents: float
     left_out: dict[str, float]
 
-    def to_dict(self) -> dict[str, object]:
-        """The word as JSON values."""
-        names = ("word", "occurrences", "contribution", "share", "share_of_documents", "left_out")
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -63,16 +59,8 @@ class Words:
     depth: int
     documents: int
     runs: dict[str, dict[str, tuple[WordShare, ...]]]
-    names: tuple[str, ...] = field(repr=False)
-    in_document: pl.DataFrame = field(repr=False)
-
-    def to_dict(self) -> dict[str, object]:
-        """The words as JSON values."""
-        runs = {
-            run: {group: [word.to_dict() for word in words] for group, words in groups.items()}
-            for run, groups in self.runs.items()
-        }
-        return {"measure": self.measure, "depth": self.depth, "documents": self.documents, "runs": runs}
+    names: tuple[str, ...] = field(repr=False, metadata=LEFT_OUT)
+    in_document: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
 
 
 def find_words(

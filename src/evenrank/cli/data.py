@@ -16,14 +16,17 @@ HELP = "Public word lists, query sets and runs; SQuAD files as collections."
 def list_() -> None:
     """List the available data: name, files, bytes, licence, source."""
     from evenrank import public_data
+    from evenrank.results.format import COUNT, Format
+    from evenrank.results.table import Column, Table
 
-    rows = [("name", "files", "bytes", "licence", "source")]
-    rows += [
-        (data.name, str(len(data.files)), str(data.bytes), data.licence, data.source) for data in public_data().values()
-    ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        _output.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    columns = (
+        Column("name"),
+        Column("files", COUNT, of=lambda data: len(data.files)),
+        Column("bytes", Format(str, "count")),
+        Column("licence"),
+        Column("source"),
+    )
+    _output.say(Table("", columns, [*public_data().values()]).text())
 
 
 def fetch(*, given: Annotated[Values, From("datasets.public", "fetch")]) -> None:

@@ -23,7 +23,7 @@ def debias(
     from evenrank.embeddings import debias_file
     from evenrank.embeddings.vectors import vector_files
     from evenrank.io import check_apart, write_text
-    from evenrank.io.outputs import json_text
+    from evenrank.io.json_values import json_text
 
     outputs = (*vector_files(given["out"]), *(path for path in (json, specific_out) if path != _output.STANDARD))
     check_apart(outputs, given.read)

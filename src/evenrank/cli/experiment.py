@@ -27,5 +27,5 @@ def command(
         return
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
     page = run_experiment(**given, options=options, say=say)
-    _output.say(page.text())
+    _output.say(page.table())
     _output.say(str(folder_of(given["name"], given["scale"], given["out"]) / "report.html"))

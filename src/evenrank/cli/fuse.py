@@ -29,8 +29,9 @@ def command(
     """Interpolate runs: scores are scaled to 0 … 1 per query, weighted and summed."""
     import evenrank
     from evenrank.io import Provenance, write_text
-    from evenrank.io.outputs import json_text
+    from evenrank.io.json_values import json_text
     from evenrank.io.run_cards import card_path, write_card
+    from evenrank.results.result import envelope
 
     if (weights is None) == (measure is None):
         raise evenrank.EvenrankError("expected one of `weights` and `measure`")
@@ -57,7 +58,7 @@ def command(
     with _output.target(out) as path, _output.target(json) as values:
         evenrank.write_run(tuned.run, path)
         if values:
-            write_text(values, json_text({**tuned.to_dict(), "provenance": provenance.to_dict()}) + "\n")
+            write_text(values, json_text(envelope(tuned.to_dict(), provenance)) + "\n")
     if card is not None:
         numbers = list(map(float, tuned.mean))
         made = {"stage": "fuse", "weights": dict(zip(named, numbers, strict=True)), "tuned": str(tuned.measure)}

@@ -69,13 +69,14 @@ def _emit(
 ) -> None:
     """Writes the files that were asked for, then prints the tables; ``quiet``: the run is on standard output."""
     from evenrank.io import write_text
-    from evenrank.io.outputs import json_text
+    from evenrank.io.json_values import json_text
+    from evenrank.results.result import envelope
 
     found = [one for one in (report, drawn) if one is not None]
     beside = {} if report is None or drawn is None else {"frontier": drawn.to_dict()}
     with _output.target(json) as path:
         if path:
-            write_text(path, json_text(found[0].enveloped(**beside)) + "\n")
+            write_text(path, json_text(envelope(found[0].to_dict() | beside, found[0].provenance)) + "\n")
         if drawn is not None and page is not None:
             drawn.report(page)
     if json != _output.STANDARD:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -36,12 +36,14 @@ from evenrank.io.arguments import checked
 from evenrank.io.convert import strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import INDEX
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Comparison
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import COUNT, Interval, P, digits, interval, intervals, number
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table, with_interval
 from evenrank.retrieval.erased_index import PassageNumbers, check_method, open_to_debias, remove_index, write_debiased
 from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
 from evenrank.retrieval.index_folder import Encoding, Manifest, changed_collection, read_manifest
@@ -150,6 +152,7 @@ class Probes:
             is for passages that come later; of a method that is not fitted on passages it is as stored.
     """
 
+    also: ClassVar = ("chance",)
     groups: dict[str, int]
     before: GroupProbe | None = None
     after: GroupProbe | None = None
@@ -159,12 +162,6 @@ class Probes:
     def chance(self) -> float:
         """The balanced accuracy of a classifier that knows nothing."""
         return 1 / max(len(self.groups), 1)
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        named = {"before": self.before, "after": self.after}
-        found = {name: None if one is None else one.to_dict() for name, one in named.items()}
-        return {"groups": self.groups, "chance": self.chance, **found}
 
 
 def probe_indexes(
@@ -221,12 +218,7 @@ class Measured:
     ci95: Interval | None
     added: tuple[float, Interval | None] | None = None
     against: Comparison | None = None
-    farther: Comparison | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        against = None if self.against is None else self.against.to_dict()
-        return {"mean": self.mean, "ci95": self.ci95, "added": self.added, "against": against}
+    farther: Comparison | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +227,7 @@ class Rankings:
 
     queries: int
     depth: int
-    figures: Mapping[str, Mapping[str, Measured]]
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        runs = {name: {measure: one.to_dict() for measure, one in of.items()} for name, of in self.figures.items()}
-        return {"queries": self.queries, "depth": self.depth, "runs": runs}
+    figures: Mapping[str, Mapping[str, Measured]] = field(metadata=named("runs"))
 
 
 @dataclass(frozen=True)
@@ -308,12 +295,12 @@ class DebiasedIndex(Result):
     the groups; ``rankings``: of the queries, None without any.
     """
 
-    manifest: Manifest
+    also: ClassVar = ("erasure",)
+    manifest: Manifest = field(metadata=LEFT_OUT)
     probes: Probes
     rankings: Rankings | None
     settings: Mapping[str, object]
     notes: tuple[str, ...] = ()
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     @property
     def erasure(self) -> Mapping[str, object]:
@@ -329,18 +316,8 @@ class DebiasedIndex(Result):
         assert isinstance(found, Mapping)
         return found["before"], found["after"]
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {
-            "settings": dict(self.settings),
-            "summary": list(self.summary()),
-            "index": str(self.manifest.path),
-            "documents": self.manifest.documents,
-            "erasure": dict(self.erasure),
-            "probes": self.probes.to_dict(),
-            "rankings": None if self.rankings is None else self.rankings.to_dict(),
-            "notes": list(self.notes),
-        }
+    def _beside(self) -> Mapping[str, object]:
+        return {"summary": self.summary(), "index": self.manifest.path, "documents": self.manifest.documents}
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences; the last is what can still be recovered."""
@@ -452,15 +429,11 @@ def _share(found: Recovered) -> str:
 
 def _probe_table(probes: Probes) -> Table:
     after = "after, of passages not fitted on" if probes.unseen else "after, as stored"
-    named = (("before", probes.before), (after, probes.after))
-    rows = tuple(
-        (
-            name,
-            *(cell for one in (found.linear, found.kernel) for cell in (number(one.accuracy), interval(one.ci95))),
-            number(probes.chance),
-        )
-        for name, found in named
-        if found is not None
+    columns = (
+        Column("index"),
+        *_accuracy("linear"),
+        *_accuracy("kernel"),
+        Column("chance", digits(3), of=lambda _: probes.chance),
     )
     counts = ", ".join(f"{count:,} of {name}" for name, count in probes.groups.items())
     note = (
@@ -469,27 +442,34 @@ def _probe_table(probes: Probes) -> Table:
         " Groups weigh alike. A passage and the one nearest to it in the debiased index are in the same fold, and count"
         " as one: copies of a text with the words of another group do not decide."
     )
-    return Table("What a probe recovers", ("index", "linear", "95%", "kernel", "95%", "chance"), rows, (note,))
+    rows = [(name, found) for name, found in (("before", probes.before), (after, probes.after)) if found is not None]
+    return Table("What a probe recovers", columns, rows, (note,))
 
 
 def _ranking_table(rankings: Rankings) -> Table:
     measures = list(rankings.figures[UNTOUCHED])
     added = [measure for measure in measures if measure != UTILITY and _has_added(rankings, measure)]
-    heads = ["ranking"]
-    for measure in measures:
-        heads += [measure, "95%", *([f"{measure} added", "95%"] if measure in added else [])]
-    rows = []
-    for name, figures in rankings.figures.items():
-        row = [name]
-        for measure, one in figures.items():
-            row += [number(one.mean), interval(one.ci95)]
-            if measure in added:
-                row += ["–", "–"] if one.added is None else [number(one.added[0]), interval(one.added[1])]
-        rows.append(tuple(row))
+    columns = [Column("ranking")]
+    for place, measure in enumerate(measures):
+        columns += with_interval(measure, f"1.{place}")
+        if measure in added:
+            ends = (f"{measure} added low", f"{measure} added high")
+            columns.append(Column(f"{measure} added", digits(3), of=f"1.{place}.added.0"))
+            columns.append(Column(ends, intervals(3), "95%", f"1.{place}.added.1"))
+    rows = [(name, tuple(figures.values())) for name, figures in rankings.figures.items()]
     notes = [f"{counted(rankings.queries, 'query')}, {counted(rankings.depth, 'document')} of each."]
     if added:
         notes.append("Added: what the order adds to its own candidates in random order.")
-    return Table("Rankings", tuple(heads), tuple(rows), tuple(notes))
+    return Table("Rankings", tuple(columns), rows, tuple(notes))
+
+
+def _accuracy(machine: str) -> tuple[Column, Column]:
+    """The columns of what a machine recovers."""
+    ends = (f"{machine}_low", f"{machine}_high")
+    return (
+        Column(machine, digits(3), of=f"1.{machine}.accuracy"),
+        Column(ends, intervals(3), "95%", f"1.{machine}.ci95"),
+    )
 
 
 def _has_added(rankings: Rankings, measure: str) -> bool:
@@ -497,20 +477,20 @@ def _has_added(rankings: Rankings, measure: str) -> bool:
 
 
 def _difference_table(rankings: Rankings) -> Table:
-    rows = []
-    for measure, one in rankings.figures[DEBIASED].items():
-        against = one.against
-        if against is not None and against.mean is not None:
-            figures = number(against.mean), interval(against.ci95), p_value(against.p)
-            rows.append((DEBIASED, measure, *figures, f"{against.n:,}"))
-    note = "Paired, over the queries where both are defined; p: t and Hall's t, uncorrected."
-    return Table(
-        "Against the untouched index",
-        ("ranking", "measure", "difference", "95%", "p", "queries"),
-        tuple(rows),
-        (note,),
-        left=2,
+    rows = [
+        (DEBIASED, measure, one.against)
+        for measure, one in rankings.figures[DEBIASED].items()
+        if one.against is not None and one.against.mean is not None
+    ]
+    columns = (
+        Column("ranking"),
+        Column("measure"),
+        *with_interval("difference", "2"),
+        Column("p", P, of="2.p"),
+        Column("queries", COUNT, of="2.n"),
     )
+    note = "Paired, over the queries where both are defined; p: t and Hall's t, uncorrected."
+    return Table("Against the untouched index", columns, rows, (note,))
 
 
 @checked
@@ -629,7 +609,7 @@ def debias_index(
         "sample": sample,
         "seed": seed,
     }
-    return DebiasedIndex(manifest, probes, rankings, settings, tuple(notes), made)
+    return DebiasedIndex(manifest, probes, rankings, settings, tuple(notes), provenance=made)
 
 
 def _of_queries(qrels: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import floor, log10
-from typing import Annotated, Unpack
+from typing import Annotated, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
@@ -15,12 +15,13 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
-from evenrank.auditing.notebook_html import Placed, PlanePoint, draw_plane
+from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
 from evenrank.io.arguments import checked
 from evenrank.io.convert import strings
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
 from evenrank.io.wording import counted, percent
@@ -29,9 +30,10 @@ from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.measures.inference import Comparison
 from evenrank.mitigation.reorderings import METHODS, Reordering
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import Interval, P, digits, interval, number, p_value
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table, with_interval
 
 from .rebalance import TuningQueries, absence_warnings, absent_queries, note_inputs, only_ids, only_those, restricted
 from .rebalance_lists import (
@@ -56,6 +58,13 @@ _JUMP = 0.1
 """From which share of the run's bias on two neighbouring strengths are called a jump."""
 
 
+class Level(NamedTuple):
+    """A mean with its interval."""
+
+    mean: float | None
+    ci95: Interval | None
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One ranking in the plane of effectiveness against bias.
@@ -73,23 +82,12 @@ class Point:
     name: str
     method: str | None
     strength: float | None
-    utility: tuple[float | None, Interval | None]
-    bias: tuple[float | None, Interval | None]
+    utility: Level
+    bias: Level
     utility_difference: Comparison | None = None
     bias_difference: Comparison | None = None
     beyond: Comparison | None = None
     reference: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        """The point as JSON values."""
-        named = {name: getattr(self, name) for name in ("name", "method", "strength", "reference")}
-        figures = {"utility": self.utility, "bias": self.bias}
-        apart = {name: getattr(self, name) for name in ("utility_difference", "bias_difference", "beyond")}
-        return {
-            **named,
-            **{name: {"mean": mean, "ci95": ends} for name, (mean, ends) in figures.items()},
-            **{name: None if one is None else one.to_dict() for name, one in apart.items()},
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +119,6 @@ class EqualBias:
     biases: tuple[float, float] = (0.0, 0.0)
     jump: bool = False
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        behind = None if self.behind is None else self.behind.to_dict()
-        return {**asdict(self), "cost": self.cost.to_dict(), "behind": behind}
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -139,9 +132,9 @@ class Ranking:
     reference: bool = False
 
 
-def _estimated(values: Array, *, signed: bool = False) -> tuple[float | None, Interval | None]:
+def _estimated(values: Array, *, signed: bool = False) -> Level:
     found = st.compare(values) if signed else st.estimate(values)
-    return found.mean, found.ci95
+    return Level(found.mean, found.ci95)
 
 
 class Plane:
@@ -296,14 +289,13 @@ class Frontier(Result):
         warnings: What is said first: of judged queries that the run lacks.
     """
 
-    name: str
+    name: str = field(metadata=named("run"))
     points: tuple[Point, ...]
-    equal: tuple[EqualBias, ...]
-    measures: tuple[Measure, Measure]
+    equal: tuple[EqualBias, ...] = field(metadata=named("equal_bias"))
+    measures: tuple[Measure, Measure] = field(metadata=LEFT_OUT)
     queries: int
     settings: dict[str, object]
     notes: tuple[str, ...]
-    provenance: Provenance | None = field(default=None, compare=False)
     absent: int = 0
     warnings: tuple[str, ...] = ()
 
@@ -315,20 +307,8 @@ class Frontier(Result):
         """The figures as a page."""
         return frontier_page(self)
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "run": self.name,
-            "utility": str(self.measures[0]),
-            "bias": str(self.measures[1]),
-            "queries": self.queries,
-            "absent": self.absent,
-            "settings": self.settings,
-            "points": [point.to_dict() for point in self.points],
-            "equal_bias": [one.to_dict() for one in self.equal],
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-        }
+    def _beside(self) -> Mapping[str, object]:
+        return dict(zip(("utility", "bias"), self.measures, strict=True))
 
 
 def method_names(found: Frontier) -> list[str]:
@@ -620,9 +600,9 @@ def frontier(
         len(figures.queries),
         settings,
         (*notes, *_used(made, grouping.table), *notes_on(figures.lists, grouping, made, others)),
-        provenance,
         len(absent),
         warnings,
+        provenance=provenance,
     )
 
 
@@ -792,20 +772,17 @@ def _is_near(point: Point, run: Point, found: Frontier) -> bool:
 
 
 def _equal(found: Frontier) -> Table:
-    rows = tuple(
-        (
-            number(one.bias, 4),
-            one.method,
-            " to ".join(map(strength_text, one.between)) if one.jump else strength_text(one.strength),
-            number(one.utility, 4),
-            *_cells(one.cost),
-            *(_cells(one.behind)[:2]),
-            p_value(None if one.behind is None else one.behind.holm_p),
-        )
-        for one in found.equal
-    )
     utility, bias = map(str, found.measures)
-    heads = (bias, "method", "strength", utility, "minus the run", "95%", "p", "minus the best", "95%", "Holm p")
+    columns = (
+        Column("bias", digits(4), bias),
+        Column("method"),
+        Column("strength", of=_strengths_of),
+        Column("utility", digits(4), utility),
+        *with_interval("cost", "cost", 4, "minus the run"),
+        Column("p", P, of="cost.p"),
+        *with_interval("behind", "behind", 4, "minus the best"),
+        Column("holm_p", P, "Holm p", "behind.holm_p"),
+    )
     notes: tuple[str, ...] = (
         "Between the two nearest strengths, each query's value is interpolated; intervals and tests are paired by query"
         " and take the strength as given. The best: the method with the highest figure at that bias. Holm p: corrected"
@@ -816,37 +793,37 @@ def _equal(found: Frontier) -> Table:
             "Two strengths: no strength that was tried has this bias, since the measure jumps between them; the figures"
             " are those of mixing the two rankings at random.",
         )
-    return Table("At equal bias", heads, rows, notes, left=2)
+    return Table("At equal bias", columns, found.equal, notes)
+
+
+def _strengths_of(one: EqualBias) -> str:
+    return " to ".join(map(strength_text, one.between)) if one.jump else strength_text(one.strength)
+
+
+def _level(name: str, heading: str) -> tuple[Column, ...]:
+    """The columns of a measure: the figure, what it is minus the run's, and whether there is a difference."""
+    apart = f"{name}_difference"
+    figures = *with_interval(name, name, 4, heading), *with_interval(apart, apart, 4, "minus the run")
+    return *figures, Column(f"{name}_p", P, "p", f"{apart}.p")
 
 
 def _all(found: Frontier) -> Table:
     lines = any(point.beyond is not None for point in found.points)
-    rows = tuple(
-        (name + (" †" if point.reference else ""), *_figures_of(point)[: 10 + 2 * lines])
-        for name, point in _folded(found.points)
-    )
     utility, bias = map(str, found.measures)
-    heads: tuple[str, ...] = (
-        "ranking",
-        utility,
-        "95%",
-        "minus the run",
-        "95%",
-        "p",
-        bias,
-        "95%",
-        "minus the run",
-        "95%",
-        "p",
+    labels = {id(point): label for label, point in _folded(found.points)}
+    columns = (
+        Column("ranking", of=lambda point: labels[id(point)] + (" †" if point.reference else "")),
+        *_level("utility", utility),
+        *_level("bias", bias),
+        *(with_interval("beyond", "beyond", 4, "beyond the line") if lines else ()),
     )
-    heads += ("beyond the line", "95%") if lines else ()
     notes = [
         "†: a reference ranking of the run's documents. p: t and Hall's t, not corrected; what is said is. A row for"
         " several strengths: all figures are equal."
     ]
     if lines:
         notes.append(f"Beyond the line: {utility} minus that of a mixture of the run and {BLIND} of the same {bias}.")
-    return Table("All points", heads, rows, tuple(notes))
+    return Table("All points", columns, [point for _, point in _folded(found.points)], tuple(notes))
 
 
 def _folded(points: Sequence[Point]) -> Iterator[tuple[str, Point]]:
@@ -873,18 +850,5 @@ def _unchanged(point: Point) -> bool:
 
 def _figures_of(point: Point) -> tuple[str, ...]:
     """The figures as they are shown: those of equal rankings may differ by rounding."""
-    return (
-        number(point.utility[0], 4),
-        interval(point.utility[1], 4),
-        *_cells(point.utility_difference),
-        number(point.bias[0], 4),
-        interval(point.bias[1], 4),
-        *_cells(point.bias_difference),
-        *_cells(point.beyond)[:2],
-    )
-
-
-def _cells(apart: Comparison | None) -> tuple[str, str, str]:
-    if apart is None:
-        return number(None), number(None), number(None)
-    return number(apart.mean, 4), interval(apart.ci95, 4), p_value(apart.p)
+    columns = (*_level("utility", ""), *_level("bias", ""), *with_interval("beyond", "beyond", 4))
+    return tuple(column.read(column.value(point, 0)) for column in columns)

@@ -8,15 +8,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Protocol, TypeGuard, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
 from xml.etree import ElementTree
 
 from evenrank import options as opt
-from evenrank._version import __version__
-from evenrank.io import Provenance, write_text
+from evenrank.io import Provenance
 from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, plain, quoted, readable, shown
-from evenrank.io.outputs import json_text
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import (
@@ -30,7 +29,10 @@ from evenrank.measures.inference import (
     queries_to_hold,
 )
 from evenrank.measures.inference import outcome as outcome_of
-from evenrank.reports.format import equation, number
+from evenrank.results.format import equation, number
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 from .budget import Budget, Rule, as_budget
 from .gate_rules import Audited, Tested, against, as_audited, tested, unequal_depth
@@ -61,6 +63,7 @@ class Ruling:
         towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
     """
 
+    also: ClassVar = ("name",)
     rule: Rule
     against: str | None
     outcome: Outcome
@@ -80,7 +83,7 @@ class Ruling:
     alpha: float
     level: float
     """The level at which the rule is broken if it is the only one that is; ``alpha``: that of its limits."""
-    test: BoundTest | None = field(repr=False, compare=False, default=None)
+    test: BoundTest | None = field(repr=False, compare=False, default=None, metadata=LEFT_OUT)
     run: str = ""
     towards: tuple[str | None, str | None] = (None, None)
 
@@ -111,16 +114,9 @@ class Ruling:
             raise EvenrankError(f"{self.name}: no power is stated of an absolute value against another run's")
         return self.test.power(at, self.level)
 
-    def to_dict(self) -> dict[str, object]:
-        """The ruling as JSON values."""
-        names = ("outcome", "against", "value", "limits", "n", "left_out", "mean", "other_mean", "p_holds", "p_broken")
-        more = ("holm_p", "queries_to_decide", "if_equal", "one_in", "catches")
-        values = {name: getattr(self, name) for name in (*names, *more)}
-        return {"name": self.name, "rule": self.rule.to_dict(), **values}
 
-
-@dataclass(frozen=True, slots=True)
-class GateResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class GateResult(Result):
     """What :func:`evenrank.gate` returns: whether a run keeps to a budget.
 
     Attributes:
@@ -131,14 +127,14 @@ class GateResult:
         audit: The provenance of the audit, as JSON values.
     """
 
+    also: ClassVar = ("outcome",)
     run: str
     baseline: str | None
-    rulings: tuple[Ruling, ...]
+    rulings: tuple[Ruling, ...] = field(metadata=named("rules"))
     alpha: float
     correction: Correction
     warnings: tuple[str, ...] = ()
     audit: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -159,6 +155,12 @@ class GateResult:
         """The rules for a terminal, a line each, and the outcome last."""
         return text(self)
 
+    def page(self) -> Page:
+        """The rules as a page."""
+        facts = (("rules", f"{len(self.rulings):,}"), ("level of the limits", f"{self.alpha:g}"))
+        source = "A rule holds if the one-sided interval of its value lies within the budget"
+        return Page("gate", verdict(self), source, facts, (rules_table(self),), (), self.warnings)
+
     def markdown(self) -> str:
         """The rules as a Markdown table, for a pull request."""
         return markdown(self)
@@ -170,20 +172,6 @@ class GateResult:
     def annotations(self, *, strict: bool = False) -> str:
         """The rules as annotations of GitHub Actions, a line each."""
         return workflow_commands(self, strict=strict)
-
-    def to_dict(self) -> dict[str, object]:
-        """The result as JSON values."""
-        names = ("outcome", "run", "baseline", "alpha", "correction")
-        values: dict[str, object] = {name: getattr(self, name) for name in names}
-        return values | {"rules": [ruling.to_dict() for ruling in self.rulings], "warnings": list(self.warnings)}
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The result as JSON, also written to ``path`` if one is given."""
-        last = {} if self.provenance is None else {"provenance": {**self.provenance.to_dict(), "audit": self.audit}}
-        text = json_text({"evenrank": __version__, **self.to_dict(), **last})
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
 
 
 _MOST_QUERIES = 1e9
@@ -260,7 +248,9 @@ def gate(
         replace(ruling, run=gated, towards=_towards(values, ruling)) for ruling in _rulings(rules, found, correction)
     )
     warnings = [*values.warnings, *_warnings(values, gated, rulings)]
-    return GateResult(gated, base, rulings, rules.alpha, correction, tuple(warnings), values.provenance, provenance)
+    return GateResult(
+        gated, base, rulings, rules.alpha, correction, tuple(warnings), values.provenance, provenance=provenance
+    )
 
 
 def _values_of(audited: WithValues) -> dict[str, object]:
@@ -482,11 +472,23 @@ def verdict(result: GateResult) -> str:
     return f"{result.run}: {result.outcome} (of {total}, {', '.join(failed)})"
 
 
+def rules_table(result: GateResult) -> Table:
+    """The rules with their outcomes, for Markdown, pages and notebooks."""
+    columns = (
+        Column("outcome"),
+        Column("rule", of="title"),
+        Column("value", of=found),
+        Column("budget", of="rule.limit"),
+        Column("remark", heading="", of=remark),
+    )
+    return Table("Rules", columns, result.rulings)
+
+
 def text(result: GateResult) -> str:
     """The rules, a line each, and the outcome last; warnings first."""
     lines = [f"note: {warning}" for warning in result.warnings]
-    lines += [f"{ruling.outcome:<9}  {line(ruling)}" for ruling in result.rulings]
-    return "\n".join(map(_printed, [*lines, verdict(result)]))
+    said = Table("", (Column("outcome", heading=""), Column("rule", heading="", of=line)), result.rulings).text()
+    return "\n".join(map(_printed, [*lines, *said.split("\n"), verdict(result)]))
 
 
 def _printed(text: str) -> str:
@@ -549,15 +551,12 @@ def _xml(text: str) -> str:
 
 def markdown(result: GateResult) -> str:
     """The rules as a Markdown table, and the outcome above it."""
-    rows = [
-        (
-            f"**{ruling.outcome}**" if ruling.outcome != "holds" else ruling.outcome,
-            *map(_cell, (ruling.title, found(ruling), ruling.rule.limit, remark(ruling))),
-        )
-        for ruling in result.rulings
-    ]
-    table = [("outcome", "rule", "value", "budget", ""), *[("---",) * 5], *rows]
-    lines = [f"**{_cell(verdict(result))}**", "", *(f"| {' | '.join(row)} |" for row in table)]
+    table = rules_table(result)
+    rows = [[_cell(column.read(column.value(ruling, 0))) for column in table.columns] for ruling in table.rows]
+    for row in rows:
+        row[0] = row[0] if row[0] == "holds" else f"**{row[0]}**"
+    head = [[column.title for column in table.columns], ["---"] * len(table.columns)]
+    lines = [f"**{_cell(verdict(result))}**", "", *(f"| {' | '.join(row)} |" for row in [*head, *rows])]
     if result.warnings:
         lines += ["", *(f"- {_cell(warning)}" for warning in result.warnings)]
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, ClassVar, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,7 @@ from evenrank.io.arguments import checked
 from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
+from evenrank.io.json_values import INLINE, LEFT_OUT, fields_of, named
 from evenrank.io.ranges import check_ranges
 from evenrank.io.run_cards import write_card
 from evenrank.io.runs import Run
@@ -36,9 +37,10 @@ from evenrank.io.wording import are, counted, percent
 from evenrank.measures import facts, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
-from evenrank.reports.format import Interval, interval, number, p_value
-from evenrank.reports.page import Page, Table
-from evenrank.reports.result import Result
+from evenrank.results.format import Interval, P, interval, number
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table, with_interval
 
 from .budget import ALPHA
 from .rebalance_lists import (
@@ -144,7 +146,7 @@ class Outcome:
     is broken, or neither is shown. ``n``: the others that have a value.
     """
 
-    bound: Bound
+    bound: Bound = field(metadata=LEFT_OUT)
     tuning: float
     others: float | None
     limits: Interval | None
@@ -162,15 +164,7 @@ class Outcome:
 
     def to_dict(self) -> dict[str, object]:
         """The outcome as JSON values."""
-        return {
-            "bound": self.bound.text,
-            "tuning": self.tuning,
-            "others": self.others,
-            "limits": self.limits,
-            "met": self.met,
-            "verdict": self.verdict,
-            "n": self.n,
-        }
+        return {"bound": self.bound.text, **fields_of(self)}
 
 
 def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest: float, bounds: int = 1) -> Outcome:
@@ -620,19 +614,19 @@ class Rebalanced(Result):
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks.
     """
 
-    name: str
+    also: ClassVar = ("warnings",)
+    name: str = field(metadata=named("run"))
     method: str
     strength: float
-    learnt: dict[str, object]
+    learnt: dict[str, object] = field(metadata=INLINE)
     changes: Changes
-    outcomes: tuple[Outcome, ...]
-    audit: AuditResult | None
-    tuning: AuditResult | None
+    outcomes: tuple[Outcome, ...] = field(metadata=named("bounds"))
+    audit: AuditResult | None = field(metadata=LEFT_OUT)
+    tuning: AuditResult | None = field(metadata=LEFT_OUT)
     settings: dict[str, object]
     notes: tuple[str, ...]
-    provenance: Provenance | None = field(default=None, compare=False)
-    run: Run = field(kw_only=True)
-    lacks: tuple[str, ...] = field(default=(), kw_only=True)
+    run: Run = field(kw_only=True, metadata=LEFT_OUT)
+    lacks: tuple[str, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
 
     @property
     def judged(self) -> bool:
@@ -686,21 +680,8 @@ class Rebalanced(Result):
         said = (*first, *self.warnings, *(found.sentence() for found in self.outcomes), self.changes.sentence())
         return Page("rebalance", self.headline, _SOURCE, facts, tuple(tables), (), self.notes[len(first) :], said)
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "run": self.name,
-            "method": self.method,
-            "strength": self.strength,
-            **self.learnt,
-            "settings": self.settings,
-            "bounds": [found.to_dict() for found in self.outcomes],
-            "changes": self.changes.to_dict(),
-            "figures": _values(self.audit, self.name),
-            "tuning_figures": _values(self.tuning, self.name),
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
-        }
+    def _beside(self) -> Mapping[str, object]:
+        return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
 
 
 def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.Comparison]]:
@@ -727,22 +708,15 @@ def _worse(before: Figure, after: Figure) -> str | None:
 
 
 def _figures(audit: AuditResult, name: str, title: str) -> Table:
-    rows = tuple(
-        (
-            measure,
-            number(first.mean, 4),
-            interval(first.ci95, 4),
-            number(second.mean, 4),
-            interval(second.ci95, 4),
-            number(apart.mean, 4),
-            interval(apart.ci95, 4),
-            p_value(apart.p),
-        )
-        for measure, first, second, apart in _rows(audit, name)
+    columns = (
+        Column("measure"),
+        *with_interval("run", "1", 4),
+        *with_interval("rebalanced", "2", 4),
+        *with_interval("difference", "3", 4),
+        Column("p", P, of="3.p"),
     )
-    heads = ("measure", "run", "95%", "rebalanced", "95%", "difference", "95%", "p")
     note = "Difference: paired by query; p: t and Hall's t, not corrected."
-    return Table(title, heads, rows, (note,))
+    return Table(title, columns, _rows(audit, name), (note,))
 
 
 def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:
@@ -752,7 +726,7 @@ def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:
         measure: {
             "run": {"mean": first.mean, "n": first.n, "ci95": first.ci95},
             "rebalanced": {"mean": second.mean, "n": second.n, "ci95": second.ci95},
-            "difference": apart.to_dict(),
+            "difference": apart,
         }
         for measure, first, second, apart in _rows(audit, name)
     }
@@ -953,7 +927,7 @@ def _made_by(made: Rebalanced) -> dict[str, object]:
         "depth": made.settings["depth"],
         "tied": {"rows": made.changes.tied, "of": made.changes.total},
         "unknown": {"rows": made.changes.lacking, "of": made.changes.total},
-        "bounds": [found.to_dict() for found in made.outcomes],
+        "bounds": made.outcomes,
         "settings": made.settings,
     }
 
@@ -1005,7 +979,7 @@ def rebalanced(
         tuned,
         _settings(request, grouping),
         tuple(notes),
-        provenance,
+        provenance=provenance,
         run=made,
         lacks=absence_warnings(run.name, absent, qrels),
     )

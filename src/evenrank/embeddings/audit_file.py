@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +12,14 @@ from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
-from evenrank.reports.format import NONE, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.io.json_values import INLINE, LEFT_OUT
+from evenrank.results.format import P, digits
+from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 from .debias import SpecificWords, choose_specific
-from .evaluation import Analogy, Association, BiasEvaluation, BiasFigures, EvaluationSettings, evaluate_bias
+from .evaluation import Analogy, BiasEvaluation, BiasFigures, EvaluationSettings, evaluate_bias
 from .vectors import read_vectors
 from .word_sets import load_word_sets
 
@@ -27,12 +29,15 @@ _SOURCE = (
 )
 
 
+_States = Mapping[str, BiasFigures]
+"""The figures before, and after if there are any."""
+
+
 def evaluation_page(found: BiasEvaluation, name: str, after: str | None = None) -> Page:
     """The figures and charts of an evaluation; ``name`` and ``after``: the names of the vectors."""
     settings = found.settings
-    states = [("before", found.before)] + ([] if found.after is None else [("after", found.after)])
-    heads = tuple(head for head, _ in states)
-    tables = [_figures(states, heads), _associations(states), *_neighbours(states), *_analogies(states, heads)]
+    states = {"before": found.before} | ({} if found.after is None else {"after": found.after})
+    tables = [_figures(states), _associations(states), *_neighbours(states), *_analogies(states)]
     facts = (
         ("words", f"{settings['words']:,}"),
         ("dimensions", f"{settings['dimensions']}"),
@@ -63,63 +68,60 @@ def evaluation_page(found: BiasEvaluation, name: str, after: str | None = None) 
     return Page("embeddings audit", title, _SOURCE, facts, tuple(tables), drawings, tuple(notes))
 
 
-def _figures(states: list[tuple[str, BiasFigures]], heads: tuple[str, ...]) -> Table:
-    def row(what: str, of: Callable[[BiasFigures], str]) -> tuple[str, ...]:
-        return (what, *(of(state) for _, state in states))
-
-    def of_recovery(key: str, spread: str | None = None) -> Callable[[BiasFigures], str]:
-        def text(state: BiasFigures) -> str:
+def _figures(states: _States) -> Table:
+    def recovered(key: str, spread: str | None = None) -> Callable[[BiasFigures], str | None]:
+        def text(state: BiasFigures) -> str | None:
             if state.recovery is None:
-                return NONE
+                return None
             value = f"{getattr(state.recovery, key):.3f}"
             return value if spread is None else f"{value} ({getattr(state.recovery, spread):.3f})"
 
         return text
 
-    rows = (
-        row("direct bias, all neutral words", lambda state: number(state.direct_bias, 4)),
-        row("direct bias, occupations", lambda state: number(state.direct_bias_occupations, 4)),
-        row("recovery by k-means", of_recovery("kmeans")),
-        row("recovery by a linear SVM", of_recovery("linear", "linear_sd")),
-        row("recovery by an RBF SVM", of_recovery("rbf", "rbf_sd")),
-    )
-    return Table("Bias", ("figure", *heads), rows)
+    figures: dict[str, Callable[[BiasFigures], float | str | None]] = {
+        "direct bias, all neutral words": lambda state: state.direct_bias,
+        "direct bias, occupations": lambda state: state.direct_bias_occupations,
+        "recovery by k-means": recovered("kmeans"),
+        "recovery by a linear SVM": recovered("linear", "linear_sd"),
+        "recovery by an RBF SVM": recovered("rbf", "rbf_sd"),
+    }
+    rows = [(name, *map(of, states.values())) for name, of in figures.items()]
+    return Table("Bias", (Column("figure"), *(Column(head, digits(4)) for head in states)), rows)
 
 
-def _associations(states: list[tuple[str, BiasFigures]]) -> Table:
-    def cells(test: Association) -> tuple[str, str]:
-        return number(test.effect, 2), p_value(test.p)
-
-    rows = tuple(
-        (tests[0].name, *(cell for test in tests for cell in cells(test)))
-        for tests in zip(*(state.associations for _, state in states), strict=True)
-    )
-    sampled = any(not test.exact and test.p is not None for _, state in states for test in state.associations)
-    note = ("p over all partitions.",) if not sampled else ("p over random partitions if there are too many.",)
-    heads = tuple(f"{what} {head}" for head, _ in states for what in ("d", "p"))
-    return Table("Association tests", ("test", *heads), rows, note)
+def _associations(states: _States) -> Table:
+    columns = [Column("test", of="0.name")]
+    for place, head in enumerate(states):
+        columns += [Column(f"d {head}", digits(2), of=f"{place}.effect"), Column(f"p {head}", P, of=f"{place}.p")]
+    rows = [*zip(*(state.associations for state in states.values()), strict=True)]
+    sampled = any(not test.exact and test.p is not None for tests in rows for test in tests)
+    note = "p over all partitions." if not sampled else "p over random partitions if there are too many."
+    return Table("Association tests", tuple(columns), rows, (note,))
 
 
-def _neighbours(states: list[tuple[str, BiasFigures]]) -> list[Table]:
-    rows = []
-    for word in states[0][1].neighbours:
-        for head, state in states:
-            near = state.neighbours[word]
-            rows.append((word, head, NONE if near is None else ", ".join(other for other, _ in near)))
-    return [Table("Nearest words", ("word", "", "nearest"), tuple(rows), left=3)] if rows else []
+def _neighbours(states: _States) -> list[Table]:
+    rows = [
+        (word, head, None if near is None else ", ".join(other for other, _ in near))
+        for word in states["before"].neighbours
+        for head, near in ((head, state.neighbours[word]) for head, state in states.items())
+    ]
+    columns = (Column("word"), Column("vectors", heading=""), Column("nearest"))
+    return [Table("Nearest words", columns, rows)] if rows else []
 
 
-def _analogies(states: list[tuple[str, BiasFigures]], heads: tuple[str, ...]) -> list[Table]:
-    def cells(found: Analogy) -> tuple[str, str, str]:
-        robust = {True: "yes", False: "no", None: NONE}[found.robust]
-        return found.constrained or NONE, found.free or NONE, robust
+def _analogies(states: _States) -> list[Table]:
+    def robust(place: int) -> Callable[[tuple[Analogy, ...]], str | None]:
+        return lambda row: {True: "yes", False: "no", None: None}[row[place].robust]
 
-    columns = tuple(f"{what} {head}".strip() for head in heads for what in ("usual", "free", "robust"))
-    rows = tuple(
-        (f"{of[0].a} : {of[0].b} :: {of[0].c} : ?", *(cell for found in of for cell in cells(found)))
-        for of in zip(*(state.analogies for _, state in states), strict=True)
-    )
-    return [Table("Analogies", ("question", *columns), rows, left=1 + len(columns))] if rows else []
+    columns = [Column("question", of=lambda row: f"{row[0].a} : {row[0].b} :: {row[0].c} : ?")]
+    for place, head in enumerate(states):
+        columns += [
+            Column(f"usual {head}", of=f"{place}.constrained"),
+            Column(f"free {head}", of=f"{place}.free"),
+            Column(f"robust {head}", of=robust(place)),
+        ]
+    rows = [*zip(*(state.analogies for state in states.values()), strict=True)]
+    return [Table("Analogies", tuple(columns), rows)] if rows else []
 
 
 def _scatter(found: BiasEvaluation) -> Drawing:
@@ -166,16 +168,14 @@ class BiasAudit(Result):
     ``specific``: the words that keep their group, as given and as learned.
     """
 
-    name: str
-    after: str | None
-    evaluation: BiasEvaluation
-    specific: SpecificWords
+    name: str = field(metadata=LEFT_OUT)
+    after: str | None = field(metadata=LEFT_OUT)
+    evaluation: BiasEvaluation = field(metadata=INLINE)
+    specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {**self.evaluation.to_dict(), "settings": self.settings | self.evaluation.settings}
+    def _beside(self) -> Mapping[str, object]:
+        return {"settings": self.settings | self.evaluation.settings}
 
     def page(self) -> Page:
         """The figures and charts as a page."""
@@ -234,7 +234,7 @@ def audit_file(
     asked: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
     asked |= {"learn_specific": learn_specific, "limit": limit}
     after_name = None if after is None else Path(after).name
-    return BiasAudit(Path(vectors).name, after_name, evaluation, kept, asked, made)
+    return BiasAudit(Path(vectors).name, after_name, evaluation, kept, asked, provenance=made)
 
 
 @checked

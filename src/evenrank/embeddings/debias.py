@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.arguments import checked
+from evenrank.io.json_values import fields_of
 from evenrank.io.ranges import seed_32
 from evenrank.io.types import Array
 
@@ -311,15 +312,15 @@ class Debiased:
         """The figures as JSON values."""
         check = None
         if self.check is not None:
-            check = {**asdict(self.check), "holds_to_1e-6": self.check.holds()}
+            check = {**fields_of(self.check), "holds_to_1e-6": self.check.holds()}
         return {
             "neutral": int(self.neutral.sum()),
             "equalized": [[self.vectors.words[row] for row in of] for of in self.equalized],
             "components": len(self.subspace.explained),
-            "explained": self.subspace.explained.tolist(),
+            "explained": self.subspace.explained,
             "check": check,
             "zero": self.zeroed,
-            "missing": {what: list(missing) for what, missing in self.missing.items()},
+            "missing": self.missing,
         }
 
 

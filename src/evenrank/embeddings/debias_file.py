@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.arguments import checked
-from evenrank.io.errors import quoted
+from evenrank.io.errors import plain, quoted
+from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
-from evenrank.reports.page import Page
-from evenrank.reports.result import Result
+from evenrank.results.page import Page
+from evenrank.results.result import Result
 
 from .debias import Debiased, SpecificWords, bias_subspace, choose_specific, hard_debias, specific_words
 from .evaluation import most_biased
@@ -31,15 +33,14 @@ class DebiasResult(Result):
     ``specific``: the words that kept their group, as given and as learned.
     """
 
-    debiased: Debiased | Erased
+    debiased: Debiased | Erased = field(metadata=INLINE)
     out: Path
-    summary: str
-    specific: SpecificWords
+    summary: str = field(metadata=LEFT_OUT)
+    specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"DebiasResult({os.fspath(self.out)!r})\n{self.summary}"
+        return f"DebiasResult({os.fspath(self.out)!r})\n{self.table()}"
 
     @property
     def kept(self) -> list[str]:
@@ -49,7 +50,7 @@ class DebiasResult(Result):
 
     def table(self) -> str:
         """The summary, for a terminal."""
-        return self.summary
+        return "\n".join(map(plain, self.summary.split("\n")))
 
     def page(self) -> Page:
         """The summary as a page."""
@@ -67,9 +68,8 @@ class DebiasResult(Result):
         learned = self.specific.message()
         return line if learned is None else f"{learned}\n{line}"
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {"settings": self.settings, "words": len(self.debiased.vectors.words), **self.debiased.to_dict()}
+    def _beside(self) -> Mapping[str, object]:
+        return {"words": len(self.debiased.vectors.words)}
 
 
 @checked
@@ -127,7 +127,7 @@ def debias_file(
         settings |= {"most": most} if groups is None else {"groups": os.fspath(groups)}
         debiased, summary = _erased(given, sets, words.all, groups, most)
     write_vectors(debiased.vectors, out)
-    return DebiasResult(debiased, out, summary, words, settings, made)
+    return DebiasResult(debiased, out, summary, words, settings, provenance=made)
 
 
 def _erased(

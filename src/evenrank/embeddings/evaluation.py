@@ -15,6 +15,7 @@ from evenrank import options as opt
 from evenrank.io import EvenrankError, MissingExtraError
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.ranges import check_ranges, seed_32
 from evenrank.io.types import Array
 
@@ -275,9 +276,9 @@ class BiasEvaluation:
 
     before: BiasFigures
     after: BiasFigures | None
-    most: tuple[tuple[str, ...], tuple[str, ...]]
-    cosines: Doubles
-    points: tuple[Doubles, Doubles | None]
+    most: tuple[tuple[str, ...], tuple[str, ...]] = field(metadata=named("most_biased"))
+    cosines: Doubles = field(repr=False, metadata=LEFT_OUT)
+    points: tuple[Doubles, Doubles | None] = field(repr=False, metadata=LEFT_OUT)
     settings: dict[str, int | float | str]
     notes: tuple[str, ...] = field(default=())
 
@@ -288,16 +289,6 @@ class BiasEvaluation:
         if recovered:
             parts.append(f"recovery {' → '.join(f'{share:.3f}' for share in recovered)}")
         return f"BiasEvaluation({', '.join(parts)})"
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "settings": self.settings,
-            "before": asdict(self.before),
-            "after": None if self.after is None else asdict(self.after),
-            "most_biased": [list(words) for words in self.most],
-            "notes": list(self.notes),
-        }
 
 
 def direct_bias(rows: Array, direction: Doubles, c: float = 1.0) -> float:

@@ -11,7 +11,7 @@ be in the same fold (:func:`neighbourhoods`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,11 +61,6 @@ class Recovered(Comparison):
         """The balanced accuracy."""
         return float("nan") if self.mean is None else self.mean
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**named, "verdict": self.verdict}
-
 
 @dataclass(frozen=True, slots=True)
 class GroupProbe:
@@ -78,10 +73,6 @@ class GroupProbe:
     def best(self) -> Recovered:
         """That of the better probe: one that is shown to be above chance, if either is, and of these the higher."""
         return max((self.kernel, self.linear), key=lambda one: (one.shown, one.why is None, one.accuracy))
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"linear": self.linear.to_dict(), "kernel": self.kernel.to_dict()}
 
 
 def draw_rows(groups: Integers, per_group: int, seed: int = 0) -> Integers:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from evenrank.io import Provenance
 from evenrank.io.errors import plain
-from evenrank.io.outputs import json_text
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate, Mixed, over_seeds
-from evenrank.reports.format import NONE, interval, number
-from evenrank.reports.page import COLOURS, Drawing, bars, curve, render_charts, specification
-from evenrank.reports.result import envelope
+from evenrank.results.format import COUNT, NONE, digits, interval, intervals, number
+from evenrank.results.page import COLOURS, Drawing, bars, curve, render_charts, specification
+from evenrank.results.result import Result, text_html
+from evenrank.results.table import Column
+from evenrank.results.table import Table as Shown
 
 __all__ = ["Drawing", "ExperimentPage", "bars", "curve", "plane"]
 
@@ -64,10 +64,6 @@ class Value:
         """A difference with its interval, for a claim."""
         ends = f" [{self.ci95[0]:+.{digits}f}, {self.ci95[1]:+.{digits}f}]" if self.ci95 else ""
         return "undefined" if self.mean is None else f"{self.mean:+.{digits}f}{ends}"
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"mean": self.mean, "n": self.n, "unit": self.unit, "ci95": list(self.ci95) if self.ci95 else None}
 
 
 def paired(values: Sequence[float], baseline: Sequence[float]) -> Value:
@@ -127,28 +123,34 @@ class Table:
 
     def text(self) -> str:
         """The table for a terminal, with three lines per row: measured, interval, published."""
-        head = [*self.labels, "", *self.columns.values(), "n"]
-        lines = [head]
+        lines = []
         for row in self.rows:
-            cells = self.cells(row)
-            mark = " †" if row.warning else ""
-            first, *others = map(plain, row.labels)
-            lines.append([first + mark, *others, "measured", *(cell[0] for cell in cells), row.n])
-            if any(cell[1] for cell in cells):
-                lines.append([*[""] * len(self.labels), "95%", *(cell[1] for cell in cells), ""])
-            if row.published:
-                lines.append([*[""] * len(self.labels), "published", *(cell[2] for cell in cells), ""])
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        left = len(self.labels) + 1
-        shown = [
-            "  ".join(t.ljust(w) if i < left else t.rjust(w) for i, (t, w) in enumerate(zip(line, widths, strict=True)))
-            for line in lines
-        ]
-        rule = "─" * len(shown[0])
-        title = f"{self.name}. {self.title}"
-        return "\n".join(
-            [title, rule, shown[0], rule, *(line.rstrip() for line in shown[1:]), rule, *self.warnings, *self.notes]
-        )
+            measured, ends, published = zip(*self.cells(row), strict=True)
+            first, *others = row.labels
+            lines.append((first + " †" * bool(row.warning), *others, "measured", *measured, row.n))
+            below = [("95%", ends)] * any(ends) + [("published", published)] * bool(row.published)
+            lines += [(*[""] * len(self.labels), name, *cells, "") for name, cells in below]
+        columns = (*map(Column, self.labels), Column("figure", heading=""), *self._figures(), Column("n", COUNT))
+        return Shown(f"{self.name}. {self.title}", columns, lines, (*self.warnings, *self.notes)).text()
+
+    def html(self) -> str:
+        """The table for pages, with a line per row: in each cell the mean, its interval and the published figure."""
+
+        def figure(row: Row, place: int) -> str:
+            mean, ends, published = self.cells(row)[place]
+            return "\n".join(filter(None, (mean, ends, f"published {published}" if published != NONE else "")))
+
+        def of_row(place: int, column: Column) -> Column:
+            return replace(column, of=lambda row: figure(row, place))
+
+        names = [Column(label, of=f"labels.{place}") for place, label in enumerate(self.labels)]
+        names[0] = replace(names[0], mark=lambda row: "†" if row.warning else "")
+        figures = [of_row(place, column) for place, column in enumerate(self._figures())]
+        columns = (*names, *figures, Column("n", COUNT))
+        return Shown(self.title, columns, self.rows, kind=lambda row: "reference" if row.control else "").html()
+
+    def _figures(self) -> list[Column]:
+        return [Column(key, COUNT, heading) for key, heading in self.columns.items()]
 
     @property
     def warnings(self) -> list[str]:
@@ -160,37 +162,23 @@ class Table:
                 shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
         return shown
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "labels": list(self.labels),
-            "columns": dict(self.columns),
-            "rows": [
-                {
-                    "labels": list(row.labels),
-                    "control": row.control,
-                    "warning": row.warning,
-                    "measured": {key: value.to_dict() for key, value in row.measured.items()},
-                    "published": dict(row.published),
-                }
-                for row in self.rows
-            ],
-            "notes": list(self.notes),
-        }
-
-    def csv(self) -> str:
-        """One line per figure: labels, column, mean, n, unit, interval, published."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*self.labels, "column", "mean", "n", "unit", "low", "high", "published"])
-        for row in self.rows:
-            for key in self.columns:
-                value = row.measured.get(key, Value(None))
-                low, high = value.ci95 or (None, None)
-                writer.writerow([*row.labels, key, value.mean, value.n, value.unit, low, high, row.published.get(key)])
-        return out.getvalue()
+    def csv(self, path: Path) -> None:
+        """Writes one line per figure: labels, column, mean, n, unit, interval, published."""
+        figures = [(row, key, row.measured.get(key, Value(None))) for row in self.rows for key in self.columns]
+        columns = (
+            # A label may be called like a column that every table has.
+            *(
+                Column(f"{label} (label)" if label == "published" else label, of=f"0.labels.{place}")
+                for place, label in enumerate(self.labels)
+            ),
+            Column("column", of="1"),
+            Column("mean", digits(3), of="2.mean"),
+            Column("n", COUNT, of="2.n"),
+            Column("unit", of="2.unit"),
+            Column(("low", "high"), intervals(3), of="2.ci95"),
+            Column("published", digits(3), of=lambda figure: figure[0].published.get(figure[1])),
+        )
+        Shown(self.title, columns, figures).csv(path)
 
 
 State = Literal["supported", "not supported", "not decidable"]
@@ -418,63 +406,56 @@ def _point(system: str, x: Value, y: Value) -> dict[str, Any]:
     return {"system": system, "kind": kind, "x": x.mean, "y": y.mean, **ends}
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentPage:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExperimentPage(Result):
     """The results of an experiment."""
 
-    name: str
+    also: ClassVar = ("warnings",)
+    name: str = field(metadata=named("experiment"))
     title: str
     source: str
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...] = field(metadata=LEFT_OUT)
     claims: tuple[Claim, ...]
     tables: tuple[Table, ...]
-    drawings: tuple[Drawing, ...]
+    drawings: tuple[Drawing, ...] = field(metadata=LEFT_OUT)
     notes: tuple[str, ...]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
-    def text(self) -> str:
+    def _beside(self) -> Mapping[str, object]:
+        figures = [{"name": one.name, "title": one.title, "chart": one.specification} for one in self.drawings]
+        return {"facts": dict(self.facts), "figures": figures}
+
+    def table(self) -> str:
         """The results for a terminal."""
         facts = "; ".join(f"{name}: {value}" for name, value in self.facts)
         head = [*self.warnings, self.title, self.source, facts]
         parts = ["\n".join(head), *(table.text() for table in self.tables)]
         parts.append("\n".join(["Claims:", *(f"  {claim}" for claim in self.claims)]))
         parts.append("\n".join(["Notes:", *(f"  {note}" for note in self.notes)]))
-        return "\n\n".join(parts)
+        return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 
     @property
     def warnings(self) -> list[str]:
         """The warnings of all tables, each once: destroyed rankers."""
         return list(dict.fromkeys(warning for table in self.tables for warning in table.warnings))
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        claims = [claim.to_dict() for claim in self.claims]
-        values = {
-            "experiment": self.name,
-            "facts": dict(self.facts),
-            "warnings": self.warnings,
-            "claims": claims,
-            "tables": [table.to_dict() for table in self.tables],
-            "figures": [{"name": d.name, "title": d.title, "chart": d.specification} for d in self.drawings],
-            "notes": list(self.notes),
-        }
-        return envelope(values, self.provenance)
-
     def html(self) -> str:
         """One self-contained page; its content security policy forbids all requests and all scripts but its own."""
         template = (resources.files(__package__) / "assets" / "experiment.html.j2").read_text(encoding="utf-8")
-        rows = [[(row, table.cells(row)) for row in table.rows] for table in self.tables]
-        tables = list(zip(self.tables, rows, strict=True))
-        return render_charts(template, self.drawings, self.provenance, page=self, tables=tables)
+        return render_charts(template, self.drawings, self.provenance, page=self)
+
+    def _repr_html_(self) -> str:
+        """The claims and the tables, for a notebook."""
+        claims = "".join(f"<li>{text_html(str(claim))}</li>" for claim in self.claims)
+        tables = "".join(table.html() for table in self.tables)
+        return f"<div><p><b>{text_html(self.title)}</b></p><ul>{claims}</ul>{tables}</div>"
 
     def write(self, folder: Path) -> Path:
         """Writes ``results.json``, a CSV per table and ``report.html``, whose path is returned."""
         from .work import write_tables
 
-        files = {"results.json": json_text(self.to_dict()), "report.html": self.html()}
+        write_tables(folder, {"results.json": self.to_json(), "report.html": self.html()})
         for table in self.tables:
-            files[re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"] = table.csv()
-        write_tables(folder, files)
+            table.csv(folder / (re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"))
         return folder / "report.html"
 
 

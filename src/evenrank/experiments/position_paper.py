@@ -19,7 +19,7 @@ from evenrank.measures.inference import Mixed, estimate, holm, mixed_test, paire
 from evenrank.position.answers import AnswerPositions, load_answer_positions
 from evenrank.position.buckets import FIFTHS, Buckets, by_bucket
 from evenrank.position.similarity import Floats, TermSimilarity
-from evenrank.reports.page import histogram
+from evenrank.results.page import histogram
 from evenrank.training.card import ruined
 
 from . import work

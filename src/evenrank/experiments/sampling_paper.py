@@ -30,7 +30,7 @@ from evenrank.measures.inference import (
     mixed_test,
     proportion,
 )
-from evenrank.reports.page import COLOURS, specification
+from evenrank.results.page import COLOURS, specification
 from evenrank.training.card import ruined
 
 from . import work

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -46,6 +47,7 @@ class WordUse:
         contexts: Up to three examples with the word in brackets; those capitalised or hyphenated come first.
     """
 
+    also: ClassVar = ("doubt",)
     word: str
     group: str
     occurrences: int
@@ -67,14 +69,6 @@ class WordUse:
         """
         spelling = 0.0 if self.capitalised is None else min(self.capitalised, 1 - self.capitalised)
         return max(self.in_name, self.hyphenated, spelling)
-
-    def to_dict(self) -> dict[str, object]:
-        """The word as JSON values."""
-        names = (
-            *("word", "group", "occurrences", "documents", "examined", "capitalised", "hyphenated", "in_name"),
-            *("neighbours", "doubt", "name"),
-        )
-        return {name: getattr(self, name) for name in names} | {"contexts": list(self.contexts)}
 
 
 @dataclass(slots=True)

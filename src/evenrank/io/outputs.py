@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 import platform
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-import numpy as np
-
 from evenrank import _command
 
-from .errors import STEERING, EvenrankError, InputError, readable, reason_of
+from .errors import STEERING, EvenrankError, InputError, reason_of
 from .files import file_system, is_utf8
 
 if TYPE_CHECKING:
@@ -253,21 +250,6 @@ def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
     shown = text.str.replace_all(STEERING.pattern, "�")
     formula = text.str.contains(r"^[=+\-@\t\r\n＝＋－＠]") & text.cast(pl.Float64, strict=False).is_null()
     return table.with_columns(pl.when(formula).then("'" + shown).otherwise(shown).name.keep())
-
-
-def json_text(value: object, *, lines: bool = True) -> str:
-    """``value`` as JSON, NumPy numbers included; numbers that are not finite as null; without ``lines`` on one line."""
-    return readable(json.dumps(_plain(value), indent=1 if lines else None, ensure_ascii=False, allow_nan=False))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 FileId = str | tuple[int, int] | tuple[str | tuple[int, int], str]

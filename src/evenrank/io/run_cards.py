@@ -17,7 +17,8 @@ from evenrank._version import __version__
 from .convert import is_path
 from .errors import quoted, readable
 from .files import file_system
-from .outputs import is_stream, json_text, write_text
+from .json_values import json_text
+from .outputs import is_stream, write_text
 from .provenance import Provenance, file_digest
 
 SUFFIX = ".card.json"

@@ -17,8 +17,8 @@ import hashlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -70,10 +70,6 @@ class Estimate:
     n: int
     unit: str = "queries"
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Estimate):
@@ -86,6 +82,7 @@ class Comparison(Estimate):
         why: Why nothing can be told, and what would tell; None where something can.
     """
 
+    also: ClassVar = ("verdict",)
     p: float | None = None
     holm_p: float | None = None
     noticeable: float | None = None
@@ -104,10 +101,6 @@ class Comparison(Estimate):
     def shown(self) -> bool:
         """Whether the figure is shown not to be 0."""
         return self.verdict == "shown"
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {**asdict(self), "verdict": self.verdict}
 
 
 def untold(mean: float | None, n: int, why: str, unit: str = "queries", ci95: Interval | None = None) -> Comparison:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from evenrank.groups.formulas import Magnitude, sides
 from evenrank.groups.table import GroupTable
 from evenrank.io.errors import EvenrankError, quoted
+from evenrank.io.json_values import LEFT_OUT
 from evenrank.io.runs import Run
 from evenrank.io.tables import IdIndex, pick
 from evenrank.io.types import Array
@@ -51,11 +52,12 @@ class Lacking:
     missing; ``first``: their first ids, no more than six; ``queries``: how many queries have no known document at all.
     """
 
+    also: ClassVar = ("share",)
     documents: int
     total: int
     depth: int | None
     queries: int
-    first: tuple[str, ...]
+    first: tuple[str, ...] = field(metadata=LEFT_OUT)
 
     @property
     def share(self) -> float:

@@ -231,16 +231,6 @@ class Leakage:
     unknown: int = 0
     """Pairs left out, of whose passage nothing is known."""
 
-    def as_json(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {
-            "balanced_accuracy": self.balanced_accuracy,
-            "ci95": list(self.ci95),
-            "pairs": self.pairs,
-            "queries": self.queries,
-            **({"unknown": self.unknown} if self.unknown else {}),
-        }
-
 
 @torch.inference_mode()
 def pair_vectors(ranker: Ranker, queries: Sequence[str], passages: Sequence[str], batch_size: int = 64) -> Tensor:

@@ -50,7 +50,7 @@ from evenrank.io import (
 )
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
-from evenrank.io.outputs import json_text
+from evenrank.io.json_values import json_text
 from evenrank.io.tables import IdIndex, text_bytes
 from evenrank.io.types import Array
 

@@ -174,10 +174,6 @@ class Rotated:
     answer_places: dict[str, object] | None = None
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return asdict(self)
-
 
 class RotatedAnswers:
     """A SQuAD file whose contexts are rotated like the documents of a collection."""
@@ -359,7 +355,7 @@ def rotate_collection(
             done = spans.noted(done)
             file = stack.enter_context(atomic_path(answers_out))
             file.write_text(json.dumps(spans.data, ensure_ascii=False), encoding="utf-8")
-        values = {**settings, **done.to_dict(), "provenance": made.to_dict()}
+        values = {**settings, **asdict(done), "provenance": made.to_dict()}
         manifest.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return done
 

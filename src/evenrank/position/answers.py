@@ -18,11 +18,13 @@ from evenrank import options as opt
 from evenrank.io import EvenrankError, InputError, Provenance, irds, read_texts
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import INLINE
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
-from evenrank.reports.format import NONE, number
-from evenrank.reports.page import Drawing, Page, Table, histogram
-from evenrank.reports.result import Result
+from evenrank.results.format import COUNT, digits, number
+from evenrank.results.page import Drawing, Page, histogram
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 __all__ = ["AnswersResult", "load_answer_positions", "position_answers"]
 
@@ -129,22 +131,14 @@ class AnswerPositions:
 
     def to_dict(self) -> dict[str, object]:
         """Figures and histograms as JSON values."""
-        figures = {
-            "mean": self.mean,
-            "first_third": self.first_third,
-            "ks": self.ks,
-            "mean_token": self.mean_token,
-            "median_token": self.median_token,
-            "mean_tokens": self.mean_tokens,
-        }
+        figures = ("pairs", "mean", "first_third", "ks", "mean_token", "median_token", "mean_tokens")
         return {
             "matches": self.table.height,
-            "pairs": self.pairs,
             "queries": self.table["query_id"].n_unique(),
             "passages": self.table["doc_id"].n_unique(),
             "unmatched": self.unmatched.height,
-            "answer_places": None if self.alignment is None else self.alignment.to_dict(),
-            **{name: None if np.isnan(value) else value for name, value in figures.items()},
+            "answer_places": self.alignment,
+            **{name: getattr(self, name) for name in figures},
             "uniform": self.uniform() if self.table.height else {"mean": None, "first_third": None},
             "relative": self.relative_histogram(),
             "absolute": self.absolute_histogram(),
@@ -198,13 +192,8 @@ class AnswersResult(Result):
     """The result of :func:`evenrank.position_answers`; ``name`` is that of the file or data set."""
 
     name: str
-    positions: AnswerPositions
+    positions: AnswerPositions = field(metadata=INLINE)
     settings: Mapping[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {"settings": self.settings, **self.positions.to_dict()}
 
     def page(self) -> Page:
         """The figures and histograms as a page."""
@@ -238,22 +227,22 @@ class AnswersResult(Result):
 def _figures(found: AnswerPositions) -> Table:
     uniform = found.uniform()
     rows = (
-        ("mean relative position", number(found.mean, 4), number(uniform["mean"], 4)),
-        ("share in the first third", number(found.first_third, 4), number(uniform["first_third"], 4)),
-        ("Kolmogorov–Smirnov distance to uniform", number(found.ks, 4), number(0.0, 4)),
-        ("mean position in words, from 0", number(found.mean_token, 1), NONE),
-        ("median position in words, from 0", number(found.median_token, 1), NONE),
-        ("mean length of these passages in words, each once", number(found.mean_tokens, 1), NONE),
+        ("mean relative position", found.mean, uniform["mean"]),
+        ("share in the first third", found.first_third, uniform["first_third"]),
+        ("Kolmogorov–Smirnov distance to uniform", found.ks, 0.0),
+        ("mean position in words, from 0", number(found.mean_token, 1), None),
+        ("median position in words, from 0", number(found.median_token, 1), None),
+        ("mean length of these passages in words, each once", number(found.mean_tokens, 1), None),
     )
-    return Table("Answer positions", ("figure", "measured", "uniform"), rows)
+    return Table(
+        "Answer positions", (Column("figure"), Column("measured", digits(4)), Column("uniform", digits(4))), rows
+    )
 
 
 def _tenths(found: AnswerPositions) -> Table:
-    rows = tuple(
-        (f"{row['low']:.1f}", f"{row['high']:.1f}", f"{row['count']:,}", f"{row['share']:.3f}")
-        for row in found.relative_histogram(10)
-    )
-    return Table("By tenths of the passage", ("from", "to", "answers", "share"), rows, left=0)
+    columns = (Column("from", digits(1)), Column("to", digits(1)), Column("answers", COUNT), Column("share", digits(3)))
+    rows = [(row["low"], row["high"], int(row["count"]), row["share"]) for row in found.relative_histogram(10)]
+    return Table("By tenths of the passage", columns, rows)
 
 
 def _charts(found: AnswerPositions) -> tuple[Drawing, ...]:
@@ -286,18 +275,15 @@ def position_answers(
 ) -> AnswersResult:
     """Measure where answers appear in their passages: mean, first third, distance to uniform.
 
-    [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`; also
-    raises EvenrankError if ``squad`` is not a path or an identifier.
+    [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`.
     """
-    if not isinstance(squad, str | os.PathLike):
-        raise EvenrankError(f"`squad`: expected a SQuAD file or irds:NAME, found a {type(squad).__name__}")
     made = Provenance("evenrank.position_answers").add("answers", squad)
     for one in collection:
         made.add("collection", one)
     made.ahead()
     positions, name = load_answer_positions(squad, collection, annotated=annotated), os.fspath(squad)
     settings = {"answers": name, "collections": [os.fspath(one) for one in collection], "annotated": annotated}
-    return AnswersResult(name if irds.is_identifier(name) else Path(name).name, positions, settings, made)
+    return AnswersResult(name if irds.is_identifier(name) else Path(name).name, positions, settings, provenance=made)
 
 
 def load_answer_positions(

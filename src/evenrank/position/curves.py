@@ -8,6 +8,7 @@ as well.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -81,23 +82,13 @@ class SensitivityIndex:
     the interval, are by bootstrap of passages, and None with fewer than 15 of them. No verdict is made of it.
     """
 
+    also: ClassVar = ("unit",)
+    unit: ClassVar = UNIT
     mean: float
     ci95: Interval | None
     n: int
     null: float | None
     p: float | None
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values; None for NaN."""
-        ends = list(self.ci95) if self.ci95 else None
-        return {
-            "mean": json_number(self.mean),
-            "ci95": ends,
-            "n": self.n,
-            "unit": UNIT,
-            "null": self.null,
-            "p": self.p,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +141,13 @@ class PositionCurve:
         return replace(self, first_last=first, ends_middle=ends, index=index)
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON values; None for NaN."""
-        rows = zip(self.places.tolist(), self.means.tolist(), self.ci95, strict=True)
+        """As JSON values."""
+        rows = zip(self.places, self.means, self.ci95, strict=True)
         return {
             "queries": self.n,
-            "places": [{"place": p, "mean": json_number(m), "ci95": list(ci) if ci else None} for p, m, ci in rows],
-            **{name: getattr(self, name).to_dict() for name in CONTRASTS},
-            **({} if self.index is None else {"index": self.index.to_dict()}),
+            "places": [{"place": place, "mean": mean, "ci95": ends} for place, mean, ends in rows],
+            **{name: getattr(self, name) for name in CONTRASTS},
+            **({} if self.index is None else {"index": self.index}),
         }
 
 

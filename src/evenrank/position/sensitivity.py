@@ -19,6 +19,7 @@ from evenrank.datasets.squad_collection import squad_collection
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
 from evenrank.io.arguments import checked
+from evenrank.io.json_values import named
 from evenrank.io.squad import answer_table, load_squad
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
@@ -26,9 +27,10 @@ from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
-from evenrank.reports.format import interval, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import COUNT, digits, interval, intervals, number, p_value
+from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 from .curves import (
     UNIT,
@@ -153,14 +155,6 @@ class Curves:
         """The same figures, of which nothing can be told."""
         return Curves(self.answer.untold(why), self.control.untold(why), self.difference.untold(why))
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "answer": self.answer.to_dict(),
-            "control": self.control.to_dict(),
-            "difference": self.difference.to_dict(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class MovedAnswers:
@@ -178,8 +172,8 @@ class MovedAnswers:
 
     score: Curves
     rank: Curves
-    value: Curves
-    kept: Curves
+    value: Curves = field(metadata=named(MEASURE))
+    kept: Curves = field(metadata=named("kept_score"))
     early: Estimate
     late: Estimate
     cut: Ints | None
@@ -194,22 +188,6 @@ class MovedAnswers:
         early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
         score, rank, value, kept = (one.untold(why) for one in (self.score, self.rank, self.value, self.kept))
         return replace(self, score=score, rank=rank, value=value, kept=kept, early=early, late=late)
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "queries": self.queries,
-            "passages": self.passages,
-            "unvaried": self.unvaried,
-            "score": self.score.to_dict(),
-            "rank": self.rank.to_dict(),
-            MEASURE: self.value.to_dict(),
-            "kept_score": self.kept.to_dict(),
-            "early": self.early.to_dict(),
-            "late": self.late.to_dict(),
-            "cut": None if self.cut is None else self.cut.tolist(),
-            "read": self.read,
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -227,7 +205,7 @@ class SensitivityResult(Result):
     queries: int
     passages: int
     without_answer: int
-    value: float
+    value: float = field(metadata=named("mean"))
     moved: MovedAnswers | None
     cut: int | None
     settings: Mapping[str, object]
@@ -236,28 +214,9 @@ class SensitivityResult(Result):
     unmovable: int = 0
     sampled_from: int | None = None
     notes: tuple[str, ...] = ()
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {
-            "settings": self.settings,
-            "name": self.name,
-            "measure": MEASURE,
-            "summary": list(self.summary()),
-            "queries": self.queries,
-            "sampled_from": self.sampled_from,
-            "passages": self.passages,
-            "unit": "passage",
-            "without_answer": self.without_answer,
-            "without_candidates": self.without_candidates,
-            "unmovable": self.unmovable,
-            "added": self.added,
-            "mean": self.value,
-            "cut": self.cut,
-            "moved": None if self.moved is None else self.moved.to_dict(),
-            "notes": list(self.notes),
-        }
+    def _beside(self) -> Mapping[str, object]:
+        return {"measure": MEASURE, "summary": self.summary(), "unit": "passage"}
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences."""
@@ -776,26 +735,34 @@ def _notes(result: SensitivityResult) -> list[str]:
 
 
 def _moved_tables(moved: MovedAnswers) -> tuple[Table, ...]:
-    cut = () if moved.cut is None else tuple(f"{count:,}" for count in moved.cut)
     return (
-        _moved_table(f"Moved: {_SCORE}", moved.score, cut),
-        _moved_table("Moved: rank", moved.rank, ()),
-        _moved_table(f"Moved: {MEASURE}", moved.value, ()),
+        _moved_table(f"Moved: {_SCORE}", moved.score, moved.cut),
+        _moved_table("Moved: rank", moved.rank),
+        _moved_table(f"Moved: {MEASURE}", moved.value),
     )
 
 
-def _moved_table(title: str, found: Curves, cut: tuple[str, ...]) -> Table:
+def _moved_table(title: str, found: Curves, cut: Ints | None = None) -> Table:
     curves = (found.answer, found.control, found.difference)
-    rows = []
-    for i, place in enumerate(found.answer.places):
-        cells = [f"{place:.2f}"]
-        for curve in curves:
-            ci = curve.ci95[i]
-            cells += [number(float(curve.means[i]), 4), "one passage" if ci is None else interval(ci, 4)]
-        rows.append((*cells, *cut[i : i + 1]))
-    heads = ["place", *(head for name in _NAMES for head in (name, "95%")), *(["answers cut"] if cut else [])]
+    columns = [Column("place", digits(2), of=lambda place: float(found.answer.places[place]))]
+    for key, heading, curve in zip(("answer", "control", "difference"), _NAMES, curves, strict=True):
+        columns += _curve_columns(key, heading, curve)
+    if cut is not None:
+        columns.append(Column("cut", COUNT, "answers cut", lambda place: int(cut[place])))
     notes = [f"{name.capitalize()}: {_contrasts(curve)}." for name, curve in zip(_NAMES, curves, strict=True)]
-    return Table(title, tuple(heads), tuple(rows), tuple(reversed(notes)))
+    return Table(title, tuple(columns), range(len(found.answer.places)), tuple(reversed(notes)))
+
+
+def _curve_columns(key: str, heading: str, curve: PositionCurve) -> tuple[Column, Column]:
+    """The columns of the means by place, and of their intervals."""
+    return (
+        Column(key, digits(4), heading, lambda place: _defined(float(curve.means[place]))),
+        Column((f"{key}_low", f"{key}_high"), intervals(4), "95%", lambda place: curve.ci95[place] or "one passage"),
+    )
+
+
+def _defined(mean: float) -> float | str:
+    return "no value" if math.isnan(mean) else mean
 
 
 def _contrasts(curve: PositionCurve) -> str:

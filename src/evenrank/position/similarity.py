@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -20,10 +20,12 @@ from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import Provenance, as_batches
 from evenrank.io.arguments import checked
+from evenrank.io.json_values import INLINE
 from evenrank.io.ranges import check_ranges
-from evenrank.reports.format import NONE, number
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import COUNT, digits
+from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 __all__ = ["SimilarityResult", "position_similarity"]
 
@@ -58,6 +60,7 @@ class TermSimilarity:
     ([1.0, 0.5, -0.5], 2.0)
     """
 
+    also: ClassVar = ("mats", "mats_deviation", "mats_common")
     ats: Floats
     deviation: Floats
     terms: Ints
@@ -81,24 +84,6 @@ class TermSimilarity:
     def mats_common(self) -> float:
         """MATS over the terms that count at every Δ, so that the choice of terms cannot bend the curve."""
         return _mats(self.common) if self.common_terms else float("nan")
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values; NaN as None."""
-
-        def plain(values: Floats) -> list[float | None]:
-            return [None if np.isnan(value) else float(value) for value in values]
-
-        found = {"mats": self.mats, "mats_deviation": self.mats_deviation, "mats_common": self.mats_common}
-        return {
-            **{name: None if np.isnan(value) else value for name, value in found.items()},
-            "delta_max": self.delta_max,
-            "ats": plain(self.ats),
-            "deviation": plain(self.deviation),
-            "terms": self.terms.tolist(),
-            "pairs": self.pairs.tolist(),
-            "common": plain(self.common),
-            "common_terms": self.common_terms,
-        }
 
 
 def _falls(ats: Floats) -> Floats:
@@ -231,34 +216,31 @@ class SimilarityResult(Result):
 
     name: str
     vectors: str
-    similarity: TermSimilarity
+    similarity: TermSimilarity = field(metadata=INLINE)
     settings: Mapping[str, object]
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {"settings": self.settings, "vectors": self.vectors, **self.similarity.to_dict()}
 
     def page(self) -> Page:
         """The figures as a page."""
         found, settings = self.similarity, self.settings
         figures = (
-            ("MATS", _shown(found.mats)),
-            ("its standard deviation over distances", _shown(found.mats_deviation)),
-            ("MATS over terms that count at every distance", _shown(found.mats_common)),
+            ("MATS", found.mats),
+            ("its standard deviation over distances", found.mats_deviation),
+            ("MATS over terms that count at every distance", found.mats_common),
             ("terms that count at every distance", f"{found.common_terms:,}"),
-            ("largest distance with enough terms (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else NONE),
+            ("largest distance with enough terms (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else None),
         )
         last = max(found.delta_max, 0)
-        step = max(1, last // 20)
-        rows = tuple(
-            (f"{d}", _shown(found.ats[d]), _shown(found.deviation[d]), f"{found.terms[d]:,}", f"{found.pairs[d]:,}")
-            for d in range(0, len(found.ats), step)
-            if d <= last
+        every = range(0, min(len(found.ats), last + 1), max(1, last // 20))
+        columns = (
+            Column("distance", COUNT, "Δ", lambda place: place),
+            Column("ats", digits(4), "ATS", lambda place: float(found.ats[place])),
+            Column("deviation", digits(4), of=lambda place: float(found.deviation[place])),
+            Column("terms", COUNT, of=lambda place: int(found.terms[place])),
+            Column("pairs", COUNT, of=lambda place: int(found.pairs[place])),
         )
         tables = (
-            Table("Position in word vectors", ("figure", "value"), figures),
-            Table("Average term similarity by distance", ("Δ", "ATS", "deviation", "terms", "pairs"), rows, left=0),
+            Table("Position in word vectors", (Column("figure"), Column("value", digits(4))), figures),
+            Table("Average term similarity by distance", columns, every),
         )
         notes = [
             f"Vectors: {self.vectors}. A pair: the same term in two passages, its positions Δ words apart.",
@@ -273,10 +255,6 @@ class SimilarityResult(Result):
         facts = (("passages at most", f"{settings['passages']:,}"),)
         title = f"Position in the word vectors of {self.name}"
         return Page("position similarity", title, _SOURCE, facts, tables, (_chart(found),), tuple(notes))
-
-
-def _shown(value: float) -> str:
-    return NONE if math.isnan(value) else number(float(value), 4)
 
 
 def _chart(found: TermSimilarity) -> Drawing:
@@ -359,7 +337,9 @@ def position_similarity(
             advance=advance,
         )
     inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
-    return SimilarityResult(model, words.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, made)
+    return SimilarityResult(
+        model, words.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=made
+    )
 
 
 @dataclass(frozen=True, slots=True)

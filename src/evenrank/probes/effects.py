@@ -7,12 +7,13 @@ passage in turn (:func:`evenrank.measures.inference.clustered`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenrank.io.json_values import LEFT_OUT
 from evenrank.measures.inference import (
     LEAST,
     Clustered,
@@ -305,20 +306,11 @@ class Swap:
         passages: How many passages it changes in each direction.
     """
 
-    finding: Comparison
+    finding: Comparison = field(metadata=LEFT_OUT)
     towards: tuple[float | None, float | None]
     placebo: tuple[float | None, float | None] | None
     ratio: float | None
     passages: tuple[int, int]
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values, without the finding."""
-        return {
-            "towards": list(self.towards),
-            "placebo": None if self.placebo is None else list(self.placebo),
-            "ratio": self.ratio,
-            "passages": list(self.passages),
-        }
 
 
 def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:

@@ -8,13 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenrank.auditing.summary import group_label
-from evenrank.io import Provenance
 from evenrank.io.errors import UnknownNameError, quoted
-from evenrank.io.wording import counted, percent
+from evenrank.io.json_values import LEFT_OUT, named
+from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate
-from evenrank.reports.format import equation, interval, number, p_value
-from evenrank.reports.page import COLOURS, Drawing, Page, Table, specification
-from evenrank.reports.result import Result
+from evenrank.results.format import (
+    COUNT,
+    TEXT,
+    P,
+    differences,
+    digits,
+    equation,
+    interval,
+    intervals,
+    number,
+    percents,
+    signed,
+)
+from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table, with_interval
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS
@@ -30,16 +43,15 @@ class ProbeResult(Result):
     """
 
     name: str
-    listed: str
+    listed: str = field(metadata=named("list"))
     pairs: int
     queries: int
     passages: int
     still: int
     original: Mapping[str, RunFigure]
-    variants: tuple[VariantFigures, ...]
+    variants: tuple[VariantFigures, ...] = field(metadata=LEFT_OUT)
     settings: Mapping[str, object]
     notes: tuple[str, ...] = ()
-    provenance: Provenance | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> VariantFigures:
         """The figures of a variant. Raises UnknownNameError if there is none of this name."""
@@ -49,21 +61,8 @@ class ProbeResult(Result):
         known = ", ".join(variant.name for variant in self.variants)
         raise UnknownNameError(f"no variant {quoted(name)} (the variants are {known})")
 
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {
-            "settings": self.settings,
-            "name": self.name,
-            "list": self.listed,
-            "summary": list(self.summary()),
-            "pairs": self.pairs,
-            "queries": self.queries,
-            "passages": self.passages,
-            "still": self.still,
-            "original": {measure: found.to_dict() for measure, found in self.original.items()},
-            "variants": {variant.name: variant.to_dict() for variant in self.variants},
-            "notes": list(self.notes),
-        }
+    def _beside(self) -> Mapping[str, object]:
+        return {"summary": self.summary(), "variants": {variant.name: variant for variant in self.variants}}
 
     def summary(self) -> tuple[str, ...]:
         """The findings, in sentences."""
@@ -91,16 +90,6 @@ _PREFERENCES: dict[str | None, tuple[str, str]] = {
     "repeated": ("the passage that repeats the query's words", "the passage that does not"),
 }
 """By kind: what an effect above 0 prefers, and what one below."""
-
-
-def signed(value: float | None, digits: int = 3) -> str:
-    """A number with its sign.
-
-    >>> signed(0.08), signed(-0.0004), signed(0.0), signed(None)
-    ('+0.080', '-0.0004', '0.000', '–')
-    """
-    text = number(value, digits)
-    return f"+{text}" if value is not None and value >= 1e-9 else text
 
 
 def summary(result: ProbeResult) -> tuple[str, ...]:
@@ -252,54 +241,31 @@ def _notes(result: ProbeResult) -> Iterator[str]:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _mean(found: Estimate | None) -> str:
-    return signed(None if found is None else found.mean)
-
-
-def _ends(found: Estimate | None) -> str:
-    return interval(None if found is None else found.ci95)
-
-
 def _effects(result: ProbeResult) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            _mean(one.means.effect),
-            _ends(one.means.effect),
-            _mean(one.means.placebo),
-            _mean(one.finding),
-            _ends(one.finding),
-            p_value(one.finding.p),
-            p_value(one.finding.holm_p),
-            number(one.finding.noticeable),
-        )
-        for one in result.variants
+    columns = (
+        Column("name", TEXT, "variant"),
+        *with_interval("effect", "means.effect", heading="effect (sd)", sign=True),
+        Column("placebo", differences(3), of="means.placebo.mean"),
+        *with_interval("finding", "finding", sign=True),
+        Column("p", P, of="finding.p"),
+        Column("holm_p", P, "Holm p", "finding.holm_p"),
+        Column("noticeable", digits(3), of="finding.noticeable"),
     )
-    heads = ("variant", "effect (sd)", "95%", "placebo", "finding", "95%", "p", "Holm p", "noticeable")
     note = "Placebo: over those of the compared pairs that it changes. Finding: the effect beyond the placebo."
-    return Table("Effects", heads, rows, (note,) if any(one.placebo for one in result.variants) else ())
+    return Table("Effects", columns, result.variants, (note,) if any(one.placebo for one in result.variants) else ())
 
 
 def _counts(result: ProbeResult) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            one.kind or "own",
-            one.placebo or "none",
-            *("–" if count is None else f"{count:,}" for count in _of_counts(one)),
-        )
-        for one in result.variants
-    )
-    heads = (
-        "variant",
-        "kind",
-        "placebo",
-        "compared",
-        "with placebo",
-        "unchanged",
-        "no text",
-        "list tied",
-        "lean unchanged",
+    columns = (
+        Column("name", TEXT, "variant"),
+        Column("kind", of=lambda one: one.kind or "own"),
+        Column("placebo", of=lambda one: one.placebo or "none"),
+        Column("compared", COUNT, of="counts.compared"),
+        Column("with_placebo", COUNT, "with placebo", "counts.placebo"),
+        Column("unchanged", COUNT, of="counts.unchanged"),
+        Column("absent", COUNT, "no text", "counts.absent"),
+        Column("still", COUNT, "list tied", "counts.still"),
+        Column("unoriented", COUNT, "lean unchanged", "counts.unoriented"),
     )
     notes = (
         "Compared: pairs that the variant changes, but for the last two; with placebo: those of them that the placebo"
@@ -307,60 +273,57 @@ def _counts(result: ProbeResult) -> Table:
         "No text: the variant has none for them. List tied: all passages of the query's list have the same score."
         " Lean unchanged: the passage leans towards a group as much as before, so the change has no direction.",
     )
-    return Table("Pairs", heads, rows, notes, left=3)
-
-
-def _of_counts(one: VariantFigures) -> tuple[int | None, ...]:
-    counts = one.counts
-    return counts.compared, counts.placebo, counts.unchanged, counts.absent, counts.still, counts.unoriented
+    return Table("Pairs", columns, result.variants, notes)
 
 
 def _ranks(result: ProbeResult) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            signed(one.shift.mean, 2),
-            interval(one.shift.ci95, 2),
-            *("–" if share is None else percent(share, 1) for share in (one.enters, one.leaves)),
-        )
-        for one in result.variants
+    columns = (
+        Column("name", TEXT, "variant"),
+        Column("shift", differences(2), "places up", "shift.mean"),
+        Column(("shift_low", "shift_high"), intervals(2), "95%", "shift.ci95"),
+        Column("enters", percents(1), f"enter the first {DEPTH}"),
+        Column("leaves", percents(1), f"leave the first {DEPTH}"),
     )
-    heads = ("variant", "places up", "95%", f"enter the first {DEPTH}", f"leave the first {DEPTH}")
     note = "Places that a passage would rise or fall if its variant stood in for it, all else as it was."
     oriented = " Of oriented variants: that the wording of the first pole stands higher."
-    return Table("Ranks", heads, rows, (note + oriented * any(one.poles for one in result.variants),))
+    notes = (note + oriented * any(one.poles for one in result.variants),)
+    return Table("Ranks", columns, result.variants, notes)
 
 
 def _replaced(result: ProbeResult) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            measure,
-            number(result.original[measure].mean),
-            interval(result.original[measure].ci95),
-            number(found.mean),
-            interval(found.ci95),
-        )
+    rows = [
+        (one.name, measure, result.original[measure], found)
         for one in result.variants
         for measure, found in one.replaced.items()
+    ]
+    columns = (
+        Column("variant"),
+        Column("measure"),
+        *with_interval("original", "2", heading="original run"),
+        *with_interval("replaced", "3", heading="replaced run"),
     )
-    heads = ("variant", "measure", "original run", "95%", "replaced run", "95%")
     note = "The run with every passage replaced by its variant; where there is none, by the passage itself."
-    return Table("Replaced run", heads, rows, (note,), left=2)
+    return Table("Replaced run", columns, rows, (note,))
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------
 
 
 def _examples(result: ProbeResult) -> Table:
-    rows = tuple(
-        (one.name, example.query, *side_by_side(example), signed(example.delta))
+    rows = [
+        (one.name, example.query, *side_by_side(example), example.delta)
         for one in result.variants
         for example in one.examples
+    ]
+    columns = (
+        Column("variant"),
+        Column("query"),
+        Column("original"),
+        Column("text", TEXT, "variant's text"),
+        Column("change", differences(3), "change (sd)"),
     )
     note = "The pairs whose score changes most, of different passages; «…» marks what differs."
-    heads = ("variant", "query", "original", "variant's text", "change (sd)")
-    return Table("Examples", heads, rows, (note,), left=4)
+    return Table("Examples", columns, rows, (note,))
 
 
 def side_by_side(example: Example) -> tuple[str, str]:

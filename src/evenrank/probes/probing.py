@@ -343,7 +343,7 @@ def probe(
         figures,
         settings,
         tuple(said),
-        made,
+        provenance=made,
     )
     if found.parts is not None:
         found.parts.remove()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import polars as pl
 from evenrank.groups import Lexicon
 from evenrank.io import EvenrankError, Run
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import INLINE, named
 from evenrank.measures.inference import Comparison, Estimate
 from evenrank.rankers.load import StoredRanker
 from evenrank.rankers.scorers import Scorer, TextPairs
@@ -128,16 +129,6 @@ class Means:
             swap,
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "effect": self.effect.to_dict(),
-            "placebo": None if self.placebo is None else self.placebo.to_dict(),
-            "finding": self.finding.to_dict(),
-            "beyond_placebo": self.beyond_placebo,
-            "swap": None if self.swap is None else self.swap.to_dict(),
-        }
-
 
 class RankShifts(NamedTuple):
     """What would happen to each of N passages in its query's list; NaN for those without a variant.
@@ -206,10 +197,6 @@ class RunFigure:
 
     mean: float | None
     ci95: tuple[float, float] | None
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"mean": self.mean, "ci95": None if self.ci95 is None else list(self.ci95)}
 
 
 def run_figures(
@@ -284,11 +271,11 @@ class VariantFigures:
 
     name: str
     kind: str | None
-    placebo: str | None
+    placebo: str | None = field(metadata=named("placebo_name"))
     poles: tuple[str, str] | None
     counts: Counts
-    means: Means
-    shift: Estimate
+    means: Means = field(metadata=INLINE)
+    shift: Estimate = field(metadata=named("rank_shift"))
     enters: float | None
     leaves: float | None
     replaced: Mapping[str, RunFigure]
@@ -298,21 +285,6 @@ class VariantFigures:
     def finding(self) -> Comparison:
         """What the verdict speaks of."""
         return self.means.finding
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "kind": self.kind,
-            "placebo_name": self.placebo,
-            "poles": None if self.poles is None else list(self.poles),
-            "counts": asdict(self.counts),
-            **self.means.to_dict(),
-            "rank_shift": self.shift.to_dict(),
-            "enters": self.enters,
-            "leaves": self.leaves,
-            "replaced": {measure: found.to_dict() for measure, found in self.replaced.items()},
-            "examples": [asdict(one) for one in self.examples],
-        }
 
 
 @dataclass(frozen=True, slots=True)

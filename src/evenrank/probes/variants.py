@@ -61,6 +61,7 @@ from evenrank.io import (
 from evenrank.io.arguments import checked
 from evenrank.io.convert import frame_of, id_column, is_path
 from evenrank.io.errors import quoted
+from evenrank.io.json_values import fields_of
 from evenrank.io.ranges import check_ranges
 from evenrank.io.squad import load_squad
 from evenrank.io.threads import in_order
@@ -204,11 +205,6 @@ class Tally:
         """The counts of texts with ``edits`` [N]."""
         histogram = np.bincount(np.minimum(edits, _MOST), minlength=_MOST + 1)
         return cls(histogram, int(edits.sum()), verbs, short, Counter(left))
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values, for :meth:`from_dict`."""
-        counts = {"edits": self.edits, "verbs": self.verbs, "short": self.short}
-        return {**counts, "histogram": self.histogram.tolist(), "left": dict(self.left)}
 
     @classmethod
     def from_dict(cls, values: Report) -> Tally:
@@ -613,7 +609,7 @@ def write_on_ray(
 
 def _write_shard(shard: Shard, path: str, change: Change) -> dict[str, object]:
     tally = VariantFiles(path, False, "ray").write(shard_batches(shard), change, 1, part_of_many=True)
-    return {"rows": tally.rows, **tally.to_dict()}
+    return {"rows": tally.rows, **fields_of(tally)}
 
 
 _BATCH = 1 << 14

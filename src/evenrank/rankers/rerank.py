@@ -414,9 +414,9 @@ def _made_by(
         "stage": "rerank",
         "ranker": found.facts,
         **settings,
-        "truncated": None if found.truncated is None else found.truncated.to_dict(),
+        "truncated": found.truncated,
         "listwise": None if seed is None else {"seed": seed, "shuffles": len(found.of_shuffles)},
-        "resolved_ties": None if resolved is None else resolved.to_dict(),
+        "resolved_ties": resolved,
     }
 
 

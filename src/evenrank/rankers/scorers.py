@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -317,10 +317,6 @@ class Truncation:
     def plus(self, cut: int, of: int, lost_end: int = 0) -> Truncation:
         """With so many more."""
         return replace(self, cut=self.cut + cut, of=self.of + of, lost_end=self.lost_end + lost_end)
-
-    def to_dict(self) -> dict[str, str | int | None]:
-        """As JSON values."""
-        return asdict(self)
 
     def notes(self, model: str) -> tuple[str, ...]:
         """What to tell of it, in sentences; none if nothing was cut."""

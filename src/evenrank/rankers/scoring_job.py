@@ -18,6 +18,7 @@ from evenrank._version import __version__
 from evenrank.engines.progress import progress
 from evenrank.engines.ray import Cluster, on_ray
 from evenrank.io import InputError, atomic_path, write_text
+from evenrank.io.json_values import json_text
 from evenrank.io.outputs import remove_unlocked
 
 from .load import StoredRanker
@@ -200,7 +201,7 @@ def _here(
 
 def _truncated_since(before: Truncation | None, after: Truncation | None) -> str | None:
     """What was truncated between two counts, as JSON; None if it is unknown."""
-    return None if before is None or after is None else json.dumps((after - before).to_dict())
+    return None if before is None or after is None else json_text(after - before, lines=False)
 
 
 def _on_ray(job: ScoringJob, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scored]]:

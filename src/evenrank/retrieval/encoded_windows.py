@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -177,7 +177,7 @@ class EncodingJob:
         digest = self.files.store(self.folder, number, start, rows)
         cut = None
         if before is not None and encoder.truncated is not None:
-            cut = (encoder.truncated - before).to_dict()
+            cut = asdict(encoder.truncated - before)
         mark = {"sha256": digest, "width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
         write_text(self._mark_path(number), json.dumps(mark))
         # Only now, as its rows need it no longer.

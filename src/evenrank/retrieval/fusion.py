@@ -105,10 +105,6 @@ class Fold:
     train: float
     test: float
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"weights": list(self.weights), "queries": self.queries, "train": self.train, "test": self.test}
-
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
@@ -137,12 +133,12 @@ class Tuned:
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
         return {
-            "runs": list(self.names),
+            "runs": self.names,
             "measure": self.measure,
             "value": self.value,
-            "alone": list(self.alone),
-            "weights": {"mean": list(self.mean), "deviation": list(self.deviation)},
-            "folds": [fold.to_dict() for fold in self.folds],
+            "alone": self.alone,
+            "weights": {"mean": self.mean, "deviation": self.deviation},
+            "folds": self.folds,
         }
 
 

@@ -28,7 +28,8 @@ from evenrank.io.errors import quoted, readable, reason_of
 from evenrank.io.files import INDEX, INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.io.files import INDEX as MANIFEST
 from evenrank.io.files import UNFINISHED_INDEX as UNFINISHED
-from evenrank.io.outputs import json_text, why_unwritten
+from evenrank.io.json_values import json_text
+from evenrank.io.outputs import why_unwritten
 from evenrank.io.ranges import LARGEST
 from evenrank.rankers.scorers import Truncation
 

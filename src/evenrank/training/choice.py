@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -137,10 +137,6 @@ class Choice:
     best_value: float | None
     validations: int
     why: str
-
-    def as_json(self) -> dict[str, int | float | str | None]:
-        """The fields as JSON values."""
-        return asdict(self)
 
 
 class CheckpointChooser(TrainerCallback, ExportableState):

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypedDict
@@ -22,7 +23,7 @@ from evenrank._version import __version__
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
 from evenrank.io.arguments import checked
-from evenrank.io.outputs import json_text
+from evenrank.io.json_values import json_text
 from evenrank.io.types import Array
 from evenrank.io.wording import counted
 from evenrank.mitigation.ibbr import best_weight
@@ -265,7 +266,7 @@ def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str,
         assert validation.target is not None
         known = gendered_by_label(validation.pairs["doc_id"], validation.target, ranker.label)
     found = attack(ranker.ranker, *validation.read, known, label=ranker.label, seed=recipe.training.seed)
-    return found.as_json()
+    return {**asdict(found)}
 
 
 def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:
@@ -472,4 +473,4 @@ def _train_in(
     choice = trainer.conclude()
     if trainer.is_world_process_zero():
         say(f"{recipe.name}: kept the checkpoint of {choice.why}")
-        finish(trainer, recipe, {"groups": counts, "checkpoint": choice.as_json()} | base | leakage, made)
+        finish(trainer, recipe, {"groups": counts, "checkpoint": asdict(choice)} | base | leakage, made)

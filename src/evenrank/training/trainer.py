@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from transformers.trainer_callback import TrainerState
 
 from evenrank.engines.progress import ProgressLines
 from evenrank.io import EvenrankError, InputError, write_text
-from evenrank.io.outputs import json_text, why_unwritten
+from evenrank.io.json_values import json_text
+from evenrank.io.outputs import why_unwritten
 from evenrank.mitigation.ibbr_weights import FixedWeight
 from evenrank.rankers.cached import RandomState, cached_backward, cached_scores
 from evenrank.rankers.losses import Loss, loss_of
@@ -611,7 +612,7 @@ class RankingTrainer(ResumableTrainer):
         found = self.chooser.choice(self.state.global_step)
         if self.is_world_process_zero():
             now = {"step": self.state.global_step, "epoch": self.state.epoch, CONCLUDED: found.step}
-            append_line(self.folder / "log.jsonl", {**found.as_json(), **now})
+            append_line(self.folder / "log.jsonl", {**asdict(found), **now})
         return found
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:

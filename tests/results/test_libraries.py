@@ -10,7 +10,7 @@ import pytest
 import vl_convert
 
 from evenrank.auditing import audit_page
-from evenrank.reports.page import chart_libraries
+from evenrank.results.page import chart_libraries
 
 
 @pytest.fixture

@@ -29,6 +29,8 @@ from evenrank.io.outputs import atomic_path
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.wording import singular
 
+from .table import Table
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -368,32 +370,6 @@ def histogram(
         line = alt.Chart(alt.Data(values=[{"share": expected}])).mark_rule(color=COLOURS[1], strokeWidth=2)
         chart = alt.layer(chart, line.encode(y=y))
     return Drawing(name, title, specification(chart.properties(width=780, height=300)), hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of strings: the first ``left`` columns name the row, the others are figures."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    left: int = 1
-
-    def text(self) -> str:
-        """The table for a terminal."""
-        lines = [list(map(plain, line)) for line in (self.headings, *self.rows)]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.headings))]
-        shown = [
-            "  ".join(
-                cell.ljust(width) if i < self.left else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        rule = "─" * len(shown[0])
-        body = [rule, shown[0].rstrip(), rule, *(line.rstrip() for line in shown[1:]), rule, *map(plain, self.notes)]
-        return "\n".join([self.title, *body])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import polars as pl
 import evenrank
 from evenrank.experiments.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.groups import load_lexicon
-from evenrank.reports.page import Drawing, Page, bars, curve, histogram
-from evenrank.reports.page import Table as PageTable
+from evenrank.results.page import Drawing, Page, bars, curve, histogram
+from evenrank.results.table import Column, Table
 
 EVIL = (
     "<script>window.evil=1</script>",
@@ -150,7 +150,8 @@ def drawings() -> tuple[Drawing, ...]:
 
 def test_plain_page(browser: Any, tmp_path: Path) -> None:
     """The page of the position commands and of the audit of word vectors."""
-    tables = (PageTable(ALL, EVIL, (EVIL, EVIL), (ALL,), 3),)
+    columns = tuple(Column(f"{place}", heading=evil) for place, evil in enumerate(EVIL))
+    tables = (Table(ALL, columns, (EVIL, EVIL), (ALL,)),)
     Page(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), tables, drawings(), EVIL).write(tmp_path / "p.html")
     opened = Opened(browser, tmp_path / "p.html", 4)
     shown = opened.text()

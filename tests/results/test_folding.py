@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evenrank.reports.page import STEPS, make_foldable, style_sheet
+from evenrank.results.page import STEPS, make_foldable, style_sheet
 
 
 def table(head: list[str], *rows: str) -> str:

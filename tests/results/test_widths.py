@@ -24,8 +24,10 @@ from evenrank.position.answers import position_answers
 from evenrank.position.curves import Versions, position_curve
 from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.position.similarity import SimilarityResult, term_similarity
-from evenrank.reports.page import Page, bars, curve, histogram
-from evenrank.reports.page import Table as PageTable
+from evenrank.results.format import digits
+from evenrank.results.page import Page, bars, curve, histogram
+from evenrank.results.table import Column
+from evenrank.results.table import Table as PageTable
 from reaching import CHECK, OPEN, unreachable
 from small_reports import labelled_audit
 
@@ -108,9 +110,9 @@ def probed() -> Any:
 
 def any_table(folder: Path) -> Any:
     """Many columns with long headings, long names, long values, and nothing that names a row."""
-    heads = tuple(f"heading {i} of many" for i in range(17))
+    columns = tuple(Column(f"heading {i} of many", digits(0)) for i in range(17))
     rows = (tuple(f"[−{i}.1234, {i}.5678]" for i in range(17)), (LONG, *("1,234,567",) * 16))
-    page = Page("kind", LONG, LONG, ((LONG, "1"),), (PageTable(LONG, heads, rows, (LONG,)),), (), (LONG,))
+    page = Page("kind", LONG, LONG, ((LONG, "1"),), (PageTable(LONG, columns, rows, (LONG,)),), (), (LONG,))
     return page
 
 

@@ -1,0 +1,605 @@
+"""The tables of an audit: what each column takes from a figure, and how it reads wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenrank.io.wording import counted, percent
+from evenrank.measures import is_bias, resolve
+from evenrank.measures.inference import EQUAL
+from evenrank.results.format import (
+    COUNT,
+    TEXT,
+    Format,
+    P,
+    differences,
+    digits,
+    equation,
+    interval,
+    intervals,
+    number,
+    signed,
+    signed_interval,
+)
+from evenrank.results.table import Column, Table
+
+from .findings import Comparison, Decomposition, Excess, Figure, Findings, RunAudit, Step
+from .summary import (
+    direction,
+    group_label,
+    groups,
+    labelled,
+    on_common,
+    perfect,
+    signed_measures,
+    with_origins,
+)
+from .unknown_labels import only_bounds
+from .words import Words, WordShare
+
+_DIGITS = 4
+_MOST_WORDS, _MOST_ON_PAGE = 5, 15
+TIES = "~"
+REFERENCE = "†"
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """A figure with the run and the audit that it is of."""
+
+    result: Findings
+    run: RunAudit
+    figure: Figure
+
+    @property
+    def compared(self) -> Comparison | None:
+        """The comparison with the baseline."""
+        return self.figure.vs_baseline
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+_KNOWN = Format(str, "count", sort=lambda known: known.rows / max(1, known.of))
+_COUNTS = Format(lambda counts: "/".join(f"{count:,}" for count in counts), "count", sort=lambda counts: counts[0])
+_SHARE = Format(lambda share: f"{share:+.1%}")
+_PERCENT = Format(lambda share: f"{share:.1%}")
+
+_VALUE, _APART = digits(_DIGITS), differences(_DIGITS)
+_ENDS, _SIGNED_ENDS = intervals(_DIGITS), intervals(_DIGITS, sign=True)
+_RANGE = intervals(_DIGITS, wide=True)
+_MEASURE, _RUN = "measure", "run"
+_TERMINAL = (("mean", "low", "tie_mean", "tie_low"), ("difference", "better", "p", "holm_p"))
+_TERMINAL_OF_LABELS = ("mean", "low", "bound_low", "known", "tie_low")
+_AGAINST_UNKNOWN = ("difference", "difference_low", "holm_p")
+"""What the terminal shows; with labels, what is certain whatever the unknown ones are, and the share that is known."""
+_PAGE = (_MEASURE, _RUN, "mean", "low", "bound_low", "known", "tie_mean", "tie_low")
+_PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "wilcoxon_p", "relative")
+_OF_LABELS = {"bound_low", "known", "difference_low"}
+_NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "wilcoxon_p", "relative"}
+_ALWAYS = {_MEASURE, _RUN, "mean", "n"}
+
+
+def figure_columns(result: Findings) -> tuple[Column, ...]:
+    """All that is said of a figure."""
+    baseline, signs = result.baseline, signed_measures(result)
+    nearer = f" ({', '.join(signs)}: nearer to 0 is better)" if signs else ""
+    of = " of the signed difference" if signs else ""
+    return (
+        Column(_RUN, TEXT, "Run", "run.name", note="The run or reference ranking", tag=_role),
+        Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure), note="Effectiveness first, then bias"),
+        Column("mean", _VALUE, "Mean", "figure.mean", "mean", "Mean over queries, or the value of the whole run"),
+        Column("n", COUNT, "Queries", "figure.n", note="Number of queries with a value", tag=_left_out),
+        Column("undefined", COUNT, of="figure.undefined"),
+        Column(
+            ("low", "high"),
+            _ENDS,
+            "95% interval",
+            "figure.ci95",
+            note="Interval over queries (t and Hall's t); sorts by its lower end",
+        ),
+        Column(
+            ("known", "known_of"),
+            _KNOWN,
+            "Known",
+            "figure.known",
+            "known",
+            "Share of the documents that the figure looks at which have a label",
+        ),
+        Column(
+            ("bound_low", "bound_high"),
+            _RANGE,
+            "Bounds",
+            "figure.bounds",
+            "bounds",
+            "Smallest and largest value over every way to label the unknown documents; sorts by their width",
+        ),
+        Column("tie_mean", _VALUE, "Tie mean", "figure.tie_mean", "tie mean", "Mean over all orders of tied documents"),
+        Column(
+            ("tie_low", "tie_high"),
+            _RANGE,
+            "Tie range",
+            "figure.tie_range",
+            "tie range",
+            "Smallest and largest value over all orders of tied documents; sorts by its width",
+            mark=lambda row: TIES if row.figure.tie_sensitive else "",
+        ),
+        Column("order_mean", _VALUE, of="figure.order_mean"),
+        Column(("order_low", "order_high"), _ENDS, of="figure.order_range"),
+        Column(
+            "difference",
+            _VALUE,
+            "Difference",
+            _against("difference"),
+            "differ.",
+            f"Mean of the run minus that of {baseline}, over queries where both have a value",
+            tag=lambda row: on_common(row.result, row.figure),
+        ),
+        Column(
+            "relative",
+            _SHARE,
+            "Relative",
+            _against("relative"),
+            note=f"Difference as a share of the mean of {baseline}",
+        ),
+        Column(
+            ("better", "equal", "worse"),
+            _COUNTS,
+            "b/e/w",
+            _against("counts"),
+            note=f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
+        ),
+        Column("t_p", P, "t p", _against("t_p"), note=f"Paired t-test{of}, uncorrected"),
+        Column(
+            "wilcoxon_p", P, "Wilcoxon p", _against("wilcoxon_p"), note=f"Wilcoxon signed-rank test{of}, uncorrected"
+        ),
+        Column(
+            "holm_p",
+            P,
+            "Holm p",
+            _against("holm_p"),
+            note="That p, corrected over the runs compared",
+            mark=lambda row: "*" if row.compared is not None and row.compared.significant else "",
+        ),
+        Column("p", P, "p", _against("p"), note=f"Whether the difference{of} is one (t and Hall's t), uncorrected"),
+        Column(
+            ("difference_low", "difference_high"),
+            _ENDS,
+            "Its interval",
+            _against("ci95"),
+            "95% interval",
+            "95% interval of the difference; sorts by its lower end",
+        ),
+        *_excess_columns("added"),
+        *_excess_columns("beyond_relevance"),
+    )
+
+
+def _against(name: str) -> Callable[[FigureRow], object]:
+    """What a comparison says; nothing of the baseline itself."""
+    return lambda row: "" if row.compared is None else getattr(row.compared, name)
+
+
+def _excess_columns(name: str) -> Iterator[Column]:
+    of = f"figure.{name}"
+    yield Column(name, _APART, of=f"{of}.mean")
+    yield Column((f"{name}_low", f"{name}_high"), _SIGNED_ENDS, of=f"{of}.ci95")
+    yield Column(f"{name}_p", P, of=f"{of}.test.p")
+    yield Column(f"{name}_tie_mean", _APART, of=f"{of}.tie_mean")
+
+
+def _role(row: FigureRow) -> str:
+    return "reference" if row.run.reference else "baseline" if row.run.name == row.result.baseline else ""
+
+
+def _left_out(row: FigureRow) -> str:
+    figure, absent = row.figure, row.run.absent
+    left_out = [f"{figure.undefined:,} undefined"] if figure.undefined else []
+    left_out += [f"{absent:,} not in the run, counted as 0"] if absent and not is_bias(figure.measure) else []
+    return ", ".join(left_out)
+
+
+def figures_frame(result: Findings) -> Table:
+    """All that is said of every figure, by run."""
+    rows = [FigureRow(result, run, figure) for run in result.runs for figure in run.figures.values()]
+    return Table("", figure_columns(result), rows)
+
+
+def figures_table(result: Findings) -> Table:
+    """The page's table, by measure: the columns that some figure of the audit has a value for."""
+    rows = [FigureRow(result, run, run.figures[str(measure)]) for measure in result.measures for run in result.runs]
+    keys = (*_PAGE, *(_PAGE_AGAINST if result.baseline is not None else ()), "n")
+    table = Table(
+        "All figures of all runs",
+        tuple(map(_of_page, figure_columns(result))),
+        rows,
+        group=lambda row: str(row.figure.measure),
+        kind=lambda row: "reference" if row.run.reference else "",
+    ).only(*keys)
+    if not labelled(result):
+        return table.only(*(key for key in keys if key not in _OF_LABELS))
+    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known"}
+    empty = {one.keys[0] for one in table.columns if all(one.value(row, 0) in (None, "") for row in rows)}
+    return table.only(*(key for key in keys if key not in without and (key in _ALWAYS or key not in empty)))
+
+
+def _of_page(column: Column) -> Column:
+    """A relative difference misleads for a figure that can have either sign."""
+    if column.key != "relative":
+        return column
+    return replace(column, of=_relative)
+
+
+def _relative(row: FigureRow) -> object:
+    return None if row.compared is not None and resolve(row.figure.measure).signed else _against("relative")(row)
+
+
+def terminal_table(result: Findings, width: int) -> str:
+    """The figures by measure; the comparison goes into a second table below if one would be too wide."""
+    figures = _TERMINAL_OF_LABELS if labelled(result) else _TERMINAL[0]
+    against = _AGAINST_UNKNOWN if unknown(result) else _TERMINAL[1]
+    table = figures_table(result)
+    columns = tuple(_of_terminal(column) for column in figure_columns(result))
+    table = replace(table, title="", columns=columns, group=lambda row: _title(result, str(row.figure.measure)))
+    below = replace(table, below=_on_common)
+    if result.baseline is None:
+        return table.only(_RUN, *figures).text(width)
+    together = below.only(_RUN, *figures, *against)
+    if together.fits(width):
+        return together.text(width)
+    second = replace(below, group=lambda row: str(row.figure.measure)).only(_RUN, *against)
+    return f"{table.only(_RUN, *figures).text(width)}\n\nAgainst {result.baseline}\n{second.text(width)}"
+
+
+def _of_terminal(column: Column) -> Column:
+    if column.key == _RUN:
+        return replace(column, heading="run", of=lambda row: f"({row.run.name})" if row.run.reference else row.run.name)
+    if column.key == "difference":
+        return replace(column, of=lambda row: "baseline" if row.compared is None else row.compared.difference)
+    return column
+
+
+def unknown(result: Findings) -> bool:
+    """Whether some figure looks at a document without a label."""
+    found = [figure.known for run in result.runs for figure in run.figures.values() if figure.known is not None]
+    return labelled(result) and any(known.rows < known.of for known in found)
+
+
+def _title(result: Findings, key: str) -> str:
+    figures = [run.figures[key] for run in result.runs]
+    counts = sorted({figure.n for figure in figures})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    undefined = max(figure.undefined for figure in figures)
+    more = f", up to {undefined} undefined" if undefined else ""
+    absent = [] if is_bias(figures[0].measure) else [run.absent for run in result.runs if not run.reference]
+    if any(absent):
+        most = f"up to {max(absent)}" if len(set(absent)) > 1 else absent[0]
+        more += f", {most} of them not in the run and counted as 0"
+    kind = "bias" if is_bias(figures[0].measure) else "effectiveness"
+    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} {'query' if n == '1' else 'queries'}{more})"
+
+
+def _on_common(row: FigureRow) -> str:
+    """The comparison's means, if it is over fewer queries than the figures."""
+    text = on_common(row.result, row.figure)
+    return f"on the {text}" if text and row.compared is not None and row.compared.mean is not None else text
+
+
+# --- in short --------------------------------------------------------------------------------------------------------
+
+
+def _by_measure(
+    title: str,
+    rows: Iterable[Any],
+    name: Callable[[Any], str],
+    measures: Iterable[str],
+    of: Callable[[Any, str], object],
+) -> Table:
+    """A row for each run or step, with its name, and a column for each measure."""
+
+    def column(measure: str) -> Column:
+        return Column(measure, _VALUE, of=lambda row: of(row, measure))
+
+    return Table(title, (Column("name", heading="", of=name), *map(column, measures)), [*rows])
+
+
+def _run_name(run: RunAudit) -> str:
+    return f"{run.name} {REFERENCE}" if run.reference else run.name
+
+
+def means_table(result: Findings, title: str) -> Table:
+    """The means alone, for the interpreter."""
+    measures = result.runs[0].figures
+    table = _by_measure(title, result.runs, _run_name, measures, lambda run, name: run.figures[name].mean)
+    return replace(table, notes=(f"{REFERENCE} reference ranking of the same candidates",))
+
+
+def short_table(result: Findings, title: str) -> Table:
+    """The means with their intervals, for a notebook."""
+    measures = result.runs[0].figures
+    return _by_measure(title, result.runs, _run_name, measures, lambda run, name: _with_interval(run.figures[name]))
+
+
+def _with_interval(figure: Figure) -> str:
+    lines = [number(figure.mean, _DIGITS), interval(figure.ci95, _DIGITS)]
+    if figure.mean is None and figure.bounds is not None:
+        lines[1] = f"bounds {interval(figure.bounds, _DIGITS)}"
+    return "\n".join(lines if figure.known is None else [*lines, f"known {figure.known}"])
+
+
+# --- what the order adds ---------------------------------------------------------------------------------------------
+
+_ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
+
+
+def _decided_by_ties(*of: Excess | None) -> str:
+    return TIES if any(one is not None and one.tie_sensitive for one in of) else ""
+
+
+def origins_terminal(result: Findings) -> Table:
+    """The two differences by measure, a line for each run."""
+    rows = []
+    for measure in with_origins(result):
+        for name, what in (("added", _ADDED), ("beyond_relevance", _BEYOND)):
+            found = [(run, getattr(run.figures[str(measure)], name)) for run in result.given]
+            found = [(run, of) for run, of in found if of is not None]
+            group = f"{measure}, {what} ({_queries([of.n for _, of in found])})" if found else ""
+            rows += [(run.name, of, group) for run, of in found]
+    columns = (
+        Column("run", heading=""),
+        Column("mean", _APART, of="1.mean", heading="differ."),
+        Column(("low", "high"), _SIGNED_ENDS, "95% interval", "1.ci95"),
+        Column("p", P, of="1.test.p"),
+        Column("tie_mean", _APART, "tie mean", "1.tie_mean", mark=lambda row: _decided_by_ties(row[1])),
+        Column("reference", _VALUE, of="1.reference"),
+    )
+    return Table("", columns, rows, group=lambda row: row[2])
+
+
+def _queries(counts: list[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"n = {least} {'query' if most == 1 else 'queries'}" if least == most else f"n = {least} to {most} queries"
+
+
+def origins_table(result: Findings, relevance: bool) -> Table:
+    """The page's table: a row for each figure that is known to be such a sum.
+
+    ``relevance``: with what a perfect ranking of the candidates would add.
+    """
+    rows = [
+        FigureRow(result, run, run.figures[str(measure)])
+        for measure in with_origins(result)
+        for run in result.given
+        if run.figures[str(measure)].added is not None
+    ]
+    beyond = (
+        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
+        Column(
+            "beyond_relevance",
+            _APART,
+            "Beyond relevance",
+            "figure.beyond_relevance.mean",
+            mark=lambda row: _decided_by_ties(row.figure.beyond_relevance),
+            tag=_beyond_of,
+        ),
+        Column("beyond_interval", _SIGNED_ENDS, "Interval (beyond)", "figure.beyond_relevance.ci95"),
+        Column("beyond_p", P, "p (beyond)", "figure.beyond_relevance.test.p"),
+    )
+    columns = (
+        Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure)),
+        Column(_RUN, TEXT, "Run", "run.name"),
+        Column("mean", _VALUE, "Figure", lambda row: row.figure.added.reference + row.figure.added.mean, tag=_added_of),
+        Column("reference", _VALUE, "Candidates hold", "figure.added.reference"),
+        Column("added", _APART, "Order adds", "figure.added.mean", mark=lambda row: _decided_by_ties(row.figure.added)),
+        Column("added_interval", _SIGNED_ENDS, "Interval (order)", "figure.added.ci95"),
+        Column("added_p", P, "p (order)", "figure.added.test.p"),
+        *(beyond if relevance else ()),
+        Column("n", COUNT, "Queries", "figure.added.n"),
+    )
+    title = "What candidates hold and what their order adds"
+    return Table(title, columns, rows, group=lambda row: str(row.figure.measure))
+
+
+def _added_of(row: FigureRow) -> str:
+    """A remark where the sum is over fewer queries than the figure in the table of figures."""
+    added = row.figure.added
+    assert added is not None
+    same = added.n == row.figure.n and abs(added.reference + added.mean - (row.figure.mean or 0.0)) <= EQUAL
+    return "" if same else f"of {counted(added.n, 'query')}"
+
+
+def _beyond_of(row: FigureRow) -> str:
+    added, beyond = row.figure.added, row.figure.beyond_relevance
+    return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
+
+
+def origins_short(result: Findings) -> Table:
+    """The differences for a notebook, a column for each measure."""
+
+    def cell(run: RunAudit, name: str) -> str | None:
+        added, beyond = run.figures[name].added, run.figures[name].beyond_relevance
+        if added is None:
+            return None
+        lines = [signed(added.mean, _DIGITS) + _decided_by_ties(added), _with_p(added)]
+        if beyond is not None:
+            first = f"beyond relevance {signed(beyond.mean, _DIGITS)}{_decided_by_ties(beyond)}"
+            lines += [first, _with_p(beyond)]
+        return "\n".join(lines)
+
+    title = "What the order adds to its candidates"
+    return _by_measure(title, result.given, lambda run: run.name, map(str, with_origins(result)), cell)
+
+
+def _with_p(of: Excess) -> str:
+    return f"{signed_interval(of.ci95, _DIGITS)}, {equation('p', of.test.p)}"
+
+
+# --- stages ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One step of a pipeline: a figure of its own (``added`` is None), or what is added to the sum before it.
+
+    ``of``: the measure's sum; ``total``: the sum so far; ``ci95`` and ``p``: of what is added, or of the figure.
+    ``held``: what documents hold in random order, not a stage.
+    """
+
+    of: Decomposition
+    name: str
+    added: float | None
+    ci95: tuple[float, float] | None
+    p: float | None
+    total: float
+    tie_added: float | None = None
+    tie_sensitive: bool = False
+    held: bool = False
+
+    @property
+    def ends(self) -> str:
+        """The interval, with signs if it is of what is added."""
+        return interval(self.ci95, _DIGITS) if self.added is None else signed_interval(self.ci95, _DIGITS)
+
+
+def stage_rows(of: Decomposition) -> list[StageRow]:
+    """The steps of one measure, from the collection (or the candidates where it is unknown) to the last stage."""
+    first = f"candidates of {of.steps[0].stage}"
+    held = [StageRow(of, first, None, of.ci95, None, of.candidates, held=True)]
+    if of.collection is not None and of.retrieval is not None:
+        collection = StageRow(of, "collection", None, None, None, of.collection, held=True)
+        held = [collection, replace(_step(of, of.retrieval), name=first, held=True)]
+    return [*held, *(_step(of, step) for step in of.steps)]
+
+
+def _step(of: Decomposition, step: Step) -> StageRow:
+    test = step.test
+    return StageRow(of, step.stage, step.added, test.ci95, test.p, step.figure, step.tie_added, step.tie_sensitive)
+
+
+def stages_table(result: Findings) -> Table:
+    """What each step adds, by measure; the tie means where ties change one."""
+    rows = [row for of in _stages(result) for row in stage_rows(of)]
+    # Without ties, the two means coincide.
+    tied = any(abs((row.tie_added or 0.0) - (row.added or 0.0)) > EQUAL for row in rows if row.tie_added is not None)
+    columns = (
+        Column(_MEASURE, TEXT, "Measure", lambda row: str(row.of.measure)),
+        Column("step", TEXT, "Step", "name"),
+        Column(
+            "added",
+            _APART,
+            "Adds",
+            lambda row: "" if row.added is None else row.added,
+            mark=lambda row: TIES if row.tie_sensitive else "",
+        ),
+        Column("interval", _ENDS, "95% interval", "ends"),
+        Column("p", P, of=lambda row: "" if row.added is None else row.p),
+        Column("total", _VALUE, "Sum"),
+        *([Column("tie_added", _APART, "Tie mean")] if tied else []),
+        Column("n", COUNT, "Queries", "of.n"),
+    )
+    return Table("What each step adds", columns, rows, group=lambda row: str(row.of.measure))
+
+
+def stages_terminal(result: Findings) -> Table:
+    """The same for the terminal, where figures of their own stand in brackets, and in the first column too."""
+
+    columns = (
+        Column("name", heading="", of=lambda row: f"({row.name.partition(' of ')[0]})" if row.held else row.name),
+        Column("added", _APART, "adds", _added_or_held),
+        Column("interval", _ENDS, "95% interval", "ends"),
+        Column("p", P, of=lambda row: "" if row.p is None else row.p),
+        Column("total", _VALUE, "sum"),
+        Column("tie_added", _APART, "tie mean", _tie_added),
+    )
+    rows = [row for of in _stages(result) for row in stage_rows(of)]
+    return Table("", columns, rows, group=lambda row: f"{row.of.measure} (n = {counted(row.of.n, 'query')})")
+
+
+def _added_or_held(row: StageRow) -> object:
+    return number(row.total, _DIGITS) if row.added is None else row.added
+
+
+def _tie_added(row: StageRow) -> object:
+    """Neither the collection nor the candidates have an order."""
+    return "" if row.held or row.tie_added is None else row.tie_added
+
+
+def stages_short(result: Findings) -> Table:
+    """The same for a notebook, a column for each measure; sums that begin at the candidates end with the others."""
+    steps = {str(of.measure): stage_rows(of) for of in _stages(result)}
+    longest = max(steps.values(), key=len)
+
+    def cell(place: int, name: str) -> str | None:
+        of = steps[name]
+        place += len(of) - len(longest)
+        return None if place < 0 else _stage(of[place])
+
+    return _by_measure("What each stage adds", range(len(longest)), lambda place: longest[place].name, steps, cell)
+
+
+def _stage(row: StageRow) -> str:
+    if row.added is None:
+        return f"{number(row.total, _DIGITS)}\n{row.ends}"
+    mark = TIES if row.tie_sensitive else ""
+    return f"{signed(row.added, _DIGITS)}{mark}\n{row.ends}\nsum {number(row.total, _DIGITS)}"
+
+
+def _stages(result: Findings) -> list[Decomposition]:
+    return [] if result.stages is None else list(result.stages.measures.values())
+
+
+# --- words and ranks -------------------------------------------------------------------------------------------------
+
+
+def words_terminal(result: Findings, words: Words, width: int) -> str:
+    """The words with the largest shares in each run's first ranks, one line per group."""
+    names = groups(result)
+    title = (
+        f"Words of the first {words.depth} ranks: share of their group's contribution to {words.measure} (in brackets:"
+        f" share of the group's words in all {words.documents:,} documents of the runs)"
+    )
+
+    def shown(run: str, group: str) -> str | None:
+        of = words.runs[run][group][:_MOST_WORDS]
+        # A word and its shares stay on one line.
+        texts = [f"{one.word} {percent(one.share)} ({percent(one.share_of_documents)})" for one in of]
+        return ", ".join(text.replace(" ", "\xa0") for text in texts) or None
+
+    rows = [(run.name, group_label(group, names), shown(run.name, group)) for run in result.given for group in names]
+    columns = (Column("run", heading=""), Column("group", heading=""), Column("words", heading=""))
+    return Table("", columns, rows, group=lambda _: title).text(width)
+
+
+def words_table(result: Findings, words: Words, run: str, place: int | None) -> Table:
+    """The page's table of a run's words; ``place``: the run's number in the query browser, for the page's script."""
+    names = groups(result)
+    numbers = {name: number_ for number_, name in enumerate(words.names)}
+
+    def data(row: tuple[str, WordShare]) -> dict[str, object]:
+        return {} if place is None else {"word": numbers[row[1].word], "run": place}
+
+    columns = (
+        Column("word", TEXT, "Word", "1.word", data=data),
+        Column("group", TEXT, "Group", "0"),
+        Column("occurrences", Format(_occurrences), "Occurrences", "1.occurrences"),
+        Column("share", _PERCENT, "Share", "1.share"),
+        Column("share_of_documents", _PERCENT, "Share of documents", "1.share_of_documents"),
+        Column("contribution", _VALUE, "Contribution", "1.contribution"),
+    )
+    rows = [(group_label(group, names), word) for group in names for word in words.runs[run][group][:_MOST_ON_PAGE]]
+    return Table(f"Words in the first {words.depth} ranks of {run}", columns, rows)
+
+
+def _occurrences(count: float) -> str:
+    return f"{count:,.0f}" if count >= 9.5 else f"{count:.3g}"
+
+
+def ranks_table(result: Findings, column: str, heading: str, ranks: Sequence[int]) -> Table:
+    """A curve by rank depth at selected ranks: the mean of a column of ``by_depth`` down to each, for every run."""
+    rows = []
+    for run in result.runs:
+        by_rank = dict(run.by_depth.select("rank", column).iter_rows())
+        rows.append((run.name, *map(by_rank.get, ranks)))
+    columns = (Column("run", TEXT, f"{heading} down to rank"), *(Column(f"{rank}", digits(3)) for rank in ranks))
+    return Table(f"{heading} by rank depth", columns, rows)

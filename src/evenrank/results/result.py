@@ -1,0 +1,92 @@
+"""What every command returns: fields that are the JSON, tables for the terminal, a view for notebooks, a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+
+from evenrank._version import __version__
+from evenrank.io import Provenance, write_text
+from evenrank.io.errors import plain
+from evenrank.io.json_values import LEFT_OUT, fields_of, json_text, json_values
+
+from .page import Page
+
+SCHEMA = 1
+"""The number of the JSON's form: it rises where a key is renamed or taken out."""
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """The base of all results, which are dataclasses: their fields make the JSON (see :mod:`evenrank.io.json_values`).
+
+    A subclass has :meth:`page`, or overrides what is made of it. The provenance ends JSON and page.
+    """
+
+    provenance: Provenance | None = field(default=None, repr=False, compare=False, kw_only=True, metadata=LEFT_OUT)
+
+    def __repr__(self) -> str:
+        return summary_line(type(self).__name__, {"name": getattr(self, "name", None)} | self.to_dict())
+
+    def _repr_html_(self) -> str:
+        """The view in a notebook."""
+        page = self.page()
+        facts = ", ".join(f"{text_html(value)} {text_html(name)}" for name, value in page.facts)
+        tables = "".join(table.html() for table in page.tables)
+        return f"<div><p><b>{text_html(page.title)}</b><br>{facts}</p>{tables}</div>"
+
+    def page(self) -> Page:
+        """The figures as a page."""
+        raise NotImplementedError(f"{type(self).__name__} has no page")
+
+    def table(self) -> str:
+        """All figures, for a terminal."""
+        return self.page().text()
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields as JSON values: dicts, lists, strings, numbers, booleans and None."""
+        return fields_of(self) | {name: json_values(value) for name, value in self._beside().items()}
+
+    def _beside(self) -> Mapping[str, object]:
+        """What the JSON has beside the fields."""
+        return {}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The result as JSON, with version, schema number and provenance, also written to ``path`` if one is given."""
+        text = json_text(envelope(self.to_dict(), self.provenance))
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def html(self) -> str:
+        """The report: one HTML page that opens without a network."""
+        return replace(self.page(), provenance=self.provenance).html()
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as one HTML page that opens without a network."""
+        write_text(path, self.html())
+
+
+def envelope(values: Mapping[str, object], provenance: Provenance | None) -> dict[str, object]:
+    """The JSON of a result: the version and the schema number first, and last its provenance if it is known."""
+    last = {} if provenance is None else {"provenance": provenance.to_dict()}
+    return {"evenrank": __version__, "schema": SCHEMA, **values, **last}
+
+
+def summary_line(name: str, values: Mapping[str, object]) -> str:
+    """A result's scalar values on one line, nested ones left out: ``Result(queries=5, mean=0.25)``."""
+    shown = [
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value!r}"
+        for key, value in values.items()
+        if value is None or isinstance(value, str | int | float)
+    ]
+    line = f"{name}({', '.join(shown)})"
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]}…)"
+
+
+def text_html(text: str) -> str:
+    """A text as HTML, without control characters."""
+    return escape(plain(text))

@@ -1,0 +1,337 @@
+"""One table: columns are declared once and read in the terminal, on pages, in notebooks and in data frames.
+
+    >>> from evenrank.results.format import COUNT, digits
+    >>> columns = (Column("run"), Column("mean", digits(3), "Mean"), Column("n", COUNT, "Queries"))
+    >>> table = Table("Runs", columns, [("BM25", 0.25, 1200), ("random", None, 1200)])
+    >>> print(table.text())
+    Runs
+    ─────────────────────
+    run      Mean  Queries
+    ...
+    >>> table.frame()["mean"].to_list()
+    [0.25, None]
+
+Values stay as they are until one of these is asked for. None reads "–" and is null in a frame; in a column of numbers
+so is a text, which stands where there is no figure.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from html import escape
+from os import PathLike
+from typing import Any
+
+import polars as pl
+from rich.cells import cell_len, set_cell_size
+
+from evenrank.io import atomic_path
+from evenrank.io.errors import plain
+from evenrank.io.outputs import for_spreadsheets
+
+from .format import NONE, TEXT, Format, differences, digits, intervals, true_minus
+
+_GAP = "  "
+_INDENT = 2
+LEAST_NAME, MOST_NAME = 15, 30
+"""Characters of the name of a row, where the terminal has little room and where it has enough."""
+_TYPES = {"text": pl.String, "count": pl.Int64, "number": pl.Float64}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is said of each row.
+
+    Attributes:
+        key: The column's name in frames and files; for values of several parts, such as intervals, a name for each.
+        format: How its values read.
+        heading: Its heading; by default the key.
+        of: What it takes from a row: a path of attributes and of places in tuples (``"test.p"``, ``"1.mean"``; None
+            as soon as one is None), or a function. By default the attribute called like the key, or the item at the
+            column's place if rows are tuples.
+        short: A shorter heading for the terminal.
+        note: What it holds, for those who ask the page.
+        mark, tag: What follows the figure: a sign, and on pages a remark.
+        data: On pages, what its cell carries for the page's script.
+    """
+
+    key: str | tuple[str, ...]
+    format: Format = TEXT
+    heading: str | None = None
+    of: str | Callable[[Any], object] | None = None
+    short: str | None = None
+    note: str = ""
+    mark: Callable[[Any], str] | None = None
+    tag: Callable[[Any], str] | None = None
+    data: Callable[[Any], Mapping[str, object]] | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of its values' parts."""
+        return (self.key,) if isinstance(self.key, str) else self.key
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return self.keys[0] if self.heading is None else self.heading
+
+    @property
+    def left(self) -> bool:
+        """Whether its values are texts."""
+        return self.format.kind == "text"
+
+    def value(self, row: Any, place: int) -> Any:
+        """The value of a row, None where it is undefined; ``place``: the column's own among all."""
+        if callable(self.of):
+            found = self.of(row)
+        elif self.of is not None:
+            found = reduce(_part, self.of.split("."), row)
+        else:
+            found = row[place] if isinstance(row, tuple) else getattr(row, self.keys[0])
+        return None if isinstance(found, float) and math.isnan(found) else found
+
+    def read(self, value: Any) -> str:
+        """A value as it reads."""
+        return NONE if value is None else value if isinstance(value, str) else self.format.read(value)
+
+    def parts(self, value: Any) -> Sequence[Any]:
+        """The values of the keys; None for those without."""
+        if isinstance(value, str) and not self.left:
+            value = None
+        if isinstance(self.key, str):
+            return [value]
+        return [None] * len(self.key) if value is None else value
+
+
+def with_interval(
+    key: str, of: str | Callable[[Any], object], places: int = 3, heading: str | None = None, *, sign: bool = False
+) -> tuple[Column, Column]:
+    """The columns of a figure and of its 95% interval.
+
+    Args:
+        of: As for columns, something with ``mean`` and ``ci95``; None where there is no figure.
+        places: Decimals; ``sign``: whether figures above 0 have one.
+    """
+    estimate = Column(key, of=of)
+    ends = Column((f"{key}_low", f"{key}_high"), intervals(places), "95%")
+    mean = Column(key, differences(places) if sign else digits(places), heading)
+    return (
+        replace(mean, of=lambda row: _part(estimate.value(row, 0), "mean")),
+        replace(ends, of=lambda row: _part(estimate.value(row, 0), "ci95")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, and what is said of them.
+
+    Attributes:
+        rows: Objects or tuples.
+        notes: Sentences below the table.
+        group: In the terminal, the line above the rows of which it says the same.
+        below: In the terminal, a line below a row; "" for none.
+        kind: On pages, the classes of a row.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Any]
+    notes: tuple[str, ...] = ()
+    group: Callable[[Any], str] | None = None
+    below: Callable[[Any], str] | None = None
+    kind: Callable[[Any], str] | None = None
+
+    def only(self, *keys: str) -> Table:
+        """The same rows with those columns alone, in this order; of several keys, a column is called by its first."""
+        by_key = {column.keys[0]: self._placed(place) for place, column in enumerate(self.columns)}
+        return replace(self, columns=tuple(by_key[name] for name in keys))
+
+    def _placed(self, place: int) -> Column:
+        """A column that knows its place."""
+        column = self.columns[place]
+        return column if column.of is not None else replace(column, of=lambda row: column.value(row, place))
+
+    def _cells(self, row: Any) -> Iterator[tuple[Column, Any]]:
+        """The columns with the row's values."""
+        for place, column in enumerate(self.columns):
+            yield column, column.value(row, place)
+
+    # --- as text ------------------------------------------------------------------------------------------------------
+
+    def text(self, width: int | None = None) -> str:
+        """The table for a terminal; with a ``width`` in characters, names are cut and lines broken to fit into it."""
+        heads = self._heads()
+        lines = [self._line(row) for row in self.rows]
+        sizes = _sizes(heads, lines)
+        indent = _INDENT if self.group else 0
+        if width is not None and sizes:
+            sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(self.columns, sizes, strict=True)]
+            room = width - indent - sum(sizes[1:]) - len(_GAP) * (len(sizes) - 1)
+            sizes[0] = min(sizes[0], max(room, 1))
+        # A last column of texts is not cut but broken into lines.
+        broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
+
+        def aligned(cells: Sequence[str]) -> str:
+            parts = [_fitted(c, size, one.left) for c, size, one in zip(cells, sizes, self.columns, strict=True)]
+            if not broken:
+                return (" " * indent + _GAP.join(parts)).rstrip()
+            return wrapped(cells[-1], width, " " * indent + _GAP.join([*parts[:-1], ""])).rstrip()
+
+        said, body = None, []
+        for row, line in zip(self.rows, lines, strict=True):
+            group = self.group(row) if self.group else None
+            if group != said:
+                said = group
+                body.append(wrapped(plain(group or ""), width))
+            body.append(aligned(line))
+            below = self.below(row) if self.below else ""
+            if below:
+                body.append(wrapped(plain(below), width, " " * 2 * _INDENT))
+        head = [aligned(heads)] if any(heads) else []
+        if not self.title:
+            return "\n".join([*head, *body])
+        rule = "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
+        return "\n".join(
+            [plain(self.title), rule, *head, *([rule] if head else []), *body, rule, *map(plain, self.notes)]
+        )
+
+    def fits(self, width: int) -> bool:
+        """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""
+        sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
+        return _INDENT + LEAST_NAME + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
+
+    def _heads(self) -> list[str]:
+        heads = [column.title if column.short is None else column.short for column in self.columns]
+        return [plain(head) + " " * bool(column.mark) for head, column in zip(heads, self.columns, strict=True)]
+
+    def _line(self, row: Any) -> list[str]:
+        """The cells with their signs; a space where there could be one, so that figures stay aligned."""
+        return [
+            plain(column.read(value) + (column.mark(row) or " " if column.mark else ""))
+            for column, value in self._cells(row)
+        ]
+
+    # --- as HTML ------------------------------------------------------------------------------------------------------
+
+    def html(self, *, sorts: bool = False) -> str:
+        """The table for pages and notebooks; ``sorts``: with what the script of the audit's page needs to sort it.
+
+        Cells on the right say so in an attribute that any style sheet overrides, for views without one.
+        """
+        state = ' aria-sort="none"' * sorts
+        heads = "".join(
+            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else _html(one.title)}</th>'
+            for one in self.columns
+        )
+        names = next((place for place, one in enumerate(self.columns) if not one.left), len(self.columns))
+        body = []
+        said: object = None
+        for row in self.rows:
+            group = self.group(row) if self.group else None
+            starts = self.group is not None and group != said
+            said = group
+            kind = " ".join(filter(None, ["first" if starts else "", self.kind(row) if self.kind else ""]))
+            cells = "".join(
+                self._cell(row, one, value, "th" if place < names else "td", sorts)
+                for place, (one, value) in enumerate(self._cells(row))
+            )
+            body.append(f'<tr class="{_html(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
+        kinds = "plain groups" if self.group else "plain"
+        attributes = 'id="table" class="figures"' if sorts else f'class="{kinds}"'
+        head = f"<thead><tr>{heads}</tr></thead>" if any(one.title for one in self.columns) else ""
+        caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
+        rows = "\n".join(body)
+        return f"<table {attributes}>{caption}{head}<tbody>{rows}</tbody></table>"
+
+    def _cell(self, row: Any, column: Column, value: Any, tag: str, sorts: bool) -> str:
+        first, *others = column.read(value).split("\n")
+        text = _figure(first, column)
+        if column.mark and (mark := column.mark(row)):
+            text += f'<b class="mark">{_html(mark)}</b>'
+        if others:
+            text += f"<br><small>{'<br>'.join(_figure(other, column) for other in others)}</small>"
+        if column.tag and (remark := column.tag(row)):
+            text += f' <small class="tag">{_html(true_minus(remark))}</small>'
+        carried = {"sort": _sort(column, value)} if sorts else column.data(row) if column.data else {}
+        key = "".join(f' data-{name}="{_html(str(of))}"' for name, of in carried.items())
+        scope = ' scope="row"' if tag == "th" else ""
+        return f"<{tag}{scope}{_side(column)}{key}>{text}</{tag}>"
+
+    # --- as data ------------------------------------------------------------------------------------------------------
+
+    def records(self) -> list[dict[str, Any]]:
+        """The values of all columns by their keys, a dict for each row. Raises ValueError for a key of two columns."""
+        keys = [key for column in self.columns for key in column.keys]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"two columns have one key: {', '.join(keys)}")
+        return [
+            {
+                key: part
+                for column, value in self._cells(row)
+                for key, part in zip(column.keys, column.parts(value), strict=True)
+            }
+            for row in self.rows
+        ]
+
+    def frame(self) -> pl.DataFrame:
+        """All columns: texts, whole numbers and floats; null where there is no value."""
+        schema = {key: _TYPES[column.format.kind] for column in self.columns for key in column.keys}
+        return pl.DataFrame(self.records(), schema=schema)
+
+    def csv(self, path: str | PathLike[str]) -> None:
+        """Writes :meth:`frame` as CSV; a text that a spreadsheet would take for a formula follows an apostrophe."""
+        with atomic_path(path) as part:
+            for_spreadsheets(self.frame()).write_csv(part)
+
+
+def wrapped(text: str, width: int | None, first: str = "") -> str:
+    """A text in lines of ``width`` characters, the first after ``first``, the others below it; None: in one line."""
+    if width is None:
+        return first + text
+    # "p < 0.001" stays on one line.
+    kept = text.replace("p < ", "p\xa0<\xa0").replace("p = ", "p\xa0=\xa0")
+    indent = " " * cell_len(first)
+    filled = textwrap.fill(kept, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    return filled.replace("\xa0", " ")
+
+
+def _part(found: Any, name: str) -> Any:
+    """An attribute of something, or what a tuple has at a place; None of None."""
+    return None if found is None else found[int(name)] if name.isdigit() else getattr(found, name)
+
+
+def _sizes(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(cell_len, cells)) for cells in zip(heads, *lines, strict=True)]
+
+
+def _fitted(cell: str, size: int, left: bool) -> str:
+    if cell_len(cell) > size:
+        return set_cell_size(cell, size - 1) + "…"
+    space = " " * (size - cell_len(cell))
+    return cell + space if left else space + cell
+
+
+def _side(column: Column) -> str:
+    return ' class="left"' if column.left else ' align="right"'
+
+
+def _figure(text: str, column: Column) -> str:
+    return _html(text if column.left else true_minus(text))
+
+
+def _button(column: Column) -> str:
+    return f'<button type="button" title="{_html(column.note)}">{_html(column.title)}</button>'
+
+
+def _sort(column: Column, value: Any) -> str:
+    if value is None or (isinstance(value, str) and not column.left):
+        return ""
+    return str(value if column.format.sort is None else column.format.sort(value))
+
+
+def _html(text: str) -> str:
+    return escape(plain(text))

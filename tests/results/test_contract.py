@@ -1,0 +1,204 @@
+"""What every result keeps to: its JSON, its table, its page, and its view in a notebook."""
+
+from __future__ import annotations
+
+import json
+import math
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenrank
+from evenrank.decisions.debiased_index import DebiasedIndex, Measured, Probes, Rankings
+from evenrank.decisions.frontier import Frontier, Plane, Ranking
+from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
+from evenrank.embeddings.audit_file import BiasAudit
+from evenrank.embeddings.debias import SpecificWords
+from evenrank.embeddings.debias_file import DebiasResult
+from evenrank.embeddings.group_probes import GroupProbe, Recovered
+from evenrank.experiments.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict
+from evenrank.io import Provenance
+from evenrank.measures import parse_measure
+from evenrank.measures.inference import estimate, untold
+from evenrank.position.curves import Versions, position_curve
+from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
+from evenrank.position.similarity import SimilarityResult, term_similarity
+from evenrank.results.result import SCHEMA, Result
+from evenrank.retrieval.index_folder import Manifest
+from small_reports import small_audit
+
+EVIL = "<script>evil</script>\x1b[2J"
+
+
+def audited(_: Path) -> Result:
+    return small_audit((EVIL, "new"))
+
+
+def gated(_: Path) -> Result:
+    rule = {"name": EVIL.split("\x1b")[0], "measure": "nDCG@10", "at_least": 0.1}
+    return evenrank.gate(small_audit(), {"rule": [rule]}, run="new")
+
+
+def rebalanced(_: Path) -> Result:
+    texts = {f"d{i}": "he said" if i % 3 else "it said" for i in range(12)}
+    run = {f"q{q}": {doc: 12.0 - i for i, doc in enumerate(texts)} for q in range(4)}
+    return evenrank.rebalance(run, strength=0.5, collection=texts, qrels={"q1": {"d0": 1}, "q2": {"d3": 1}}, name=EVIL)
+
+
+def compared(_: Path) -> Result:
+    rankings = [Ranking(EVIL, np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.4, 0.4]), None, None)]
+    rankings += [Ranking(f"shift {s}", np.array([0.5, 0.5, 0.7]) - s / 9, np.full(3, 0.4 - s / 3), "shift", s)
+                 for s in (0.5, 1.0)]  # fmt: skip
+    measures = parse_measure("nDCG@10"), parse_measure("ARaB@10")
+    plane = Plane(rankings, measures[1])
+    return Frontier(EVIL, plane.points(), plane.equal(), measures, 3, {"asked": EVIL}, (EVIL,))
+
+
+def checked(_: Path) -> Result:
+    return replace(evenrank.check_lexicon("gender-en", {"d": "He said so", "e": f"she {EVIL}"}), name=EVIL)
+
+
+def located(folder: Path) -> Result:
+    found = [{"text": "two", "answer_start": 4}]
+    question = {"id": EVIL, "question": "?", "answers": found}
+    squad = {"data": [{"title": "t", "paragraphs": [{"context": "one two", "qas": [question]}]}]}
+    (folder / "s.json").write_text(json.dumps(squad))
+    return replace(evenrank.position_answers(folder / "s.json"), name=EVIL)
+
+
+def alike(_: Path) -> Result:
+    vectors = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32)
+    number = np.arange(120)
+    found = term_similarity(vectors, number % 3, number % 12, number // 12, min_pairs=1, min_terms=1)
+    settings = {"passages": 2000, "min_pairs": 1, "min_terms": 1, "cap": 1000, "seed": 0}
+    return SimilarityResult(EVIL, "last layer", found, settings)
+
+
+def moved(_: Path) -> Result:
+    rng = np.random.default_rng(0)
+    rows = [Versions(rng.random((40, 11)), np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
+    one = Curves(*(position_curve(versions, level=1.0) for versions in rows))
+    of = estimate(rng.random(40), unit="passages")
+    answers = MovedAnswers(one, one, one, one, of, of, np.arange(11), 40, 40, 20, 1)
+    return SensitivityResult(EVIL, 60, 30, 2, 0.5, answers, 3, {}, notes=(EVIL,))
+
+
+def probed(_: Path) -> Result:
+    texts = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {'word ' * i}" for i in range(12)}
+    swap = {doc: text.replace("wrote", EVIL.split("\x1b")[0]) for doc, text in texts.items()}
+    run = {f"q{q}": dict.fromkeys(texts, 1.0) for q in range(3)}
+    return evenrank.probe(
+        lambda query, passages: [float(len(passage)) for passage in passages], {EVIL: swap}, collection=texts,
+        queries=dict.fromkeys(run, "who"), run=run, quiet=True,
+    )  # fmt: skip
+
+
+def vectors() -> tuple[Vectors, Any]:
+    words = ("he", "she", "man", "woman", "nurse", "boss")
+    given = Vectors(words, np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
+    return given, replace(gender_en(), definitional=(("he", "she"), ("man", "woman")), equalize=())
+
+
+def of_vectors(_: Path) -> Result:
+    given, sets = vectors()
+    return BiasAudit(EVIL, None, evaluate_bias(given, None, sets), SpecificWords(()), {"vectors": EVIL})
+
+
+def debiased(_: Path) -> Result:
+    given, sets = vectors()
+    done = hard_debias(given, sets.definitional, [("he", "she")], ())
+    return DebiasResult(done, Path("out") / EVIL.split("/")[0], EVIL, SpecificWords(()), {"vectors": EVIL})
+
+
+def of_index(_: Path) -> Result:
+    erasure = {"gap": {"before": 1.0, "after": 0.5}, "directions": 1, "method": "leace"}
+    manifest = Manifest("dense", 3, {}, {"erasure": erasure}, None, {}, {}, Path(EVIL.split("/")[0]))
+    recovered = Recovered(0.1, (0.0, 0.2), 9, "passages", chance=0.5)
+    probe = GroupProbe(recovered, recovered)
+    of = Measured(0.5, None, (0.1, None), untold(0.1, 3, "too few"))
+    figures = {name: {"nDCG@10": of, "ARaB@10": of} for name in ("untouched", "debiased")}
+    return DebiasedIndex(manifest, Probes({"f": 9, "m": 9}, probe, probe, False), Rankings(3, 10, figures), {}, (EVIL,))
+
+
+def of_paper(_: Path) -> Result:
+    row = Row((EVIL, "x"), {"mrr": Value(math.nan, 5, "seeds", (0.2, 0.3))}, {"mrr": 0.164}, warning=EVIL)
+    table = Table("Table 1", EVIL, ("model", "term"), {"mrr": "MRR"}, (row,))
+    claim = Claim(Statement("ibbr", "k", EVIL), Verdict(None, EVIL), EVIL)
+    return ExperimentPage(EVIL, EVIL, EVIL, ((EVIL, "1"),), (claim,), (table,), (), (EVIL,))
+
+
+MADE: tuple[Callable[[Path], Result], ...] = (
+    audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
+    of_paper,
+)  # fmt: skip
+
+
+class Tags(HTMLParser):
+    """The names of all elements and attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attrs)}
+
+
+def refuse(name: str) -> None:
+    raise AssertionError(name)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    return {make.__name__: make(tmp_path_factory.mktemp("made")) for make in MADE}
+
+
+@pytest.mark.parametrize("name", [make.__name__ for make in MADE])
+def test_every_result_keeps_to_the_contract(name: str, made: dict[str, Result], tmp_path: Path) -> None:
+    found = replace(made[name], provenance=Provenance("a command"))
+    text = found.to_json(tmp_path / "r.json")
+    assert (tmp_path / "r.json").read_text(encoding="utf-8") == text + "\n"
+    written = json.loads(text, parse_constant=refuse)
+    assert (written["evenrank"], written["schema"]) == (evenrank.__version__, SCHEMA)
+    assert list(written)[:2] == ["evenrank", "schema"]
+    assert list(written)[-1] == "provenance"
+    assert written["provenance"]["command"] == "a command"
+    assert {name: value for name, value in written.items() if name in found.to_dict()} == found.to_dict()
+    # Every field is in it, under its own name or another, or says that it is not.
+    for field in fields(found):
+        if not field.metadata:
+            assert field.name in written
+    found.report(tmp_path / "r.html")
+    table, notebook, page = found.table(), found._repr_html_(), (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "\x1b" not in repr(found) + table + notebook + page
+    assert table.strip()
+    assert not Tags(notebook).found & {"script", "img", "onerror", "onclick", "href", "src"}
+    assert "<script>evil" not in notebook + page
+    assert page.startswith("<!doctype html>")
+
+
+def named(of: type) -> Iterator[str]:
+    """The names of all classes that are made from one, without those that others are made from."""
+    for one in of.__subclasses__():
+        yield from named(one) if one.__subclasses__() else [f"{one.__module__}.{one.__qualname__}"]
+
+
+def test_every_class_is_among_them(made: dict[str, Result]) -> None:
+    for module in pkgutil.walk_packages(evenrank.__path__, "evenrank."):
+        if module.name.split(".")[1] in ("auditing", "decisions", "embeddings", "experiments", "position", "probes"):
+            import_module(module.name)
+    assert {f"{type(one).__module__}.{type(one).__qualname__}" for one in made.values()} == set(named(Result))
+
+
+def test_a_result_without_a_page_says_so() -> None:
+    with pytest.raises(NotImplementedError, match="Result has no page"):
+        Result().page()
+    assert Result(provenance=None).to_dict() == {}

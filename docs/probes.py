@@ -83,7 +83,7 @@ def _trained(model: str, folder: Path, squad: Found) -> tuple[str, dict[str, Any
     texts = pl.concat(list(scan_collection(squad["collection"]))).join(own, on="doc_id", how="semi")
     of = {"collection": texts, "queries": squad["train"]}
     first = evenrank.retrieve(of["collection"], of["queries"], k=CANDIDATES, quiet=True)
-    lists = evenrank.training_lists(first, squad["qrels"], **of, negatives=NEGATIVES)
+    lists = evenrank.training_lists(first, qrels=squad["qrels"], **of, negatives=NEGATIVES)
     ranker = {"kind": "cat", "model": model, "query_length": 24, "passage_length": LENGTH}
     recipe = RankerRecipe.model_validate(ranker)
     result = evenrank.train(recipe, lists, out=folder / "training", precision=cpu_precision(), **TRAINING)

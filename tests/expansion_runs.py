@@ -163,7 +163,7 @@ def fused(first: Any, second: Any, judged: Judged, folds: int, seed: int) -> Lis
     """Each query with the λ that is best on the other folds, the larger of equal ones."""
     asked = sorted(judged)
     fold = np.random.default_rng([seed, folds]).permutation(np.arange(len(asked)) % folds)
-    every = [in_order(interpolate([first, second], [part, 100 - part])) for part in range(100, -1, -1)]
+    every = [in_order(interpolate([first, second], weights=[part, 100 - part])) for part in range(100, -1, -1)]
     values = np.array([[ndcg(lists.get(query, []), judged[query]) for query in asked] for lists in every])
     chosen: Lists = {}
     for number in range(folds):

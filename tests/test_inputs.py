@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import ir_measures
 import numpy as np
@@ -18,6 +18,7 @@ import pytest
 
 import evenrank
 from evenrank import EvenrankError, Run, embeddings, groups, measures
+from evenrank import options as opt
 
 # PyTerrier uses what pandas will drop.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -183,7 +184,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.fetch, {"name": "none", "to": out}),
         (evenrank.load_ranker, {"model": by_length}),
         (evenrank.mask_texts, {"texts": pl.Series(list(TEXTS.values())), "scoring": SCORING}),
-        (evenrank.position_answers, {"source": "none.json"}),
+        (evenrank.position_answers, {"squad": "none.json"}),
         (evenrank.position_sensitivity, {"model": by_length}),
         (evenrank.position_similarity, {"model": "none", "collection": TEXTS}),
         (evenrank.probe, {"model": by_length, "variants": OTHER, "collection": TEXTS, "queries": QUERIES}),
@@ -192,12 +193,12 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.rotate_collection, {"collection": "none.tsv", "out": out}),
         (evenrank.RM3, {}),
         (evenrank.Run, {"name": "a", "table": SCORES.table}),
-        (evenrank.run_experiment, {"name": "none", "folder": out}),
+        (evenrank.run_experiment, {"name": "none", "out": out}),
         (evenrank.run_name, {"path": "a.run"}),
         (evenrank.Scoring, {"lexicon": SCORING.lexicon}),
         (evenrank.tune, {"runs": {"a": RUN, "b": RUN}, "qrels": QRELS, "folds": 2, "restarts": 1}),
         (evenrank.variants, {"collection": TEXTS, "kind": "swap"}),
-        (evenrank.write_squad_collection, {"files": ["none.json"], "folder": out}),
+        (evenrank.write_squad_collection, {"files": ["none.json"], "to": out}),
         (embeddings.audit_file, {"vectors": "none.npy"}),
         (embeddings.debias_file, {"vectors": "none.npy", "out": out}),
         (embeddings.load_word_sets, {}),
@@ -268,23 +269,34 @@ FITTING["dict"] = "Mapping|Container"
 """The annotations, in part, that allow it."""
 
 
+def annotated(function: Callable[..., Any]) -> dict[str, str]:
+    """What a function takes, by name: its annotations as text, those of options and of groups without their help."""
+    found = {}
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is one.VAR_KEYWORD and "GroupOptions" in str(one.annotation):
+            found |= {name: str(get_args(kind)[0]) for name, kind in opt.GroupOptions.__annotations__.items()}
+        elif one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            alias = re.fullmatch(r"opt\.(\w+)", str(one.annotation))
+            found[one.name] = str(get_args(getattr(opt, alias[1]))[0]) if alias else str(one.annotation)
+    return found
+
+
 def test_all_else_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
     wrong = []
     for function, arguments in [*calls(folder, tmp_path / "out"), *others(tmp_path / "out")]:
-        parameters = inspect.signature(function).parameters.values()
-        for one in (one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)):
+        for name, kind in annotated(function).items():
             for what, given in WRONG.items():
-                if re.search(FITTING.get(what, "^$"), str(one.annotation)):
+                if re.search(FITTING.get(what, "^$"), kind):
                     continue
                 try:
-                    function(**{**arguments, one.name: given})
+                    function(**{**arguments, name: given})
                 except EvenrankError as error:
-                    named = one.name in DATA or str(error).startswith(f"`{one.name}`: expected ")
+                    named = name in DATA or str(error).startswith(f"`{name}`: expected ")
                     if not named or "\n" in str(error):
-                        wrong.append(f"{function.__name__}: {one.name} as {what}: {error}")
+                        wrong.append(f"{function.__name__}: {name} as {what}: {error}")
                 except Exception as error:
-                    wrong.append(f"{function.__name__}: {one.name} as {what}: {error!r}")
+                    wrong.append(f"{function.__name__}: {name} as {what}: {error!r}")
                 else:
-                    if one.name not in DATA or one.name in arguments:
-                        wrong.append(f"{function.__name__}: {one.name} as {what} is accepted")
+                    if name not in DATA or name in arguments:
+                        wrong.append(f"{function.__name__}: {name} as {what} is accepted")
     assert not wrong, "\n".join(wrong)

@@ -91,11 +91,13 @@ def _cells() -> tuple[Cell, ...]:
         for share, name in ((0.5, "50/50"), (0.2, "80/20"), (0.05, "95/5")):
             for copies, kind in ((False, "random"), (True, "near copies")):
                 said = random_groups(n, share, copies), recovered
-                found.append(Cell("erasure", f"{kind}, {name}", n, *said, draws=DRAWS, quick=3))
+                found.append(
+                    Cell("erasure", f"{kind}, {name}", n, *said, draws=DRAWS if n == 100 else DRAWS // 3, quick=3)
+                )
         found.append(Cell("erasure", "quadratic", n, quadratic_groups(n), recovered, kind="power", draws=50, quick=2))
     for share, name in ((0.5, "50/50"), (0.2, "80/20")):
         said = random_groups(300, share, True), recovered_after_erasure
-        found.append(Cell("erasure", f"near copies, erased, {name}", 300, *said, draws=DRAWS // 2, quick=2))
+        found.append(Cell("erasure", f"near copies, erased, {name}", 300, *said, draws=DRAWS // 3, quick=2))
     said = random_groups(100, 0.5, True), recovered, recovered_by_command
     found.append(Cell("erasure", "near copies, by the command", 100, *said, draws=100, quick=2))
     return tuple(found)

@@ -116,11 +116,11 @@ def test_masking_group_words_makes_them_undecidable() -> None:
     """Masked, a question and its twin for the other group are the same words, and so are their facts."""
     scoring = Scoring(load_lexicon())
     asked = made().queries.filter(pl.col("group") != "n")
-    plain, masked = asked["text"].to_list(), mask_texts(asked["text"], scoring).to_list()
+    plain, masked = asked["text"].to_list(), mask_texts(asked["text"], scoring=scoring).to_list()
     assert all("[MASK]" in text for text in masked)
     swapped = [text.replace(" sister ", " brother ").replace(" daughter ", " son ") for text in plain]
     swapped = [text.replace(" mother ", " father ").replace(" grandmother ", " grandfather ") for text in swapped]
-    assert mask_texts(pl.Series(swapped), scoring).to_list() == masked
+    assert mask_texts(pl.Series(swapped), scoring=scoring).to_list() == masked
     # The facts, without names and answers, are of the same forms for a question and for its counterpart.
     rows = made().truth.join(blind(made().collection, scoring), on="doc_id")
     forms: dict[bool, set[str]] = {True: set(), False: set()}

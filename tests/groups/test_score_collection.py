@@ -150,11 +150,11 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_only_the_documents_that_are_wanted(tmp_path: Path) -> None:
     out = tmp_path / "scores.parquet"
     score_collection(written(tmp_path, LINES), out, Scoring(load_lexicon()))
-    scores = read_group_table(out, [pl.Series(["0", "none"]), pl.Series(["10"])])
+    scores = read_group_table(out, ids=[pl.Series(["0", "none"]), pl.Series(["10"])])
     assert scores.table.select("doc_id", "count_f").rows() == [("10", 4), ("0", 0)]
     assert scores.poles == ("m", "f")
-    assert read_group_table(out, [pl.Series(["0"] * 9)]).table.filter(pl.col("doc_id") == "0").height == 1
-    assert read_group_table(out, [pl.Series(["none"])]).table.height == 0
+    assert read_group_table(out, ids=[pl.Series(["0"] * 9)]).table.filter(pl.col("doc_id") == "0").height == 1
+    assert read_group_table(out, ids=[pl.Series(["none"])]).table.height == 0
 
 
 def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:

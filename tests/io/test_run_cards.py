@@ -38,7 +38,7 @@ def test_a_card_says_what_made_the_run_and_is_read_with_it(tmp_path: Path, monke
     assert run.table.equals(RUN.table)
     outer = {key: saved[key] for key in ("evenrank", "command", "date", "versions", "inputs")}
     assert run.card == {**MADE, **outer}
-    assert read_run(tmp_path / "a.run", "other").card == run.card
+    assert read_run(tmp_path / "a.run", name="other").card == run.card
 
 
 def test_a_run_without_a_card_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_a_card_of_another_run_is_ignored_with_a_note(tmp_path: Path) -> None:
     run = read_run(path)
     assert run.card is None
     assert run.notes == ("a.run: its card a.run.card.json is of another run and was ignored",)
-    assert read_run(path, "B").notes == ("B: its card a.run.card.json is of another run and was ignored",)
+    assert read_run(path, name="B").notes == ("B: its card a.run.card.json is of another run and was ignored",)
 
 
 @pytest.mark.parametrize(

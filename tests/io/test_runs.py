@@ -53,7 +53,7 @@ def test_ids_stay_text(tmp_path: Path) -> None:
 def test_name(tmp_path: Path) -> None:
     path = written(tmp_path, RUN, "bm25.run")
     assert read_run(path).name == "bm25.run"
-    assert read_run(path, "BM25").name == "BM25"
+    assert read_run(path, name="BM25").name == "BM25"
 
 
 # --- order ---------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_any_run(tmp_path_factory: pytest.TempPathFactory, content: str, order: 
     path.write_text(content, encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
-        run = read_run(path, "any", order=order)
+        run = read_run(path, name="any", order=order)
     assert run.table.rows() == slow_run(content, order)
     # A table of the same rows gives the same run, and so does the run written and read again.
     rows = [re.split("[ \t]+", line.strip()) for line in content.split("\n") if line.strip()]
@@ -144,7 +144,7 @@ def test_rank_column_against_scores(tmp_path: Path, ranks: list[int], scores: li
     lines = [f"1 Q0 d{i} {rank} {score} t\n" for i, (rank, score) in enumerate(zip(ranks, scores, strict=True))]
     # The same again for another query: rows of different queries are not compared.
     path = written(tmp_path, "".join(lines) + "".join(lines).replace("1 Q0", "2 Q0"), "model.run")
-    by_score, by_file = read_run(path), read_run(path, "mine", order="file")
+    by_score, by_file = read_run(path), read_run(path, name="mine", order="file")
     if not count:
         assert by_score.notes == by_file.notes == ()
         return
@@ -178,7 +178,7 @@ def test_scores_keep_their_precision(tmp_path_factory: pytest.TempPathFactory, s
 
 
 def test_written_form(tmp_path: Path) -> None:
-    run = read_run(written(tmp_path, RUN), "my  new run")
+    run = read_run(written(tmp_path, RUN), name="my  new run")
     write_run(run, tmp_path / "out.run")
     assert (tmp_path / "out.run").read_text() == (
         "0 Q0 d9 1 2.5 my_new_run\n0 Q0 d10 2 2.5 my_new_run\n0 Q0 d1 3 1.5 my_new_run\n"
@@ -188,7 +188,7 @@ def test_written_form(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "a\tb", "a\nb"])
 def test_no_name_breaks_the_form(tmp_path: Path, name: str) -> None:
-    write_run(read_run(written(tmp_path, RUN), name), tmp_path / "out.run")
+    write_run(read_run(written(tmp_path, RUN), name=name), tmp_path / "out.run")
     assert read_run(tmp_path / "out.run").table.rows() == RANKED
 
 

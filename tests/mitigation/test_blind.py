@@ -15,7 +15,7 @@ GENDER = Scoring(load_lexicon("gender-en"))
 
 
 def one(text: str, scoring: Scoring = GENDER, **settings: str) -> str:
-    return mask_texts(pl.Series([text]), scoring, **settings)[0]
+    return mask_texts(pl.Series([text]), scoring=scoring, **settings)[0]
 
 
 def test_by_hand():
@@ -49,7 +49,7 @@ def test_a_table_keeps_its_other_columns():
 
 def test_the_texts_that_are_given_stay_as_they_are():
     texts = pl.Series(["Her brother.", "A tree."])
-    assert mask_texts(texts, GENDER).to_list() == ["[MASK] [MASK].", "A tree."]
+    assert mask_texts(texts, scoring=GENDER).to_list() == ["[MASK] [MASK].", "A tree."]
     assert texts.to_list() == ["Her brother.", "A tree."]
 
 

@@ -221,7 +221,7 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
     assert refused(masked) == (
         f"{masked}: not clear what kind of ranker this is (BertForMaskedLM): set `kind` to sparse or bi"
     )
-    assert load_ranker(masked, "sparse", device="cpu").facts()["kind"] == "sparse encoder"
+    assert load_ranker(masked, kind="sparse", device="cpu").facts()["kind"] == "sparse encoder"
     plain = str(tiny_bert(tmp_path / "plain"))
     assert refused(plain, kind="sparse") == (
         f"{plain}: expected an architecture with a head that predicts words, found none"
@@ -231,7 +231,7 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
     )
     language = str(llama(tmp_path / "llama", more=("yes", "no")))
     assert refused(language).endswith("(LlamaForCausalLM): set `kind` to cross or bi")
-    assert load_ranker(language, "cross", device="cpu").facts()["kind"] == "causal language model"
+    assert load_ranker(language, kind="cross", device="cpu").facts()["kind"] == "causal language model"
     # Without these words, both would be the unknown one: every score 0.
     speechless = str(llama(tmp_path / "speechless"))
     assert refused(speechless, kind="cross") == (

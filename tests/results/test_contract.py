@@ -43,7 +43,7 @@ def audited(_: Path) -> Result:
 
 def gated(_: Path) -> Result:
     rule = {"name": EVIL.split("\x1b")[0], "measure": "nDCG@10", "at_least": 0.1}
-    return evenrank.gate(small_audit(), {"rule": [rule]}, run="new")
+    return evenrank.gate(small_audit(), budget={"rule": [rule]}, run="new")
 
 
 def rebalanced(_: Path) -> Result:
@@ -62,7 +62,7 @@ def compared(_: Path) -> Result:
 
 
 def checked(_: Path) -> Result:
-    return replace(evenrank.check_lexicon("gender-en", {"d": "He said so", "e": f"she {EVIL}"}), name=EVIL)
+    return replace(evenrank.check_lexicon("gender-en", collection={"d": "He said so", "e": f"she {EVIL}"}), name=EVIL)
 
 
 def located(folder: Path) -> Result:
@@ -95,7 +95,7 @@ def probed(_: Path) -> Result:
     swap = {doc: text.replace("wrote", EVIL.split("\x1b")[0]) for doc, text in texts.items()}
     run = {f"q{q}": dict.fromkeys(texts, 1.0) for q in range(3)}
     return evenrank.probe(
-        lambda query, passages: [float(len(passage)) for passage in passages], {EVIL: swap}, collection=texts,
+        lambda query, passages: [float(len(passage)) for passage in passages], variants={EVIL: swap}, collection=texts,
         queries=dict.fromkeys(run, "who"), run=run, quiet=True,
     )  # fmt: skip
 

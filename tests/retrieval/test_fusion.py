@@ -51,9 +51,9 @@ def test_by_hand() -> None:
     # First: 3, 2, 1 → 1, .5, 0. Second: 10, 10 → .5, .5. λ .8: b .8 · .5 = .4 …, d only in the second: .2 · .5 = .1.
     first = run("a", {"0": {"a": 3.0, "b": 2.0, "c": 1.0}})
     second = run("b", {"0": {"c": 10.0, "d": 10.0}})
-    found = scores(interpolate([first, second], [0.8, 0.2]))["0"]
+    found = scores(interpolate([first, second], weights=[0.8, 0.2]))["0"]
     assert found == pytest.approx({"a": 0.8, "b": 0.4, "c": 0.1, "d": 0.1})
-    assert scores(interpolate([first, second], [4, 1]))["0"] == pytest.approx(found)
+    assert scores(interpolate([first, second], weights=[4, 1]))["0"] == pytest.approx(found)
 
 
 def test_a_constant_list_and_a_huge_range() -> None:
@@ -68,7 +68,7 @@ lists = st.dictionaries(st.sampled_from(["0", "1", "x"]), docs, min_size=1)
 @settings(max_examples=60, deadline=None)
 @given(lists, lists, st.sampled_from([0.0, 0.25, 0.9, 1.0]))
 def test_against_the_slow_version(first: Lists, second: Lists, weight: float) -> None:
-    found = scores(interpolate([run("a", first), run("b", second)], [weight, 1 - weight]))
+    found = scores(interpolate([run("a", first), run("b", second)], weights=[weight, 1 - weight]))
     expected = slow(first, second, weight)
     assert {query: pytest.approx(docs) for query, docs in expected.items()} == found
 
@@ -177,12 +177,12 @@ def test_bad_settings(settings_: dict[str, object], message: str) -> None:
 def test_bad_weights_and_too_few_runs() -> None:
     first, second, _ = made(2, 1.0)
     with pytest.raises(EvenrankError, match="expected one for each of the 2 runs, found 3"):
-        interpolate([first, second], [1, 1, 1])
+        interpolate([first, second], weights=[1, 1, 1])
     for weights in ([-1.0, 1.0], [0.0, 0.0], [float("nan"), 1.0]):
         with pytest.raises(EvenrankError, match="expected numbers from 0, not all 0"):
-            interpolate([first, second], weights)
+            interpolate([first, second], weights=weights)
     with pytest.raises(EvenrankError, match="expected two runs or more, found 1"):
-        interpolate([first], [1])
+        interpolate([first], weights=[1])
 
 
 @pytest.fixture

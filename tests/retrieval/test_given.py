@@ -25,8 +25,8 @@ def test_the_first_stage_and_fusion(make: Any) -> None:
     with pytest.raises(EvenrankError, match=r"^`queries`: the table has no column query_id, text"):
         retrieve(TEXTS, frame([(1,)], "a", make), quiet=True)
     rows = frame(ROWS, "qid docno score", make)
-    fused = interpolate([as_run(found, "bm25"), RUN], [0.5, 0.5])
-    assert interpolate({"bm25": found, "b": rows}, [0.5, 0.5]).table.equals(fused.table)
+    fused = interpolate([as_run(found, "bm25"), RUN], weights=[0.5, 0.5])
+    assert interpolate({"bm25": found, "b": rows}, weights=[0.5, 0.5]).table.equals(fused.table)
     judged = frame(JUDGED, "qid docno label", make)
     assert tune([found, rows], qrels=judged, folds=2).names == ("bm25", "run 2")
     with pytest.raises(EvenrankError, match=r"^`runs`, number 2: the table has no column score"):

@@ -136,7 +136,8 @@ def test_a_passage_without_a_label_is_on_no_side_and_counted(gendered, sides, tm
     recipe = load_recipe(gendered)
     data = recipe.data
     lists = evenrank.training_lists(
-        data.run, data.qrels, collection=data.collection, queries=data.queries, folder=tmp_path / "t", negatives=100,
+        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, folder=tmp_path / "t",
+        negatives=100,
         labels=as_labels({i: {1: "M", -1: "F", 0: "N"}[s] for i, s in few.items()}, neutral=["N"], poles="M,F"),
     )  # fmt: skip
     by_text = dict(zip(read_texts(data.collection, pl.Series(list(sides)))["text"], sides, strict=True))
@@ -202,7 +203,7 @@ def test_python_trains_by_labels(gendered, sides, tmp_path):
     results = []
     for given in ({"lexicon": "gender-en"}, {"labels": labels}):
         lists = evenrank.training_lists(
-            data.run, data.qrels, collection=data.collection, queries=data.queries, negatives=3, **given
+            data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, negatives=3, **given
         )
         ranker = evenrank.training.build.build_ranker(load_recipe(gendered).ranker)
         results.append(evenrank.train(ranker, lists, fairness=IBBR(weight=0.5), batch=8, max_steps=3, **given))

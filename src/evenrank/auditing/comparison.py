@@ -475,7 +475,7 @@ def _of_card(run: Run, order: Order) -> tuple[tuple[Run, ...], str | None]:
         if not same_file(path, one):
             return (), f"the run of another order, {name}, is missing or has changed"
         try:
-            runs.append(read_run(path, run.name, order=order))
+            runs.append(read_run(path, name=run.name, order=order))
         except EvenrankError:
             return (), f"the run of another order, {name}, cannot be read"
     return tuple(runs), None

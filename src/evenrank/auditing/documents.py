@@ -155,7 +155,7 @@ def _of_scores(scores: object, seed: int) -> tuple[GroupTable, int]:
         table = as_group_table(scores)
         return table, table.table.height
     ids, total = smallest(scan_ids(os.fspath(scores)), MOST_DOCUMENTS, seed)
-    return read_group_table(scores, [ids["doc_id"]]), total
+    return read_group_table(scores, ids=[ids["doc_id"]]), total
 
 
 def smallest(batches: Iterable[pl.DataFrame], most: int, seed: int) -> tuple[pl.DataFrame, int]:

@@ -241,7 +241,7 @@ def _load_background(background: object, runs: list[Run], options: Options) -> R
     if not is_path(background):
         return as_run(background, order=options.order, what="`background`")
     named = next((run for run in runs if run.name == background), None)
-    return named or read_run(background, run_name(background), order=options.order)
+    return named or read_run(background, name=run_name(background), order=options.order)
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

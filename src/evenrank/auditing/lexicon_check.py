@@ -14,6 +14,7 @@ from evenrank import options as opt
 from evenrank.groups import (
     GroupTable,
     Lexicon,
+    LexiconLike,
     Scoring,
     WordCounts,
     as_labels,
@@ -116,7 +117,7 @@ class LexiconCheck(Result):
 
 @checked
 def check_lexicon(
-    lexicon: Annotated[opt.File | Lexicon, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
+    lexicon: Annotated[LexiconLike, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
     *,
     collection: opt.Collection,
     labels: Annotated[

@@ -45,7 +45,7 @@ def command(
     name = evenrank.run_name(out) if out != _output.STANDARD else "fused"
     if weights is not None:
         numbers = _weights(weights, len(named))
-        run = evenrank.interpolate(named, numbers, name)
+        run = evenrank.interpolate(named, weights=numbers, name=name)
         with _output.target(out) as path:
             evenrank.write_run(run, path)
         if card is not None:

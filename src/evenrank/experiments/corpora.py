@@ -176,7 +176,7 @@ class Lists:
         """The part's candidates re-ranked by BM25 with RM3; those not among its first 1,000 score 0."""
         kept = self.folder / f"{Path(part.run).stem}.rm3.run"
         if kept.is_file():
-            return read_run(kept, "RM3")
+            return read_run(kept, name="RM3")
         index = Index.build(
             self.collection, Analyzer("english", "english"), k1=self.k1, b=self.b, forward=True, quiet=True
         )

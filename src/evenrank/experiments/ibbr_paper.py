@@ -356,7 +356,7 @@ def measure(
     part, scoring = data.parts["test"], scoring or experiment.scoring(seed)
     result = experiment.work(seed).audit(part, runs, " ".join(COLUMNS.values()), FIRST, scoring)
     into.audits.append(result)
-    every = {FIRST: read_run(part.run, FIRST), **runs}
+    every = {FIRST: read_run(part.run, name=FIRST), **runs}
     documents = pl.concat([run.table["doc_id"] for run in every.values()]).unique(maintain_order=True)
     texts = read_texts(data.collection, documents)
     table = score_in_memory(texts, scoring)

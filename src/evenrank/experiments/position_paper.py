@@ -695,7 +695,7 @@ def _similarity(experiment: Experiment, found: Found, key: tuple[str, str], mode
 def _first_stage(experiment: Experiment, found: Found, name: str, seed: int) -> None:
     """BM25, which does not see the order of words, and the expectation over random orders."""
     part = experiment.of(seed, name).parts["test"]
-    run = read_run(part.run, "BM25")
+    run = read_run(part.run, name="BM25")
     evaluation = Evaluation(run, qrels=read_qrels(part.qrels))
     order = evaluation.judged.arg_sort().to_numpy()
     for system, of in (("BM25", evaluation.values), ("random", evaluation.random_values)):

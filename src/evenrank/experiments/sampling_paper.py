@@ -100,7 +100,7 @@ class Lists:
     @classmethod
     def of(cls, part: Part, collection: str, scoring: Scoring) -> Lists:
         """``collection``: where the texts of the part's first-stage documents are."""
-        run = read_run(part.run, FIRST)
+        run = read_run(part.run, name=FIRST)
         texts = read_texts(collection, run.table["doc_id"].unique())
         return cls.with_texts(run, read_qrels(part.qrels), texts, scoring)
 
@@ -1175,7 +1175,7 @@ class _Measure:
 
 def public_runs(files: tuple[str, ...], collection: str, qrels: str, scoring: Scoring) -> Figures:
     """The authors' runs as they are, in file order; the background is their BM25 run."""
-    runs = {Path(file).stem: read_run(file, Path(file).stem, order="file") for file in files}
+    runs = {Path(file).stem: read_run(file, name=Path(file).stem, order="file") for file in files}
     background = runs.pop(FIRST)
     documents = pl.concat([background.table["doc_id"], *(one.table["doc_id"] for one in runs.values())]).unique()
     lists = Lists.with_texts(background, read_qrels(qrels), read_texts(collection, documents), scoring)

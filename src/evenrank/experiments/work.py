@@ -80,7 +80,7 @@ class Trained:
 
 def development(trained: Trained) -> Run:
     """The lists of the queries that it was validated on, as it ranks them."""
-    return read_run(trained.folder / "validation.run", trained.folder.name)
+    return read_run(trained.folder / "validation.run", name=trained.folder.name)
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Work:
         """The part's lists re-ranked by a model to ``depth`` (None: all of them), kept in the model's folder."""
         kept = trained.folder / f"{name}.run"
         if kept.is_file():
-            return read_run(kept, trained.folder.name)
+            return read_run(kept, name=trained.folder.name)
         run, qrels = read_run(part.run), read_qrels(part.qrels)
         masked = Scoring(load_lexicon(LEXICON)) if trained.blind else None
         ranker = load_ranker(trained.model, device=_device(), precision=trained.precision)
@@ -142,7 +142,7 @@ class Work:
         """
         kept = trained.folder / f"{name}.retrieved.run"
         if kept.is_file():
-            return read_run(kept, trained.folder.name)
+            return read_run(kept, name=trained.folder.name)
         index = trained.folder / "index"
         self.say(f"encoding the collection with {trained.folder.name}")
         encoding = Encoding(device=_device(), precision=trained.precision)
@@ -159,7 +159,7 @@ class Work:
         self, part: Part, runs: Mapping[str, Run], measures: str, first: str, scoring: Scoring | None = None
     ) -> AuditResult:
         """An audit of re-ranked lists with their first stage, which is named ``first``; ``scoring`` if not by ours."""
-        back = read_run(part.run, first)
+        back = read_run(part.run, name=first)
         found = {first: back, **runs}
         documents = pl.concat([run.table["doc_id"] for run in found.values()]).unique(maintain_order=True)
         texts = read_texts(self.collection, documents)

@@ -285,7 +285,7 @@ _UNREADABLE = "no Parquet file that can be read"
 
 
 @checked
-def read_group_table(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None = None) -> GroupTable:
+def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] | None = None) -> GroupTable:
     """A file that ``evenrank score`` wrote or a folder of them, whole or for the documents in ``ids``.
 
     It is read whole if it is no longer than ``ids``. Raises InputError for a file that is no group table: not Parquet,
@@ -370,7 +370,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
     if isinstance(given, GroupTable):
         return given
     if isinstance(given, str | os.PathLike):
-        return read_group_table(given, ids)
+        return read_group_table(given, ids=ids)
     table = frame_of(given, what)
     if table is None:
         raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {shown(given)}")

@@ -14,6 +14,7 @@ from evenrank import options as opt
 from evenrank.engines.ray import cluster_of
 from evenrank.engines.streams import TableWriter
 from evenrank.io import EvenrankError, as_batches, atomic_path, check_apart, check_outputs
+from evenrank.io.arguments import checked
 
 from .formulas import Magnitude
 from .scoring import DEFAULT_MAGNITUDES, score_collection, scoring_of
@@ -21,6 +22,7 @@ from .source import GroupSource
 from .table import METADATA_KEY
 
 
+@checked
 def score(
     collection: Annotated[object, opt.Option(f"The documents: {opt.TEXTS}", metavar="COLLECTION", reads=True)] = None,
     *,

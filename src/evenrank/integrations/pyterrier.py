@@ -242,7 +242,7 @@ class EvenrankReranker(pt.Transformer):
         stored = isinstance(ranker, str | os.PathLike)
         self.ranker = load_ranker(
             ranker,
-            kind,
+            kind=kind,
             device=device,
             precision="float32" if stored else "auto",
             query_prompt=query_prompt,

@@ -116,7 +116,7 @@ def as_run(given: object, name: str | None = None, *, order: Order = "score", wh
     if isinstance(given, Run):
         return given if name is None else replace(given, name=name)
     if isinstance(given, str | os.PathLike):
-        return read_run(given, name, order=order)
+        return read_run(given, name=name, order=order)
     return Run._of(run_table(given, what), name or "run", order)
 
 
@@ -134,7 +134,7 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
 
 
 @checked
-def read_run(path: str | os.PathLike[str], name: str | None = None, *, order: Order = "score") -> Run:
+def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Order = "score") -> Run:
     """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
 
     Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a

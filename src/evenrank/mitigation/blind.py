@@ -33,7 +33,7 @@ MASK = "[MASK]"
 
 
 @checked
-def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Series:
+def mask_texts(texts: pl.Series, *, scoring: Scoring, mask: str = MASK) -> pl.Series:
     """The texts [N] with ``mask`` in place of each lexicon entry that counting finds; everything else is unchanged.
 
     An entry of several words becomes one mask. A text without an entry is returned unchanged, so masking twice equals
@@ -55,7 +55,7 @@ def mask_texts(texts: pl.Series, scoring: Scoring, *, mask: str = MASK) -> pl.Se
 
 def blind(table: pl.DataFrame, scoring: Scoring, *, mask: str = MASK) -> pl.DataFrame:
     """A table of queries or passages with its column ``text`` masked (see :func:`mask_texts`)."""
-    return table.with_columns(mask_texts(table["text"], scoring, mask=mask).alias("text"))
+    return table.with_columns(mask_texts(table["text"], scoring=scoring, mask=mask).alias("text"))
 
 
 def _table(texts: pl.Series) -> pl.DataFrame:

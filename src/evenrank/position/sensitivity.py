@@ -462,7 +462,7 @@ def position_sensitivity(
     drawn = _draw(table, sources, candidates, depth=depth, sample=sample, seed=seed, quiet=quiet)
     table, candidates, asked, judged = drawn.table, drawn.candidates, drawn.sources.queries, drawn.sources.qrels
     options: dict[str, Any] = {"batch_size": batch_size, "quiet": quiet}
-    scorer = load_ranker(model, kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
+    scorer = load_ranker(model, kind=kind, device=device, query_prompt=query_prompt, document_prompt=document_prompt)
     ranked, added = _ranked(scorer, candidates, sources.collection, asked, judged, depth, options)
     table = _with_values(table, ranked, judged)
     reader = Reader(scorer, asked, quiet)

@@ -241,7 +241,7 @@ def probe(
         object, opt.Option("Answers, for kinds that need them.", metavar="SQUAD.json", reads=True)
     ] = None,
     lexicon: Annotated[
-        opt.File | Lexicon | None,
+        LexiconLike | None,
         opt.Option(f"{opt.LEXICON} Its poles orient swap; none: no groups.", reads=True),
     ] = "gender-en",
     batch_size: opt.BatchSize = 32,
@@ -309,7 +309,7 @@ def probe(
         from evenrank.retrieval.bm25 import BM25Scorer
 
         model = BM25Scorer(collection, quiet=quiet)
-    ranker = find_ranker(model, kind, device=device, precision=precision, prompts=prompts)
+    ranker = find_ranker(model, kind=kind, device=device, precision=precision, prompts=prompts)
     versions = Versions.of(listed, {one.name: one.texts for one in pairing.every})
     scores, found = versions.score(ranker, batch_size, keep, quiet)
     deviation = spread(scores[""], listed.query)

@@ -39,8 +39,8 @@ _ACCEPTED = "a folder, a name on the hub, a model of sentence-transformers, a ra
 @checked
 def load_ranker(
     model: RankerLike,
-    kind: Architecture | None = None,
     *,
+    kind: Architecture | None = None,
     device: str | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",
@@ -60,7 +60,7 @@ def load_ranker(
     ``model``; InputError for a folder that cannot be used; MissingExtraError without the extra [neural].
     """
     prompts = Prompts(query_prompt, document_prompt)
-    found = find_ranker(model, kind, device=device, precision=precision, backend=backend, prompts=prompts)
+    found = find_ranker(model, kind=kind, device=device, precision=precision, backend=backend, prompts=prompts)
     return found if isinstance(found, Scorer) else found.load()
 
 
@@ -88,8 +88,8 @@ _NO_PROMPTS = Prompts()
 
 def find_ranker(
     model: RankerLike,
-    kind: Architecture | None = None,
     *,
+    kind: Architecture | None = None,
     device: str | None = None,
     precision: Precision = "auto",
     backend: Backend = "torch",

@@ -335,7 +335,7 @@ def rerank(
     provenance.add_card("run", run.card)
     # After the input, as a model on the hub may have to be downloaded.
     prompts = Prompts(query_prompt, document_prompt)
-    ranker = find_ranker(model, kind, device=device, precision=precision, backend=backend, prompts=prompts)
+    ranker = find_ranker(model, kind=kind, device=device, precision=precision, backend=backend, prompts=prompts)
     if engine == "ray" and isinstance(ranker, Scorer):
         what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
         raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")

@@ -140,7 +140,7 @@ def find_encoder(
     given = os.fspath(model)
     wanted: Architecture | None = "bi" if kind == "bi" else "sparse" if kind else None
     computed: Precision = precision or "auto"  # type: ignore[assignment]
-    found = find_ranker(given, wanted, device=device, precision=computed, prompts=prompts or Prompts())
+    found = find_ranker(given, kind=wanted, device=device, precision=computed, prompts=prompts or Prompts())
     assert isinstance(found, StoredRanker)
     if found.folder.architecture not in _KINDS:
         what = {"cross": "cross-encoder", "late": "late-interaction encoder", "kernel": "kernel ranker"}

@@ -75,7 +75,7 @@ def min_max(run: Run) -> pl.DataFrame:
 
 
 @checked
-def interpolate(runs: Mapping[str, object] | Sequence[object], weights: Sequence[float], name: str = "fused") -> Run:
+def interpolate(runs: Mapping[str, object] | Sequence[object], *, weights: Sequence[float], name: str = "fused") -> Run:
     """Fuses runs with ``weights`` [runs], which are scaled to sum to 1.
 
     ``runs``: by name or as a list, each a path, a :class:`Run`, a dict, a frame or records.

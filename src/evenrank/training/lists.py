@@ -253,7 +253,7 @@ def _write(
     counts |= groups.counts(texts["doc_id"], relevant)
     if masked is not None:
         texts = blind(texts, masked)
-        table = table.with_columns(mask_texts(table["query"], masked))
+        table = table.with_columns(mask_texts(table["query"], scoring=masked))
     _write_arrow(texts.select("doc_id", "text", *kept), folder / "texts.arrow")
     _write_arrow(
         table.select(columns).with_columns(pl.col("grades").cast(pl.List(pl.Float32))), folder / "groups.arrow"
@@ -463,8 +463,8 @@ class MemoryLists(ListDataset):
 @checked
 def training_lists(
     run: object,
-    qrels: object,
     *,
+    qrels: object,
     collection: object,
     queries: object,
     folder: str | os.PathLike[str] | None = None,

@@ -46,7 +46,7 @@ def open_lists(recipe: Recipe, folder: Path) -> TrainingLists:
 def load_validation(recipe: Recipe) -> Validation:
     """The recipe's validation run, with the texts that rankers read."""
     wanted = recipe.validation
-    run = read_run(wanted.run, "validation")
+    run = read_run(wanted.run, name="validation")
     validation = Validation.of(
         run,
         read_qrels(wanted.qrels),

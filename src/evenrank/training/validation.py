@@ -97,7 +97,7 @@ class Validation:
     def read(self) -> tuple[list[str], list[str]]:
         """The queries and the passages [pairs] as the ranker reads them."""
         texts = self.pairs["query"], self.pairs["text"]
-        queries, passages = texts if self.masked is None else (mask_texts(text, self.masked) for text in texts)
+        queries, passages = texts if self.masked is None else (mask_texts(text, scoring=self.masked) for text in texts)
         return queries.to_list(), passages.to_list()
 
     def scores(self, ranker: Ranker, batch_size: int = 64) -> NDArray[np.float64]:

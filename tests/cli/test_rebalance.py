@@ -126,8 +126,9 @@ BAD = {
     "a strength without a run": (["--strength", "1", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
     "a strength above 1": (["--strength", "2", "--out", "o"], "--strength: expected a number from 0 to 1, found 2"),
     "an option of another method": (
-        ["--protected", "f", "--strength", "1", "--out", "o"], "--protected is of the method fair, not of"
+        ["--protected", "f", "--frontier", "f.html", "--qrels", "qrels"], "--protected is of the method fair, not of"
     ),
+    "a strength of 0 alone": (["--strength", "0", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
     "bias without a frontier": (["--strength", "1", "--out", "o", "--bias", "ARaB@5"], "--bias is of --frontier"),
     "a frontier without qrels": (["--frontier", "f.html"], "--frontier sets effectiveness against bias: it needs"),
     "beside without a frontier": (["--strength", "1", "--out", "o", "--beside", "a=b"], "--beside is drawn on"),
@@ -143,7 +144,7 @@ BAD = {
     "no queries in the file": (
         ["--meet", "ARaB@10 <= 1", "--out", "o", "--tune-queries", "blank"], "blank: expected ids of queries"
     ),
-    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected neutral"),
+    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected one of neutral"),
     "a target that is no file": (["--strength", "1", "--out", "o", "--target", "nothing"], "--target: expected"),
 }  # fmt: skip
 

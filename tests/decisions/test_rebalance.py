@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -375,3 +376,11 @@ def test_what_an_offset_per_magnitude_is_of() -> None:
     assert "shift per magnitude: offset -0.910239 for each unit by which m outweighs f (learnt on the tuning" in (
         " ".join(found.notes)
     )
+
+
+def test_no_output_replaces_an_input(tmp_path: Path) -> None:
+    evenrank.write_run(RUN, tmp_path / "a.run")
+    before = (tmp_path / "a.run").read_bytes()
+    with pytest.raises(EvenrankError, match="it is an input"):
+        evenrank.rebalance(tmp_path / "a.run", strength=1, scores=GROUPS, out=tmp_path / "a.run")
+    assert (tmp_path / "a.run").read_bytes() == before

@@ -65,7 +65,7 @@ def test_a_table_shows_measured_interval_published_and_n(tmp_path: Path) -> None
     assert lines[5].split() == ["95%", "[0.200,", "0.300]"]
     assert lines[6].split() == ["published", "0.164"]
     assert lines[7].split() == ["blind", "measured", "–", "–"]
-    made_table().csv(tmp_path / "t.csv")
+    made_table().figures().csv(tmp_path / "t.csv")
     assert next(csv.DictReader((tmp_path / "t.csv").read_text().splitlines())) == {
         "model": "<b>A</b>", "term": "x", "column": "mrr", "mean": "0.25", "n": "5", "unit": "seeds",
         "low": "0.2", "high": "0.3", "published": "0.164",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import evenrank
+from evenrank import InputError
 from evenrank.decisions.debiased_index import DebiasedIndex, Measured, Probes, Rankings
 from evenrank.decisions.frontier import Frontier, Plane, Ranking
 from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
@@ -59,6 +60,12 @@ def compared(_: Path) -> Result:
     measures = parse_measure("nDCG@10"), parse_measure("ARaB@10")
     plane = Plane(rankings, measures[1])
     return Frontier(EVIL, plane.points(), plane.equal(), measures, 3, {"asked": EVIL}, (EVIL,))
+
+
+def fused(_: Path) -> Result:
+    run = {"q": {"d": 2.0, "e": 1.0}, "r": {"d": 1.0, "e": 2.0}}
+    found = evenrank.tune({EVIL: run, "b": run}, qrels={"q": {"d": 1}, "r": {"d": 1}}, folds=2)
+    return replace(found, measure=EVIL)
 
 
 def checked(_: Path) -> Result:
@@ -136,7 +143,7 @@ def of_paper(_: Path) -> Result:
 
 MADE: tuple[Callable[[Path], Result], ...] = (
     audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
-    of_paper,
+    of_paper, fused,
 )  # fmt: skip
 
 
@@ -177,6 +184,9 @@ def test_every_result_keeps_to_the_contract(name: str, made: dict[str, Result], 
         if not field.metadata:
             assert field.name in written
     found.report(tmp_path / "r.html")
+    with pytest.raises(InputError, match="it is an input"):
+        replace(found, provenance=Provenance("a command").add("run", tmp_path / "r.json")).report(tmp_path / "r.json")
+    assert all(frame.width for frame in found.frames().values())
     table, notebook, page = found.table(), found._repr_html_(), (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "\x1b" not in repr(found) + table + notebook + page
     assert table.strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evenrank.io import EvenrankError, atomic_path, write_text
+from evenrank.io import EvenrankError, atomic_path, check_apart
 from evenrank.io.errors import plain
 from evenrank.io.json_values import fields_of, json_text
 from evenrank.io.outputs import for_spreadsheets
@@ -85,8 +85,12 @@ class AuditResult(Findings):
         """The audit as JSON, also written to ``path`` if one is given; ``values``: see :meth:`to_dict`."""
         text = json_text(envelope(self.to_dict(values=values), self.provenance))
         if path is not None:
-            write_text(path, text + "\n")
+            self._write(path, text + "\n")
         return text
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """:meth:`to_polars` and :meth:`per_query`, by name."""
+        return {"figures": self.to_polars(), "queries": self.per_query()}
 
     def to_polars(self) -> pl.DataFrame:
         """All figures in long form, one row per run and measure.
@@ -124,6 +128,7 @@ class AuditResult(Findings):
         ]
         table = pl.concat(parts)
         if path is not None:
+            check_apart([path], [] if self.provenance is None else self.provenance.paths)
             with atomic_path(path) as part:
                 for_spreadsheets(table).write_csv(part)
         return table

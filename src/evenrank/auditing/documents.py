@@ -19,7 +19,6 @@ from evenrank.groups import (
     read_group_table,
     score_in_memory,
     score_with_words,
-    scoring_of,
 )
 from evenrank.groups.chances import chances
 from evenrank.groups.table import scan_ids
@@ -69,7 +68,7 @@ def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
         note = f"{NEUTRAL_FIRST} is left out: without texts or scores nothing is known of the documents."
         return Documents(None, None, None, [note])
     if source.scores is None:
-        scoring = scoring_of(lexicon, source.poles, source.tokens, source.threshold)
+        scoring = source.scoring()
         tied = TiedTexts(inputs.runs)
         groups, words = _score_documents(inputs, scoring, tied)
         return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes, scoring)

@@ -152,8 +152,9 @@ def _why_neutral(background: Evaluation) -> str:
     if most == 0:
         return f"no document of the background ({name}) contains a word of the lexicon {scores.settings.get('lexicon')}"
     if most <= threshold:
+        plural = "" if threshold == 1 else "s"
         return (
-            f"no document of the background ({name}) has more than {threshold:g} group word{'s' * (threshold != 1)},"
+            f"no document of the background ({name}) has more than {threshold:g} group word{plural},"
             " which is too few to count (one-word texts that are labels need `threshold=0`)"
         )
     return f"every document of the background ({name}) mentions the groups in their target shares"

@@ -383,7 +383,7 @@ def origins_table(result: Findings, relevance: bool) -> Table:
             mark=lambda row: _decided_by_ties(row.figure.beyond_relevance),
             tag=_beyond_of,
         ),
-        Column("beyond_interval", _SIGNED_ENDS, "Interval (beyond)", "figure.beyond_relevance.ci95"),
+        Column(("beyond_low", "beyond_high"), _SIGNED_ENDS, "Interval (beyond)", "figure.beyond_relevance.ci95"),
         Column("beyond_p", P, "p (beyond)", "figure.beyond_relevance.test.p"),
     )
     columns = (
@@ -392,7 +392,7 @@ def origins_table(result: Findings, relevance: bool) -> Table:
         Column("mean", _VALUE, "Figure", lambda row: row.figure.added.reference + row.figure.added.mean, tag=_added_of),
         Column("reference", _VALUE, "Candidates hold", "figure.added.reference"),
         Column("added", _APART, "Order adds", "figure.added.mean", mark=lambda row: _decided_by_ties(row.figure.added)),
-        Column("added_interval", _SIGNED_ENDS, "Interval (order)", "figure.added.ci95"),
+        Column(("added_low", "added_high"), _SIGNED_ENDS, "Interval (order)", "figure.added.ci95"),
         Column("added_p", P, "p (order)", "figure.added.test.p"),
         *(beyond if relevance else ()),
         Column("n", COUNT, "Queries", "figure.added.n"),

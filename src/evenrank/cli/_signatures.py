@@ -150,7 +150,8 @@ def _typed(type_: object, option: opt.Option) -> tuple[Any, bool]:
 class Values(dict[str, Any]):
     """The values of a function's options by name.
 
-    ``read``: those that name files, which no output may replace; ``changed``: the options that have not their default.
+    ``read``: those that name files, which no output may replace; ``changed``: the options that differ from their
+    defaults.
     """
 
     read: tuple[object, ...] = ()
@@ -179,15 +180,16 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
-        from evenrank.io.ranges import check_ranges
+        from evenrank.io.ranges import RANGES, check_ranges
 
-        check_ranges(**{name: value for name, value in typed.items() if type(value) in (int, float)})
+        check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
         values = {}
         for name, chosen in taken.items():
             found = Values(
                 {one.name: one.default if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
             )
-            found.read = tuple(found[one.name] for one in chosen if one.option.reads)
+            read = (found[one.name] for one in chosen if one.option.reads)
+            found.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
             found.changed = tuple(one.name for one in chosen if found[one.name] != one.default)
             values[name] = found if name in bundles else found[name]
         function(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from evenrank import options as opt
@@ -28,13 +29,14 @@ def command(
 ) -> None:
     """Interpolate runs: scores are scaled to 0 … 1 per query, weighted and summed."""
     import evenrank
-    from evenrank.io import Provenance, write_text
-    from evenrank.io.json_values import json_text
+    from evenrank.io import Provenance
     from evenrank.io.run_cards import card_path, write_card
-    from evenrank.results.result import envelope
 
     if (weights is None) == (measure is None):
         raise evenrank.EvenrankError("expected one of `weights` and `measure`")
+    if weights is not None and (json is not None or given.changed):
+        name = "json" if json is not None else given.changed[0]
+        raise evenrank.EvenrankError(f"`{name}` is about weights that are chosen: it needs `measure`")
     named = evenrank.named_runs(runs)
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, json, card), inputs=(*named.values(), qrels))
@@ -58,7 +60,7 @@ def command(
     with _output.target(out) as path, _output.target(json) as values:
         evenrank.write_run(tuned.run, path)
         if values:
-            write_text(values, json_text(envelope(tuned.to_dict(), provenance)) + "\n")
+            replace(tuned, provenance=provenance).to_json(values)
     if card is not None:
         numbers = list(map(float, tuned.mean))
         made = {"stage": "fuse", "weights": dict(zip(named, numbers, strict=True)), "tuned": str(tuned.measure)}

@@ -33,12 +33,8 @@ def check(
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
-    import os
-
     from evenrank import check_lexicon
 
-    lexicon = given["lexicon"]
-    files = (lexicon if os.path.exists(lexicon) else None, given["collection"], given["labels"])
-    _output.check(report, streams=(json,), inputs=files)
+    _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     _output.emit(check_lexicon(**given), json, report)

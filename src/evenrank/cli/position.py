@@ -20,7 +20,7 @@ def answers(
 ) -> None:
     from evenrank import position_answers
 
-    _output.check(report, streams=(json,), inputs=(given["squad"], *given["collection"]))
+    _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     _output.emit(position_answers(**given), json, report)
 

@@ -32,6 +32,7 @@ def command(
     import evenrank
     from evenrank import EvenrankError, run_name
     from evenrank.decisions.rebalance import UnmetError
+    from evenrank.decisions.rebalance_lists import MethodOptions
     from evenrank.io.run_cards import card_path, files_beside
 
     out, run = given["out"], given["run"]
@@ -42,17 +43,17 @@ def command(
             raise EvenrankError(f"`{name}` is of `frontier`: it needs one")
     if drawing["beside"] and frontier is None:
         raise EvenrankError("`beside` is drawn on the page of `frontier`: it needs one")
-    if out is None and any(given[name] for name in ("strength", "meet", "keep")):
+    if out is None and set(_OF_THE_RUN[1:]) & set(given.changed):
         raise EvenrankError("`strength`, `meet` and `keep` are of the run to write: they need `out`")
+    MethodOptions(*(given[name] for name in ("method", "protected", "alpha", "per", "top"))).check()
+    if frontier is not None and given["qrels"] is None:
+        raise EvenrankError("`frontier` sets effectiveness against bias: it needs `qrels`")
     others = named_once(drawing["beside"] or [], "beside")
     card = None if out in (None, _output.STANDARD) else card_path(out)
     beside = files_beside(run, *others.values())
     _output.check(frontier, card, streams=(out, json), inputs=(*given.read, *others.values(), *beside))
     _output.will_write(json, frontier, card)
     made = drawn = None
-    if frontier is not None:
-        same = {name: value for name, value in given.items() if name not in ("out", *_OF_THE_RUN)}
-        drawn = evenrank.frontier(**same, **{**drawing, "beside": others})
     if out is not None:
         named = run_name(out) if out != _output.STANDARD else "rebalanced"
         try:
@@ -61,6 +62,9 @@ def command(
         except UnmetError as error:
             _output.say(f"evenrank: {_words.said(str(error))}", err=True)
             raise typer.Exit(1) from None
+    if frontier is not None:
+        same = {name: value for name, value in given.items() if name not in ("out", *_OF_THE_RUN)}
+        drawn = evenrank.frontier(**same, **{**drawing, "beside": others})
     _emit(made, drawn, json, frontier, quiet=out == _output.STANDARD)
 
 
@@ -76,7 +80,7 @@ def _emit(
     beside = {} if report is None or drawn is None else {"frontier": drawn.to_dict()}
     with _output.target(json) as path:
         if path:
-            write_text(path, json_text(envelope(found[0].to_dict() | beside, found[0].provenance)) + "\n")
+            write_text(path, json_text(envelope(found[0].to_dict() | beside, found[-1].provenance)) + "\n")
         if drawn is not None and page is not None:
             drawn.report(page)
     if json != _output.STANDARD:

@@ -25,12 +25,14 @@ def command(
     The first search of an index reads all of its files and compares them with their digests; later ones do so if a
     file's size or time has changed (INDEX/checked.json), or with --check.
     """
-    from evenrank import RM3, Encoding, read_queries, retrieve, write_run
+    from evenrank import RM3, Encoding, EvenrankError, read_queries, retrieve, write_run
     from evenrank.io import Provenance
     from evenrank.io.files import INDEX, is_index
     from evenrank.io.run_cards import card_path, write_card
     from evenrank.io.wording import counted
 
+    if feedback.changed and not rm3:
+        raise EvenrankError(f"`{feedback.changed[0]}` is about expansion: it needs `rm3`")
     collection, queries = given["collection"], given["queries"]
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, card), inputs=given.read)

@@ -28,7 +28,6 @@ from evenrank.groups import (
     Lexicon,
     load_lexicon,
     score_batches,
-    scoring_of,
 )
 from evenrank.groups.table import largest_groups
 from evenrank.io import EvenrankError, Provenance, Run, as_batches, as_qrels, as_queries, check_apart
@@ -96,7 +95,7 @@ class PassageGroups:
             return self._large(found) if self.source.labels is not None else found
         source = self.source
         # Groups are told by counts alone.
-        scoring = replace(scoring_of(self._words, source.poles, source.tokens, source.threshold), magnitudes=())
+        scoring = replace(source.scoring(), magnitudes=())
         # A batch at a time: a passage's number is kept, and not its counts.
         tables = score_batches(as_batches(source.collection), scoring)
         known = [_numbered(GroupTable.of(table, scoring.describe())) for table in tables]

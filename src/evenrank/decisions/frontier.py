@@ -507,7 +507,7 @@ def frontier(
     provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
 ) -> Frontier:
-    """Puts a run into order by every method at every strength, and sets effectiveness against bias.
+    """Put a run into order by every method at every strength, and set effectiveness against bias.
 
     Directions (the group that ``fair`` protects, the offsets of ``shift``) are learnt on the tuning queries; all
     figures are of the others. Beside them stand the run's candidates in random order, neutral-first and

@@ -22,14 +22,14 @@ from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
 from evenrank.groups import GroupTable
-from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, write_run
+from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.io.arguments import checked
 from evenrank.io.convert import Strings, strings
 from evenrank.io.errors import EvenrankError, quoted
 from evenrank.io.files import line_blocks
 from evenrank.io.json_values import INLINE, LEFT_OUT, fields_of, named
 from evenrank.io.ranges import check_ranges
-from evenrank.io.run_cards import write_card
+from evenrank.io.run_cards import card_path, write_card
 from evenrank.io.runs import Run
 from evenrank.io.tables import is_parquet, lines_of
 from evenrank.io.types import Array
@@ -857,6 +857,9 @@ def rebalance(
     options = MethodOptions(method, protected, alpha, per, top)
     only = only_ids(queries, only_queries=only_queries)
     request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None, only)
+    if out is not None:
+        read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries, tune_queries)
+        check_outputs([out, card_path(out)], read)
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
         note_inputs(provenance, run, source, qrels, tune_queries, queries)

@@ -57,7 +57,9 @@ class Cluster:
 def cluster_of(
     engine: str, workers: int | tuple[int, int] | str | None, cpus: float = 1, gpus: float = 0, *, local: bool = False
 ) -> Cluster:
-    """The resources of a call. Raises EvenrankError for an unknown engine, and for resources that local work has not.
+    """The resources of a call.
+
+    Raises EvenrankError for an unknown engine, and for resources that local work does not have.
 
     ``local``: whether that has a number of workers.
     """
@@ -71,10 +73,10 @@ def cluster_of(
     return found
 
 
-def parse_workers(text: int | tuple[int, int] | str | None) -> int | tuple[int, int] | None:
+def parse_workers(text: int | Sequence[int] | str | None) -> int | tuple[int, int] | None:
     """Parses ``8`` or ``2:16``. Raises EvenrankError for anything else."""
     if not isinstance(text, str):
-        return text
+        return text if isinstance(text, int | None) else (text[0], text[1])
     try:
         numbers = [int(part) for part in text.split(":")]
     except ValueError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import polars as pl
 
 from evenrank.io.errors import plain
 from evenrank.io.json_values import LEFT_OUT, named
@@ -162,8 +163,8 @@ class Table:
                 shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
         return shown
 
-    def csv(self, path: Path) -> None:
-        """Writes one line per figure: labels, column, mean, n, unit, interval, published."""
+    def figures(self) -> Shown:
+        """A row per figure: labels, column, mean, n, unit, interval, published."""
         figures = [(row, key, row.measured.get(key, Value(None))) for row in self.rows for key in self.columns]
         columns = (
             # A label may be called like a column that every table has.
@@ -178,7 +179,7 @@ class Table:
             Column(("low", "high"), intervals(3), of="2.ci95"),
             Column("published", digits(3), of=lambda figure: figure[0].published.get(figure[1])),
         )
-        Shown(self.title, columns, figures).csv(path)
+        return Shown(self.title, columns, figures)
 
 
 State = Literal["supported", "not supported", "not decidable"]
@@ -443,6 +444,10 @@ class ExperimentPage(Result):
         template = (resources.files(__package__) / "assets" / "experiment.html.j2").read_text(encoding="utf-8")
         return render_charts(template, self.drawings, self.provenance, page=self)
 
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """The figures of each table, by its title."""
+        return {table.title: table.figures().frame() for table in self.tables}
+
     def _repr_html_(self) -> str:
         """The claims and the tables, for a notebook."""
         claims = "".join(f"<li>{text_html(str(claim))}</li>" for claim in self.claims)
@@ -455,7 +460,7 @@ class ExperimentPage(Result):
 
         write_tables(folder, {"results.json": self.to_json(), "report.html": self.html()})
         for table in self.tables:
-            table.csv(folder / (re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"))
+            table.figures().csv(folder / (re.sub(r"[^\w-]+", "_", table.name.lower()).strip("_") + ".csv"))
         return folder / "report.html"
 
 

@@ -187,7 +187,7 @@ LexiconLike = PathLike | Lexicon | Mapping[str, Iterable[str]]
 
 
 @checked
-def load_lexicon(source: LexiconLike | None = None, *, poles: str | None = None) -> Lexicon:
+def load_lexicon(lexicon: LexiconLike | None = None, *, poles: str | None = None) -> Lexicon:
     """A lexicon from any of its forms (:data:`evenrank.groups.LexiconLike`); by default ``gender-en``.
 
     >>> load_lexicon({"f": ["she", "her"], "m": ["he", "him", "his"]})
@@ -196,7 +196,7 @@ def load_lexicon(source: LexiconLike | None = None, *, poles: str | None = None)
     Raises InputError, with the line where there is one, for a line that is no ``word,group``, a word in two groups, an
     entry of more than 32 words, fewer than two groups, or shares that do not sum to 1.
     """
-    return _found("gender-en" if source is None else source).with_poles(poles)
+    return _found("gender-en" if lexicon is None else lexicon).with_poles(poles)
 
 
 def _found(source: LexiconLike) -> Lexicon:

@@ -15,7 +15,7 @@ from evenrank.io.texts import select_texts
 
 from .labels import as_labels, check_labels
 from .lexicon import LexiconLike, note_lexicon
-from .scoring import score_batches, scores_as_asked, scoring_of
+from .scoring import Scoring, score_batches, scores_as_asked, scoring_of
 from .table import GroupTable, as_group_table
 from .tokens import Tokens
 
@@ -52,7 +52,12 @@ class GroupSource:
         """Records the inputs, before they are read."""
         for role in ("collection", "scores", "labels"):
             provenance.add(role, getattr(self, role))
-        note_lexicon(provenance, self.lexicon or (None if self.described else "gender-en"))
+        default = None if self.described else "gender-en"
+        note_lexicon(provenance, default if self.lexicon is None else self.lexicon)
+
+    def scoring(self) -> Scoring:
+        """How words are counted."""
+        return scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
 
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
         """The table of labels or scores, of these documents or of all."""
@@ -71,7 +76,7 @@ class GroupSource:
         if self.described:
             return self.known(ids)
         collection = as_collection(self.collection)
-        scoring = scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
+        scoring = self.scoring()
         parts = [part for part in score_batches(select_texts(collection, ids), scoring) if part.height]
         source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
         if not parts:

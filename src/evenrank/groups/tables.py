@@ -17,14 +17,14 @@ from evenrank.io import EvenrankError, as_batches, atomic_path, check_apart, che
 from evenrank.io.arguments import checked
 
 from .formulas import Magnitude
-from .scoring import DEFAULT_MAGNITUDES, score_collection, scoring_of
+from .scoring import DEFAULT_MAGNITUDES, score_collection
 from .source import GroupSource
 from .table import METADATA_KEY
 
 
 @checked
 def score(
-    collection: Annotated[object, opt.Option(f"The documents: {opt.TEXTS}", metavar="COLLECTION", reads=True)] = None,
+    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)] = None,
     *,
     out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).")],
     magnitudes: Annotated[
@@ -44,7 +44,7 @@ def score(
         out: The file, which appears whole or not at all; with Ray a folder, where a second call resumes a stopped one.
         magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``; none of labels.
         engine: "local", one pass over all cores, or "ray", with ``workers`` of so many ``cpus``.
-        groups: As :func:`evenrank.audit` takes them, but for ``scores``.
+        **groups: As :func:`evenrank.audit` takes them, but for ``scores``.
 
     Returns:
         The number of documents written, of how many.
@@ -68,7 +68,7 @@ def score(
     if collection is None:
         raise EvenrankError("expected `collection` or `labels`, found neither")
     check_apart([out], [source.lexicon])
-    scoring = scoring_of(source.lexicon, source.poles, source.tokens, source.threshold)
+    scoring = source.scoring()
     if isinstance(magnitudes, str):
         magnitudes = cast(Sequence[Magnitude], magnitudes.split())
     scoring = replace(scoring, magnitudes=DEFAULT_MAGNITUDES if magnitudes is None else tuple(magnitudes))

@@ -20,6 +20,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from .errors import EvenrankError, shown
 from .ranges import RANGES, check_ranges
 
@@ -40,9 +42,9 @@ def checked(function: _F) -> _F:
         return function
     parameters = list(inspect.signature(function).parameters.values())
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    own = {one.name for one in parameters}
     unpacked = any(one.kind is one.VAR_KEYWORD and _is_unpacked(one) for one in parameters)
     variable = {one.name for one in parameters if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+    own = {one.name for one in parameters} - variable
 
     @functools.cache
     def kinds() -> dict[str, Any]:
@@ -103,6 +105,8 @@ def _fits(value: object, kind: Any) -> bool:
         return isinstance(value, str | os.PathLike)
     if of is Callable:
         return callable(value)
+    if of is bool:
+        return isinstance(value, bool | np.bool_)
     if of in _LISTS:
         if not isinstance(value, list | tuple if of is tuple else of) or isinstance(value, str | bytes | Mapping):
             return False
@@ -133,7 +137,9 @@ def _words(kind: Any) -> str:
             words.append(_each(inner[0]) if inner else "a list")
         else:
             name = "dict" if of is Mapping else of.__name__
-            words.append(_WORDS.get(of) or f"{'an' if name[0] in 'AEIO' else 'a'} {name}")
+            # An RM3, as its letters are said.
+            article = "an" if name[0] in "AEIO" or (name[:2].isupper() and name[0] in "FHLMNRSX") else "a"
+            words.append(_WORDS.get(of) or (name if name.endswith("s") else f"{article} {name}"))
     return " or ".join([*([", ".join(words[:-1])] if words[1:] else []), *words[-1:]])
 
 
@@ -141,4 +147,8 @@ def _each(kind: Any) -> str:
     """A list of what is of this kind."""
     if get_origin(kind) is Literal:
         return f"some of {', '.join(get_args(kind))}"
-    return "a list of them" if len(_alternatives(kind)) > 1 else f"a list of {_words(kind).partition(' ')[2]}s"
+    words = _words(kind)
+    if " or " in words:
+        return "a list of them"
+    noun, of, rest = words.partition(" ")[2].partition(" of ")
+    return f"a list of {noun}s{of}{rest}"

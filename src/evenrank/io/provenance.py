@@ -144,6 +144,11 @@ class Provenance:
         for entry in entries:
             entry.digest()
 
+    @property
+    def paths(self) -> list[str]:
+        """The files that were read."""
+        return [path for entry in self._entries for _, path, _, _ in entry.files]
+
     def finish(self) -> list[dict[str, object]]:
         """The inputs with their digests, computed now: before a command replaces what it has read."""
         if self._files is None:

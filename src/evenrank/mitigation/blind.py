@@ -13,7 +13,8 @@ Worked example:
 >>> import polars as pl
 >>> from evenrank.groups import Scoring, load_lexicon
 >>> from evenrank.mitigation.blind import mask_texts
->>> mask_texts(pl.Series(["Her brother painted it.", "It was painted."]), Scoring(load_lexicon("gender-en"))).to_list()
+>>> texts = pl.Series(["Her brother painted it.", "It was painted."])
+>>> mask_texts(texts, scoring=Scoring(load_lexicon("gender-en"))).to_list()
 ['[MASK] [MASK] painted it.', 'It was painted.']
 """
 

@@ -20,7 +20,6 @@ from evenrank.groups import (
     GroupTable,
     Magnitude,
     score_batches,
-    scoring_of,
     sides,
 )
 from evenrank.io import EvenrankError, scan_collection
@@ -194,8 +193,7 @@ def documents_of(source: GroupSource, measure: Beta, quiet: bool) -> Documents:
         place = os.fspath(source.scores) if isinstance(source.scores, str | os.PathLike) else "the scores"
         return Documents(IdIndex([known.table["doc_id"]]), beta(known, measure), _sides(known), known.settings, place)
     assert collection is not None
-    asked = scoring_of(source.lexicon, source.poles, source.tokens, source.threshold)
-    scoring = replace(asked, magnitudes=(_LABELS,))
+    scoring = replace(source.scoring(), magnitudes=(_LABELS,))
     names, values, sides = [], [], []
     with progress("documents", quiet=quiet) as advance:
         for table in score_batches(texts_of(collection), scoring):

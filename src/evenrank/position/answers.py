@@ -268,7 +268,7 @@ def position_answers(
     ],
     *,
     collection: Annotated[
-        Sequence[opt.File],
+        opt.File | Sequence[opt.File],
         opt.Option("Take the passages from here: TSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
     ] = (),
     annotated: Annotated[bool, opt.Option("Count only the annotated position, not every match of the answer.")] = False,
@@ -277,6 +277,7 @@ def position_answers(
 
     [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`.
     """
+    collection = [collection] if isinstance(collection, str | os.PathLike) else collection
     made = Provenance("evenrank.position_answers").add("answers", squad)
     for one in collection:
         made.add("collection", one)

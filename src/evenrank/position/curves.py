@@ -66,11 +66,6 @@ def lowest_to_highest(means: Floats) -> Floats:
     return np.where(known, 1 - low / np.where(known, high, 1), np.nan)
 
 
-def json_number(value: float) -> float | None:
-    """A JSON value; None for NaN."""
-    return None if np.isnan(value) else float(value)
-
-
 CONTRASTS = ("first_last", "ends_middle")
 
 

@@ -208,7 +208,7 @@ class Tally:
 
     @classmethod
     def from_dict(cls, values: Report) -> Tally:
-        """The counts that :meth:`to_dict` wrote."""
+        """The counts that :func:`evenrank.io.json_values.fields_of` wrote."""
         edits, verbs, short = (values[name] for name in ("edits", "verbs", "short"))
         return cls(np.array(values["histogram"], np.int64), edits, verbs, short, Counter(values["left"]))
 

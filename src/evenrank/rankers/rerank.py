@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -43,10 +43,6 @@ from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
 from .scorers import Rows, Scorer, Scores, TextPairs, check_finite
 from .scoring_job import ScoredPairs, ScoringJob
-
-if TYPE_CHECKING:
-    pass
-
 
 SHUFFLES = 5
 # Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.

@@ -394,7 +394,7 @@ class Page:
 
     def text(self) -> str:
         """The page without its charts, for a terminal."""
-        facts = ", ".join(_fact(name, value) for name, value in self.facts)
+        facts = ", ".join(fact(name, value) for name, value in self.facts)
         parts = [f"{plain(self.title)}\n{facts}"]
         if self.summary:
             parts.append("\n".join(plain(line) for line in self.summary))
@@ -412,7 +412,7 @@ class Page:
         write_text(path, self.html())
 
 
-def _fact(name: str, value: str) -> str:
+def fact(name: str, value: str) -> str:
     """``200 queries``, ``1 query``, ``mean nDCG@10 0.3979``."""
     if "." in value:
         return f"{name} {value}"

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 
+import polars as pl
+
 from evenrank._version import __version__
-from evenrank.io import Provenance, write_text
+from evenrank.io import Provenance, check_apart, write_text
 from evenrank.io.errors import plain
 from evenrank.io.json_values import LEFT_OUT, fields_of, json_text, json_values
 
-from .page import Page
+from .page import Page, fact
 
 SCHEMA = 1
 """The number of the JSON's form: it rises where a key is renamed or taken out."""
@@ -29,14 +31,15 @@ class Result:
     provenance: Provenance | None = field(default=None, repr=False, compare=False, kw_only=True, metadata=LEFT_OUT)
 
     def __repr__(self) -> str:
-        return summary_line(type(self).__name__, {"name": getattr(self, "name", None)} | self.to_dict())
+        return summary_line(type(self).__name__, self.to_dict())
 
     def _repr_html_(self) -> str:
         """The view in a notebook."""
         page = self.page()
-        facts = ", ".join(f"{text_html(value)} {text_html(name)}" for name, value in page.facts)
+        facts = ", ".join(text_html(fact(name, value)) for name, value in page.facts)
+        said = "".join(f"<p>{text_html(line)}</p>" for line in page.summary)
         tables = "".join(table.html() for table in page.tables)
-        return f"<div><p><b>{text_html(page.title)}</b><br>{facts}</p>{tables}</div>"
+        return f"<div><p><b>{text_html(page.title)}</b><br>{facts}</p>{said}{tables}</div>"
 
     def page(self) -> Page:
         """The figures as a page."""
@@ -45,6 +48,11 @@ class Result:
     def table(self) -> str:
         """All figures, for a terminal."""
         return self.page().text()
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """The figures as data frames, by the titles of their tables."""
+        page = self.page()
+        return {table.title: table.frame() for table in (*page.tables, *page.late)}
 
     def to_dict(self) -> dict[str, object]:
         """The fields as JSON values: dicts, lists, strings, numbers, booleans and None."""
@@ -58,8 +66,13 @@ class Result:
         """The result as JSON, with version, schema number and provenance, also written to ``path`` if one is given."""
         text = json_text(envelope(self.to_dict(), self.provenance))
         if path is not None:
-            write_text(path, text + "\n")
+            self._write(path, text + "\n")
         return text
+
+    def _write(self, path: str | os.PathLike[str], text: str) -> None:
+        """Writes a file. Raises InputError for one that the result was made from."""
+        check_apart([path], [] if self.provenance is None else self.provenance.paths)
+        write_text(path, text)
 
     def html(self) -> str:
         """The report: one HTML page that opens without a network."""
@@ -67,7 +80,7 @@ class Result:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as one HTML page that opens without a network."""
-        write_text(path, self.html())
+        self._write(path, self.html())
 
 
 def envelope(values: Mapping[str, object], provenance: Provenance | None) -> dict[str, object]:

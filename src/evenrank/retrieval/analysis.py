@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import resources
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError
 from evenrank.io.arguments import checked
-from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import line_blocks
 
@@ -71,7 +70,7 @@ class Analyzer:
 
     def __init__(
         self,
-        stopwords: Strings | None = "english",
+        stopwords: str | Collection[str] | None = "english",
         stemmer: str | None = "english",
         *,
         terms: Mapping[str, int] | None = None,
@@ -129,7 +128,7 @@ class Analyzer:
         return [self._words.get(word, UNKNOWN) for word in words]
 
 
-def stop_word_set(stopwords: Strings | None) -> frozenset[str]:
+def stop_word_set(stopwords: str | Collection[str] | None) -> frozenset[str]:
     """The stop words that :class:`Analyzer` takes, in lower case."""
     if stopwords is None:
         return frozenset()

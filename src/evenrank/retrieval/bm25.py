@@ -8,7 +8,7 @@ where a term that is repeated in the query counts each time. |d| is the number o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -23,7 +23,6 @@ from evenrank import options as opt
 from evenrank.engines.progress import progress
 from evenrank.io import EvenrankError, Run, as_batches, as_queries
 from evenrank.io.arguments import checked
-from evenrank.io.convert import Strings
 from evenrank.io.errors import quoted
 from evenrank.io.files import is_index
 from evenrank.io.ranges import check_ranges
@@ -209,8 +208,10 @@ def retrieve(
         float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).")
     ] = None,
     stopwords: Annotated[
-        str | Sequence[str] | None,
-        opt.Option(f"{opt.STOP_WORDS} Default: english, or the index's.", metavar="NAME", shown=False),
+        str | Collection[str] | None,
+        opt.Option(
+            f"{opt.STOP_WORDS} Default: english, or the index's.", metavar="NAME", typed=str, reads=True, shown=False
+        ),
     ] = "default",
     stemmer: Annotated[
         str | None,
@@ -537,7 +538,7 @@ class BM25Scorer(Scorer):
         *,
         k1: float = 0.9,
         b: float = 0.4,
-        stopwords: Strings | None = "english",
+        stopwords: str | Collection[str] | None = "english",
         stemmer: str | None = "english",
         name: str = "bm25",
         quiet: bool = True,

@@ -8,7 +8,7 @@ stop words as texts. For RM3: ``forward-starts`` int64 [documents + 1], ``forwar
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +20,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.io import EvenrankError, InputError, Run
-from evenrank.io.convert import Strings
 from evenrank.io.ranges import check_ranges
 
 from .analysis import Analyzer, words_digest
@@ -42,7 +41,7 @@ def build(
     *,
     k1: float = 0.9,
     b: float = 0.4,
-    stopwords: Strings | None = "english",
+    stopwords: str | Collection[str] | None = "english",
     stemmer: str | None = "english",
     forward: bool = False,
     quiet: bool = False,

@@ -153,7 +153,7 @@ def expand(
     k: Annotated[int, opt.Option("Words per query.")] = 5,
     form: Annotated[Literal["cosine", "dot"], opt.Option("cosine, or dot (Diaz et al.).")] = "cosine",
     stopwords: Annotated[
-        str | Container[str] | None,
+        str | Container[str],
         opt.Option(f"nltk (English), or as for retrieve: {opt.STOP_WORDS}", metavar="NAME|FILE", typed=str, reads=True),
     ] = "nltk",
 ) -> Expansion:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,12 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Run, as_qrels, as_runs
 from evenrank.io.arguments import checked
+from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.measures import Evaluation, is_bias, parse_measure
+from evenrank.results.format import digits
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import Column, Table
 
 Array = NDArray[np.float64]
 Weights = tuple[float, ...]
@@ -106,15 +111,16 @@ class Fold:
     test: float
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuned(Result):
     """A cross-validated fusion: each query is ranked with the weights chosen on the other folds.
 
     ``value``: the measure's mean over all judged queries; ``alone`` [runs]: that of each run on its own.
     """
 
-    run: Run
-    names: tuple[str, ...]
+    also: ClassVar = ("weights",)
+    run: Run = field(metadata=LEFT_OUT)
+    names: tuple[str, ...] = field(metadata=named("runs"))
     measure: str
     folds: tuple[Fold, ...]
     value: float
@@ -130,16 +136,20 @@ class Tuned:
         """Their standard deviation over the folds (n − 1) [runs]."""
         return tuple(np.std([fold.weights for fold in self.folds], axis=0, ddof=1).tolist())
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {
-            "runs": self.names,
-            "measure": self.measure,
-            "value": self.value,
-            "alone": self.alone,
-            "weights": {"mean": self.mean, "deviation": self.deviation},
-            "folds": self.folds,
-        }
+    @property
+    def weights(self) -> dict[str, Weights]:
+        """Both."""
+        return {"mean": self.mean, "deviation": self.deviation}
+
+    def page(self) -> Page:
+        """The weights as a page."""
+        columns = (Column("run"), Column("alone", digits(4)), Column("weight", digits(3)), Column("sd", digits(3)))
+        rows = list(zip(self.names, self.alone, self.mean, self.deviation, strict=True))
+        notes = ("Alone: the measure of the run on its own. Weight, sd: mean and standard deviation over the folds.",)
+        facts = (("folds", f"{len(self.folds)}"), (f"mean {self.measure}", f"{self.value:.4f}"))
+        return Page(
+            "fuse", "Fused runs", "Weights by cross-validation", facts, (Table("Weights", columns, rows, notes),)
+        )
 
 
 class _Objective:

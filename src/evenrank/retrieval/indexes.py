@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Protocol, cast, runtime_checkable
 
 from evenrank import options as opt
@@ -51,8 +51,8 @@ def build_index(
     k1: Annotated[float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).")] = None,
     b: Annotated[float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).")] = None,
     stopwords: Annotated[
-        str | Sequence[str] | None,
-        opt.Option(f"BM25: {opt.STOP_WORDS} Default: english.", metavar="NAME", shown=False),
+        str | Collection[str] | None,
+        opt.Option(f"BM25: {opt.STOP_WORDS} Default: english.", metavar="NAME", typed=str, reads=True, shown=False),
     ] = "default",
     stemmer: Annotated[
         str | None,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenrank.groups import GroupTable, as_labels, read_labels
+from evenrank.groups import GroupTable, as_labels
 from evenrank.io import EvenrankError
 from given_data import FRAMES, pandas_frame
 from slow_groups import slow_neutrality
@@ -91,7 +91,7 @@ def test_parquet(tmp_path: Path) -> None:
         pl.DataFrame(lists, schema),
     ):
         frame.write_parquet(path)
-        assert weights(read_labels(path, neutral="none")) == KNOWN
+        assert weights(as_labels(path, neutral="none")) == KNOWN
 
 
 def test_data_in_memory() -> None:

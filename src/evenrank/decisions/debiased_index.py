@@ -542,9 +542,8 @@ def debias_index(
             2016), which projects out the first ``components`` directions of the lexicon's pairs of counterparts, as the
             index's model encodes them.
         collection: The texts, whose words of the ``lexicon`` (default: gender-en) say a passage's group: the one with
-            the largest weight. Or ``scores``, a group table, or ``labels``; ``neutral``, ``group_column``, ``poles``,
-            ``tokens`` and ``threshold`` as in :func:`audit`. Passages of no group are a group of their own; those that
-            nothing is known of are not fitted on, and erased like the others.
+            the largest weight. Passages of no group are a group of their own; those that nothing is known of are not
+            fitted on, and erased like the others.
         groups: Of ``labels``, groups that are erased however few passages they have. Others of fewer than 20, and not
             among the ``poles``, may be slips: they are left out, and named in a note.
         queries: Queries to rank before and after; with ``qrels`` also for effectiveness (those of other queries are
@@ -555,6 +554,7 @@ def debias_index(
         encoding: How texts are encoded: ``batch_size``, ``device``.
         seed: Seed of the probes' folds and the intervals.
         quiet: Show no progress.
+        **given: What else says which groups passages are of: see :class:`evenrank.options.GroupOptions`.
 
     Raises:
         EvenrankError: For an index of another kind, or debiased already, fewer than two groups with passages, and

@@ -1,7 +1,7 @@
 """Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
 from .formulas import MAGNITUDES, Magnitude, neutrality, sides
-from .labels import as_labels, check_labels, read_labels
+from .labels import as_labels, check_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .scoring import (
     DEFAULT_MAGNITUDES,
@@ -43,7 +43,6 @@ __all__ = [
     "neutrality",
     "note_lexicon",
     "read_group_table",
-    "read_labels",
     "score",
     "score_batches",
     "score_collection",

@@ -25,18 +25,6 @@ _MOST_GROUPS = 1000
 _MANY = 1 << 20
 
 
-def read_labels(
-    path: str | os.PathLike[str],
-    ids: Sequence[pl.Series] | None = None,
-    *,
-    neutral: Strings = (),
-    group_column: str | None = None,
-    poles: str | None = None,
-) -> GroupTable:
-    """The labels in a file; see :func:`as_labels`."""
-    return as_labels(path, ids, neutral=neutral, group_column=group_column, poles=poles)
-
-
 @checked
 def as_labels(
     given: object,

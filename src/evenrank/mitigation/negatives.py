@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -245,10 +245,10 @@ def write_negatives(
       MultipleNegativesRankingLoss; queries with fewer than ``n`` negatives are left out.
 
     Positives come first, labelled by their grade, then the biased part, then the random part (see :func:`sample`).
-    ``scores``: a group table, used instead of scoring the collection; only the last three formats then need its texts.
-    These need ``queries`` too. ``labels``, with ``neutral`` and ``group_column``: the groups of documents instead of
-    their words (see :func:`as_labels`); ``abs_tf`` is then the difference of their weights. A document without a label
-    is unknown: it is never chosen for its bias, may be drawn at random, and the manifest counts it.
+    ``groups``: as :func:`evenrank.audit` takes them (:class:`evenrank.options.GroupOptions`). With a group table, only
+    the last three formats need the collection's texts; they need ``queries`` too. Of labels, ``abs_tf`` is the
+    difference of their weights; a document without a label is unknown: it is never chosen for its bias, may be drawn at
+    random, and the manifest counts it.
 
     Writes ``.manifest.json``, which is returned, and ``.manifest.parquet``, a row for each query, beside ``out``: all
     files or none.
@@ -259,9 +259,6 @@ def write_negatives(
     """
     settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
-    for name, value, allowed in (("beta", beta, get_args(Beta)), ("format", format, get_args(Format))):
-        if value not in allowed:
-            raise EvenrankError(f"`{name}`: expected one of {', '.join(allowed)}, found {quoted(value)}")
     source = GroupSource(collection, **groups)
     source.check()
     _check_given(source, queries, format)

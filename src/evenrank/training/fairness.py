@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from evenrank.groups import GroupTable, Scoring, load_lexicon, read_labels
+from evenrank.groups import GroupTable, Scoring, as_labels, load_lexicon
 from evenrank.io import EvenrankError
 from evenrank.mitigation.attributes import Attribute
 from evenrank.mitigation.ibbr import AutoWeight, BatchTerm, DualWeight, EffectiveBatch, FixedWeight, Summary, term_named
@@ -35,7 +35,7 @@ def read_recipe_labels(wanted: GroupsRecipe, section: str, poles: str | None = N
     assert wanted.labels is not None
     keys = {name: f"{section}.{name}" for name in ("labels", "neutral", "group_column", "poles")}
     with named_as(**keys):
-        return read_labels(wanted.labels, neutral=wanted.neutral, group_column=wanted.group_column, poles=poles)
+        return as_labels(wanted.labels, neutral=wanted.neutral, group_column=wanted.group_column, poles=poles)
 
 
 def _poles_wanted(found: str, groups: Sequence[str]) -> EvenrankError:

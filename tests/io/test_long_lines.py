@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from evenrank.io import EvenrankError, InputError, files, read_qrels, read_run
@@ -121,6 +121,8 @@ def slowly(content: str) -> list[tuple[str, str]] | int:
 def test_a_line_is_read_the_same_wherever_a_block_ends(
     tmp_path_factory: pytest.TempPathFactory, content: str, size: int
 ) -> None:
+    # One line with carriage returns is refused as a file without line feeds.
+    assume("\n" in content.rstrip("\n") or "\r" not in content)
     path = tmp_path_factory.mktemp("c") / "c.tsv"
     path.write_bytes(content.encode())
     expected = slowly(content)

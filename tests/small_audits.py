@@ -9,7 +9,7 @@ from typing import TypeVar
 import polars as pl
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 
 T = TypeVar("T")
 TEXTS = {"m": "he and his father", "f": "she and her mother", "n": "a stone bridge", "b": "the woman and the man"}

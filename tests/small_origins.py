@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.findings import Decomposition, Excess, Stages, Step
+from evenrank.auditing.data import Decomposition, Excess, Stages, Step
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import Comparison
 

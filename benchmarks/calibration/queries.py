@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 from evenrank.decisions.frontier import Plane, Ranking
 from evenrank.decisions.rebalance import Bound, outcome
 from evenrank.groups import GroupTable

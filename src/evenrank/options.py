@@ -151,4 +151,5 @@ Limit = Annotated[int | None, Option("Read only this number of words.")]
 
 Json = Annotated[str | None, Option("Also write the figures as JSON; -: print them instead of the table.")]
 Report = Annotated[str | None, Option("Also write a report (one HTML page).")]
+Full = Annotated[bool, Option("Print every figure, test and note.")]
 Quiet = Annotated[bool, Option("Show no progress on standard error.")]

@@ -11,7 +11,7 @@ import pytest
 
 import evenrank
 from evenrank.auditing.audit_page import render_page
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 from evenrank.io import Run
 from evenrank.measures.inference import queries_to_hold
 from small_audits import TEXTS, collection, judged, run, text_of, words

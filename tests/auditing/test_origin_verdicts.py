@@ -8,8 +8,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.findings import Excess
-from evenrank.auditing.summary import origin_sentences, origins_title
+from evenrank.auditing.data import Excess
+from evenrank.auditing.about import origin_sentences, origins_title
 from evenrank.measures import parse_measure
 from small_audits import run
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences

@@ -9,8 +9,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.findings import Excess, same_verdict
-from evenrank.auditing.summary import origin_sentences, summarise
+from evenrank.auditing.data import Excess, same_verdict
+from evenrank.auditing.about import origin_sentences, summarise
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import compare
 from small_audits import collection, run

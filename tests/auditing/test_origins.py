@@ -14,8 +14,8 @@ from scipy import stats
 
 import evenrank
 from evenrank import AuditResult
-from evenrank.auditing.findings import Excess
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.data import Excess
+from evenrank.auditing.about import summarise
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import evenrank
 from evenrank import AuditResult
 from evenrank.auditing.documents import smallest
-from evenrank.auditing.findings import Decomposition
+from evenrank.auditing.data import Decomposition
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
 from evenrank.io.json_values import json_values
 from slow_inference import slow_compare

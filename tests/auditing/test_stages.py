@@ -10,7 +10,7 @@ import pytest
 
 import evenrank
 from evenrank import AuditResult, EvenrankError
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 from evenrank.auditing.tables import stages_terminal
 from slow_inference import slow_compare
 

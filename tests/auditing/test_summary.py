@@ -11,7 +11,7 @@ from scipy import stats
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 from evenrank.groups import Lexicon
 from evenrank.measures.inference import MeanBound, no_loss
 from small_origins import told

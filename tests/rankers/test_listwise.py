@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.auditing.summary import summarise
+from evenrank.auditing.about import summarise
 from evenrank.io import EvenrankError, InputError, Run, read_run
 
 pytest.importorskip("torch", reason="needs the extra [neural]")

@@ -2,7 +2,7 @@
 
 from .audit_result import AuditResult
 from .compute import audit
-from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Excess, Figure, RunAudit
+from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Excess, Figure, RunAudit
 from .inputs import named_runs, run_name
 
 __all__ = [

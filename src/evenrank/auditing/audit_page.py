@@ -8,16 +8,15 @@ from typing import TypedDict
 
 from ir_measures import Measure
 
+from evenrank.io.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
 from evenrank.results.citations import CITATIONS
 from evenrank.results.format import NONE
-from evenrank.results.page import STEPS, asset, render
+from evenrank.results.page import STEPS, Page, asset, render
 from evenrank.results.table import Column, Table
 
 from . import page_data as data
-from .findings import RELEVANCE_FIRST, Figure, Findings
-from .page_data import rounded
-from .summary import (
+from .about import (
     direction,
     has_scores,
     labelled,
@@ -25,9 +24,13 @@ from .summary import (
     poles,
     positive,
     signed_measures,
-    summarise,
     with_origins,
 )
+from .data import RELEVANCE_FIRST, AuditFigures, Figure
+from .findings import audit_findings
+from .page_data import rounded
+from .plane import plane_svg
+from .screen import legend, screen_table, verdicts
 from .tables import figures_table, origins_table, ranks_table, stage_rows, stages_table, words_table
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
 
@@ -92,7 +95,7 @@ _NO_QRELS = (
 _NO_COMMON = "No query has both a judgement and a value, so what a perfect ranking would add is unknown."
 
 
-def origins_section(result: Findings) -> dict[str, object] | None:
+def origins_section(result: AuditFigures) -> dict[str, object] | None:
     """The rows of the section's table and what it says; None without a measure of bias."""
     biased = [measure for measure in result.measures if is_bias(measure)]
     if not biased:
@@ -113,7 +116,7 @@ def _decided_by_ties(figure: Figure) -> bool:
     return any(of is not None and of.tie_sensitive for of in (figure.added, figure.beyond_relevance))
 
 
-def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
+def _missing(result: AuditFigures, found: list[Measure], relevance: bool) -> str:
     """Why something is not known."""
     if not found:
         figures = [run.figures[str(m)] for m in result.measures if is_linear(m) for run in result.given]
@@ -128,7 +131,7 @@ def _missing(result: Findings, found: list[Measure], relevance: bool) -> str:
 # --- data of the chart ------------------------------------------------------------------------------------------------
 
 
-def origins_chart(result: Findings) -> dict[str, object]:
+def origins_chart(result: AuditFigures) -> dict[str, object]:
     """By the measures' places: for each run its name, and its differences as (kind, mean, low, high, p)."""
     found = with_origins(result)
     return {
@@ -162,7 +165,7 @@ class MeasureExplanation(TypedDict):
     text: str
 
 
-def explanations(result: Findings) -> list[MeasureExplanation]:
+def explanations(result: AuditFigures) -> list[MeasureExplanation]:
     """An explanation of each measure; variants that differ only in parameters share one."""
     entries: dict[str, MeasureExplanation] = {}
     for measure in result.measures:
@@ -177,13 +180,13 @@ def explanations(result: Findings) -> list[MeasureExplanation]:
     return list(entries.values())
 
 
-def literature(result: Findings) -> list[tuple[str, str]]:
+def literature(result: AuditFigures) -> list[tuple[str, str]]:
     """The publications that the measures' descriptions cite, by key."""
     text = " ".join(entry["text"] for entry in explanations(result))
     return [(key, f"{citation.text}.") for key, citation in CITATIONS.items() if key in text]
 
 
-def glossary(result: Findings) -> list[tuple[str, str]]:
+def glossary(result: AuditFigures) -> list[tuple[str, str]]:
     """The terms of the page that are not measures."""
     sign = positive(poles(result))
     entries = [
@@ -229,7 +232,7 @@ def glossary(result: Findings) -> list[tuple[str, str]]:
     return entries
 
 
-def _references(result: Findings) -> tuple[str, str]:
+def _references(result: AuditFigures) -> tuple[str, str]:
     """The term for the reference rankings, and what they are."""
     useless = "A fair ranking that is no more effective than random is useless."
     if not any(run.name == RELEVANCE_FIRST for run in result.runs):
@@ -246,7 +249,7 @@ def _references(result: Findings) -> tuple[str, str]:
     )
 
 
-def _of_origins(result: Findings) -> list[tuple[str, str]]:
+def _of_origins(result: AuditFigures) -> list[tuple[str, str]]:
     """The terms of the section on where the bias comes from."""
     figures = [figure for run in result.given for figure in run.figures.values()]
     entries = []
@@ -279,7 +282,7 @@ _NEUTRALITY_OF_LABELS = (
 )
 
 
-def _of_labels(result: Findings) -> list[tuple[str, str]]:
+def _of_labels(result: AuditFigures) -> list[tuple[str, str]]:
     """The terms of an audit whose groups are from labels, and the target of measures that compare with one."""
     entries = []
     if labelled(result):
@@ -331,7 +334,32 @@ _SECTIONS = (
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
-def render_page(result: Findings) -> str:
+def audit_page(result: AuditFigures) -> Page:
+    """The first screen; the sections of the HTML page are of :func:`render_page`."""
+    utility = f", effectiveness from {result.settings['qrels']}" if "qrels" in result.settings else ""
+    return Page(
+        "audit",
+        f"{', '.join(run.name for run in result.given)}{utility}",
+        audit_findings(result),
+        screen_table(result),
+        legend=legend(result),
+        aside=counted(len(result.queries), "query"),
+        next=next_commands(result),
+        verdicts=verdicts(result),
+        plane=plane_svg(result),
+        notes=tuple(result.notes),
+        provenance=result.provenance,
+    )
+
+
+def next_commands(result: AuditFigures) -> tuple[str, ...]:
+    """What can be done now."""
+    if not result.judged:
+        return ("evenrank audit … --qrels FILE",)
+    return ("evenrank rebalance", "evenrank gate")
+
+
+def render_page(result: AuditFigures) -> str:
     """One self-contained HTML page: figures, charts, and single queries' rankings with the group words marked.
 
     It loads nothing: a content security policy forbids every request and every other script. Passages are read from
@@ -352,7 +380,7 @@ def render_page(result: Findings) -> str:
     )
 
 
-def _charts(result: Findings) -> dict[str, object]:
+def _charts(result: AuditFigures) -> dict[str, object]:
     """Specifications, the runs' styles, and the measures that are selected at first."""
     focus = data.focus(result)
     lean = plane_bias(result)
@@ -374,7 +402,7 @@ def _charts(result: Findings) -> dict[str, object]:
 # --- contents of the template ----------------------------------------------------------------------------------------
 
 
-def _contents(result: Findings) -> dict[str, object]:
+def _contents(result: AuditFigures) -> dict[str, object]:
     absent = {name for name in ("provenance", "words") if getattr(result, name) is None}
     absent |= set() if _has_curves(result) else {"depth"}
     absent |= set() if labelled(result) else {"labels"}
@@ -397,7 +425,6 @@ def _contents(result: Findings) -> dict[str, object]:
         "sections": [(name, title) for name, title in _SECTIONS if name not in absent],
         "judged": result.judged,
         "baseline": result.baseline,
-        "summary": [re.sub(r"(?<=[ (\[])-(?=\d)", "−", text) for text in summarise(result)],
         "figures": figures,
         "counts_queries": any(column.title == "b/e/w" for column in figures.columns),
         "signed": ", ".join(signed_measures(result)),
@@ -436,19 +463,19 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _has_curves(result: Findings) -> bool:
+def _has_curves(result: AuditFigures) -> bool:
     """Whether anything is known by rank; where only bounds are, no curve is."""
     return has_scores(result) and not only_bounds(result)
 
 
-def _magnitude(result: Findings) -> str:
+def _magnitude(result: AuditFigures) -> str:
     """What a lean by rank is a mean of; "" without poles."""
     if "magnitude" not in result.runs[0].by_depth.columns:
         return ""
     return "weight" if labelled(result) else "magnitude tf"
 
 
-def _words(result: Findings) -> dict[str, object] | None:
+def _words(result: AuditFigures) -> dict[str, object] | None:
     """Each run's words with the largest shares by group."""
     words = result.words
     if words is None:
@@ -458,7 +485,7 @@ def _words(result: Findings) -> dict[str, object] | None:
     return {"measure": words.measure, "depth": words.depth, "documents": f"{words.documents:,}", "runs": runs}
 
 
-def _stages(result: Findings) -> dict[str, object] | None:
+def _stages(result: AuditFigures) -> dict[str, object] | None:
     """What each stage adds; None unless stages were named and some measure can be taken apart."""
     stages = result.stages
     if stages is None or not stages.measures:
@@ -473,7 +500,7 @@ def _stages(result: Findings) -> dict[str, object] | None:
     }
 
 
-def _depth(result: Findings) -> list[Table]:
+def _depth(result: AuditFigures) -> list[Table]:
     """The curves by rank depth as tables, at selected ranks."""
     deepest = max(run.by_depth.height for run in result.runs)
     ranks = [rank for rank in _DEPTHS if rank <= deepest]

@@ -10,61 +10,43 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evenrank.io import EvenrankError, atomic_path, check_apart
-from evenrank.io.errors import plain
-from evenrank.io.json_values import fields_of, json_text
+from evenrank.io.json_values import fields_of, json_text, json_values
 from evenrank.io.outputs import for_spreadsheets
-from evenrank.io.wording import counted
 from evenrank.measures import facts
+from evenrank.results.page import Page
 from evenrank.results.result import envelope
 
-from .findings import Findings
-from .plane import plane_svg
-from .summary import UNKNOWN, labelled, with_origins
+from .data import AuditFigures
 from .tables import (
-    REFERENCE,
-    TIES,
     figures_frame,
-    means_table,
-    origins_short,
-    short_table,
-    stage_rows,
-    stages_short,
 )
-from .unknown_labels import only_bounds
 
 if TYPE_CHECKING:
     import pandas
 
 
 @dataclass(frozen=True, repr=False)
-class AuditResult(Findings):
+class AuditResult(AuditFigures):
     """What :func:`evenrank.audit` returns.
 
     ``result["BM25", "nDCG@10"]`` is a :class:`Figure`, with ``mean``, ``ci95`` and ``vs_baseline``.
     """
 
     def __repr__(self) -> str:
-        table = means_table(self, self._title(type(self).__name__)).text()
-        return table if self.judged else f"{UNKNOWN}: there are no qrels.\n{table}"
+        return self.table()
 
-    def _repr_html_(self) -> str:
-        """The table and the plane of effectiveness against bias, for a notebook."""
-        unknown = "" if self.judged else f"<p>{UNKNOWN}: there are no qrels.</p>"
-        bounds = " Without a value: bounds over every way to label the unknown documents." if only_bounds(self) else ""
-        known = " Known: share of the documents looked at that have a label." if labelled(self) else ""
-        foot = f"Mean and 95% interval.{bounds}{known} {REFERENCE} reference ranking of the same candidates."
-        parts = [unknown, short_table(self, self._title("Audit")).html(), _small(foot), plane_svg(self)]
-        return f"<div>{''.join(parts)}{_origins(self)}{_stages(self)}</div>"
+    def page(self) -> Page:
+        """What the audit says, its figures and its notes."""
+        from .audit_page import audit_page
 
-    def _title(self, heading: str) -> str:
-        baseline = "no baseline" if self.baseline is None else f"baseline {self.baseline}"
-        return plain(f"{heading}: {counted(len(self.given), 'run')}, {counted(len(self.queries), 'query')}, {baseline}")
+        return audit_page(self)
 
-    def table(self, width: int = 120) -> str:
-        """The audit for a terminal, ``width`` characters wide."""
+    def table(self, *, full: bool = False, width: int = 80) -> str:
+        """The screen of the command, ``width`` characters wide; ``full``: with every figure, test and note."""
         from .text import render_text
 
-        return render_text(self, width)
+        screen = self.page().text(width=width)
+        return f"{screen}\n\n{render_text(self, width)}".rstrip() if full else screen
 
     def html(self) -> str:
         """The report: one HTML page that opens without a network."""
@@ -79,7 +61,8 @@ class AuditResult(Findings):
         """
         measures = {str(measure): facts(measure) for measure in self.measures}
         runs = {run.name: fields_of(run, by_query=values) for run in self.runs}
-        return fields_of(self, by_query=values) | {"runs": runs, "measures": measures}
+        said = {"findings": json_values(self.findings)}
+        return fields_of(self, by_query=values) | {"runs": runs, "measures": measures} | said
 
     def to_json(self, path: str | os.PathLike[str] | None = None, *, values: bool = False) -> str:
         """The audit as JSON, also written to ``path`` if one is given; ``values``: see :meth:`to_dict`."""
@@ -132,30 +115,3 @@ class AuditResult(Findings):
             with atomic_path(path) as part:
                 for_spreadsheets(table).write_csv(part)
         return table
-
-
-def _origins(result: Findings) -> str:
-    """What each run's order adds to its candidates, and what it has beyond relevance; "" where that is not known."""
-    figures = [run.figures[str(measure)] for measure in with_origins(result) for run in result.given]
-    if not figures:
-        return ""
-    tied = any(of.tie_sensitive for one in figures for of in (one.added, one.beyond_relevance) if of is not None)
-    beyond = any(figure.beyond_relevance is not None for figure in figures)
-    more = " Beyond relevance: run minus a perfect ranking of the same candidates." if beyond else ""
-    foot = f"Run minus its own candidates in random order, with 95% interval.{more} p: t and Hall's t, uncorrected."
-    return origins_short(result).html() + _small(foot + _TIED * tied)
-
-
-def _stages(result: Findings) -> str:
-    """What each step of a pipeline adds, and the sum after it; "" without stages."""
-    if result.stages is None or not result.stages.measures:
-        return ""
-    tied = any(row.tie_sensitive for of in result.stages.measures.values() for row in stage_rows(of))
-    return stages_short(result).html() + _small("Added, with 95% interval, and the sum so far." + _TIED * tied)
-
-
-_TIED = f" {TIES} the order of tied documents decides."
-
-
-def _small(text: str) -> str:
-    return f"<p><small>{text}</small></p>"

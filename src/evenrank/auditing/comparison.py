@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,24 @@ from evenrank.io import EvenrankError, Order, Run, read_run
 from evenrank.io.run_cards import same_file
 from evenrank.io.tolerances import unequally_deep
 from evenrank.io.types import Array
-from evenrank.measures import Evaluation, Lacking, facts, greatest_value, is_bias, is_linear, resolve, signs
+from evenrank.measures import Evaluation, Lacking, Share, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.results.format import Interval, number
 
+from .data import (
+    RANDOM,
+    REFERENCES,
+    RELEVANCE_FIRST,
+    Comparison,
+    Excess,
+    Figure,
+    GroupShare,
+    KnownLabels,
+    Pair,
+    RunAudit,
+)
 from .figures import Measured, Over, measure_run
-from .findings import RANDOM, REFERENCES, RELEVANCE_FIRST, Comparison, Excess, Figure, KnownLabels, RunAudit
 
 
 def with_statistics(
@@ -489,3 +501,49 @@ def _on_queries_of(run: Run, other: Run) -> Run:
 def _same_documents(run: Run, other: Run) -> bool:
     keys = ["query_id", "doc_id"]
     return run.table.height == other.table.height and run.table.join(other.table, on=keys, how="anti").is_empty()
+
+
+def compare_pairs(results: Sequence[RunAudit], baseline: str | None) -> tuple[Pair, ...]:
+    """Every two of the runs that were given, measure by measure; none of fewer than three, or two with a baseline.
+
+    Holm's correction is over the pairs of a measure. Measures of whole runs are left out.
+    """
+    given = [run for run in results if not run.reference]
+    if len(given) < (2 if baseline is None else 3):
+        return ()
+    found: list[Pair] = []
+    for key, figure in given[0].figures.items():
+        if figure.whole_run:
+            continue
+        twos = list(itertools.combinations(given, 2))
+        tests = [_pair_test(first, second, key) for first, second in twos]
+        found += [
+            Pair(key, first.name, second.name, test)
+            for (first, second), test in zip(twos, st.corrected(tests), strict=True)
+        ]
+    return tuple(found)
+
+
+def _pair_test(first: RunAudit, second: RunAudit, key: str) -> st.Comparison:
+    one, other = first.figures[key], second.figures[key]
+    if one.partly_labelled or other.partly_labelled:
+        return st.untold(None, min(one.n, other.n), PARTLY)
+    lengths = first.lengths, second.lengths
+    if lengths[0] is not None and lengths[1] is not None:
+        cutoff = one.measure.params.get("cutoff")
+        if unequally_deep(lengths[0], lengths[1], cutoff):
+            return st.untold(None, min(one.n, other.n), "the lists differ in length")
+    return st.compare(one.values - other.values)
+
+
+def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
+    """The groups' shares against those of the candidates, with Holm's correction over all groups and runs."""
+    found = []
+    for run in results:
+        for figure in run.figures.values():
+            added = figure.added
+            if type(figure.measure) is type(Share) and added is not None and figure.mean is not None:
+                test = replace(added.test, holm_p=None)
+                found.append(GroupShare(run.name, str(figure.measure["group"]), figure.mean, added.reference, test))
+    tests = st.corrected([one.test for one in found])
+    return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))

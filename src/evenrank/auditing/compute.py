@@ -25,10 +25,18 @@ from evenrank.measures import (
 )
 
 from .audit_result import AuditResult
-from .comparison import load_orders, order_notes, with_excesses, with_orders, with_statistics
+from .comparison import (
+    compare_pairs,
+    group_shares,
+    load_orders,
+    order_notes,
+    with_excesses,
+    with_orders,
+    with_statistics,
+)
+from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .documents import Documents, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
-from .findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
 from .notes import (
     add_cards,
@@ -112,10 +120,7 @@ def audit(
     ] = "score",
     measures: Annotated[
         MeasuresLike | None,
-        opt.Option(
-            "Default: NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10 (of labels Share of each group for the last); with"
-            " --qrels also nDCG@10 RR@10 R@1000 DeltaAPRF."
-        ),
+        opt.Option("Default: ARaB@10 NFaiRR@10, of labels AWRF@10 and the groups' shares; with --qrels also nDCG@10."),
     ] = None,
     provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
@@ -220,7 +225,13 @@ def audit(
     )
     notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
     notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
-    return replace(result, notes=(*result.notes, *notes), stages=taken_apart)
+    return replace(
+        result,
+        notes=(*result.notes, *notes),
+        stages=taken_apart,
+        pairs=compare_pairs(results, baseline),
+        shares=group_shares(results),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,14 +320,9 @@ def _result(
     depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
     judged = None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
     warnings = make_warnings(evaluated.background, judged, inputs.measures, results)
-    notes = [
-        *warnings,
-        *inputs.notes,
-        *documents.notes,
-        *poles_notes(documents.groups),
-        *neutral_notes(documents.groups),
-        *threshold_notes(documents.groups),
-    ]
+    groups = documents.groups
+    cautions = [*poles_notes(groups), *neutral_notes(groups), *threshold_notes(groups)]
+    notes = [*warnings, *inputs.notes, *documents.notes, *cautions]
     notes += label_notes(results)
     notes += exposure_notes(evaluated.runs, inputs.measures)
     notes += card_notes(inputs.runs)
@@ -342,6 +348,7 @@ def _result(
         collection=inputs.collection,
         query_texts=queries,
         warnings=tuple(warnings),
+        cautions=tuple(cautions),
         unequal_depth=unequal,
         partly_labelled=_partly_labelled(documents, evaluated),
         all_neutral=evaluated.normaliser is not None and evaluated.normaliser.all_neutral,

@@ -29,7 +29,7 @@ from evenrank.io.texts import select_texts
 from evenrank.io.wording import counted
 from evenrank.measures import is_bias, is_linear
 
-from .findings import NEUTRAL_FIRST
+from .data import NEUTRAL_FIRST
 from .inputs import Inputs
 from .notes import TiedTexts
 from .words import count_words

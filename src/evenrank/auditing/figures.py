@@ -16,7 +16,7 @@ from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.results.format import Interval
 
-from .findings import NEUTRAL_FIRST, Known, KnownLabels
+from .data import NEUTRAL_FIRST, Known, KnownLabels
 
 Over = Literal["random", "relevance"]
 """An expectation over orders of the same candidates: all orders, or all by falling grade."""

@@ -1,563 +1,358 @@
-"""The data of an audit: figures, comparisons, rankings, and what each stage adds."""
+"""What an audit says: is it better, is it biased, towards whom, whose fault, how sure.
+
+The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank.measures.inference`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, overload
+from dataclasses import replace
+from itertools import pairwise
 
-import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import Lexicon
-from evenrank.io.convert import PathLike
-from evenrank.io.errors import EvenrankError, UnknownNameError, quoted
-from evenrank.io.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
-from evenrank.io.types import Array
-from evenrank.io.wording import are, counted, percent
-from evenrank.measures import Lacking, is_bias, parse_measure, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
-from evenrank.measures.inference import Comparison as Tested
-from evenrank.results.format import Interval, equation, number, signed, signed_interval
-from evenrank.results.result import Result
+from evenrank.io.wording import counted
+from evenrank.measures import inference as st
+from evenrank.measures import is_bias, resolve
+from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
+from evenrank.results.finding import Finding, Level, phrases
 
-from .words import Words
+from .about import Poles, poles, shown_lean, utility_measures
+from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, RunAudit
 
-_DIGITS = 4
-_WORDS = 3
+_SAYS = phrases("audit")
+MOST_GROUPS = 5
+"""Groups that the screen names for a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a stage adds.
+def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
+    """All findings of an audit, those of the first line before the others."""
+    return (*_answer(result), *_warnings(result), *_of_runs(result), *_notes(result))
 
-    Attributes:
-        added: The stage's figure minus that of what it was given: of the candidates in random order for the first
-            stage, of the stage before for any other. ``test``: whether that differs from 0.
-        figure: The figure of the stage's run, on the queries that all stages have.
-        tied: The same between expectations over the orders of tied documents; None where there are none.
-        equal: Whether it changes no query's value, whatever the order of ties: there is nothing to say of it.
+
+# --- the first line --------------------------------------------------------------------------------------------------
+
+
+def _answer(result: AuditFigures) -> Iterator[Finding]:
+    given = result.given
+    if not result.judged:
+        yield _SAYS.find("unknown", level="cannot be told", place="answer")
+    if len(given) > 2 or (len(given) == 2 and result.baseline is None):
+        yield from _orders(result)
+    elif len(given) == 2 and result.baseline is not None:
+        (run,) = (run for run in given if run.name != result.baseline)
+        yield from _better(result, run, result[result.baseline])
+        yield from _less_biased(result, run)
+    elif result.judged:
+        measure = utility_measures(result)[0]
+        figure = given[0].figures[str(measure)]
+        found = st.Estimate(figure.mean, figure.ci95, figure.n)
+        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=str(measure))
+
+
+def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
+    """Whether the only other run is better than the baseline, by the first measure of effectiveness."""
+    measures = utility_measures(result)
+    if not measures:
+        return
+    figure, other = run.figures[str(measures[0])], base.figures[str(measures[0])]
+    compared = figure.vs_baseline
+    assert compared is not None
+    key, level = _how_good(compared)
+    if figure.order_sensitive or other.order_sensitive:
+        key, level = "passage_order", "cannot be told"
+    named = {"run": run.name, "baseline": base.name, "measure": str(measures[0]), "why": compared.test.why}
+    yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
+
+
+def _how_good(compared: Comparison) -> tuple[str, Level]:
+    if compared.unequal_depth:
+        return "depth", "cannot be told"
+    if compared.significant and compared.difference is not None:
+        if compared.difference > 0:
+            return "better", "shown"
+        return "worse_within" if compared.no_loss else "worse", "shown"
+    if compared.loss is not None and outcome(compared.loss, compared.loss.p_broken()) == "broken":
+        return "loses", "shown"
+    if compared.no_loss:
+        return "keeps", "shown"
+    if compared.test.why == ALL_ZERO:
+        return "equally_good", "no difference shown"
+    if compared.test.why is not None:
+        return "better_untold", "cannot be told"
+    return "not_better", "no difference shown"
+
+
+def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+    """Whether the only other run is less biased than the baseline."""
+    found = [(measure, one) for measure in _compared_measures(result) if (one := _against(run, measure)) is not None]
+    if not found:
+        return
+    level: Level = "shown"
+    less = [str(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
+    more = [str(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
+    apart = [str(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
+    if less and more:
+        key = "less_and_more_biased"
+    elif less or more:
+        key = "less_biased" if less else "more_biased"
+    elif apart:
+        key = "bias_apart"
+    elif any(one.test.p is not None for _, one in found):
+        key, level = "no_bias_difference", "no difference shown"
+    elif all(one.test.why == ALL_ZERO for _, one in found):
+        key, level = "same_bias", "no difference shown"
+    else:
+        key, level = "bias_untold", "cannot be told"
+    why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
+    named = {"run": run.name, "baseline": result.baseline, "measures": less or more or apart, "why": why}
+    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", less=less, more=more, **named)
+
+
+def _compared_measures(result: AuditFigures) -> list[Measure]:
+    """The measures of bias that have a better side."""
+    return [m for m in result.measures if is_bias(m) and not resolve(m).undirected]
+
+
+def _against(run: RunAudit, measure: Measure) -> Comparison | None:
+    """The comparison with the baseline, unless depth rather than order decides it."""
+    compared = run.figures[str(measure)].vs_baseline
+    return None if compared is None or compared.unequal_depth else compared
+
+
+def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
+    """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
+    if not compared.significant or compared.difference is None:
+        return None
+    how = resolve(measure)
+    if how.better == "higher":
+        return "less" if compared.difference > 0 else "more"
+    if not how.signed:
+        return "less" if compared.difference < 0 else "more"
+    sizes = compared.sizes
+    if sizes is None or not sizes.shown or sizes.mean is None:
+        return "apart"
+    return "less" if sizes.mean < 0 else "more"
+
+
+def _orders(result: AuditFigures) -> Iterator[Finding]:
+    """Of several runs, the order in which measures put them, by which two are shown to differ."""
+    utility = utility_measures(result)[:1]
+    bias = [measure for measure in _compared_measures(result) if measure == shown_lean(result)][:1]
+    for measure in (*utility, *(bias or _compared_measures(result)[:1])):
+        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.test.shown}
+        apart |= {(second, first) for first, second in apart}
+        means = {run.name: run.figures[str(measure)].mean for run in result.given}
+        ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
+        if len(ranked) < 2:
+            continue
+        key, order = _in_order(ranked, apart)
+        level: Level = "shown" if apart else "no difference shown"
+        yield _SAYS.find(key, "", level, None, "answer", measure=str(measure), order=order, count=len(ranked))
+
+
+def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
+    """The template, and the runs from the lowest mean to the highest: ``BM25 < TK = BERT < MiniLM``.
+
+    Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
-
-    also: ClassVar = ("tie_added", "tie_p")
-    stage: str
-    added: float
-    test: Tested = field(metadata=INLINE)
-    figure: float
-    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
-    equal: bool = False
-
-    @property
-    def tie_added(self) -> float | None:
-        """What the stage adds on average over the orders of tied documents."""
-        return None if self.tied is None else self.tied.mean
-
-    @property
-    def tie_p(self) -> float | None:
-        """Whether that differs from 0."""
-        return None if self.tied is None else self.tied.p
-
-    @property
-    def tie_sensitive(self) -> bool:
-        """Whether ties decide what is added: their mean lies outside the interval, or has another significance."""
-        return ties_decide(self.test, self.tied)
-
-    def shown(self, tied: bool) -> bool:
-        """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.test, self.tied, tied=tied)
+    if not apart:
+        return "none_apart", ""
+    tiers: list[list[str]] = [[ranked[0]]]
+    for before, name in pairwise(ranked):
+        if (before, name) in apart:
+            tiers.append([])
+        tiers[-1].append(name)
+    tier = {name: place for place, names in enumerate(tiers) for name in names}
+    if all(((a, b) in apart) == (tier[a] != tier[b]) for a in ranked for b in ranked if a != b):
+        return "ranked", " < ".join(" = ".join(names) for names in tiers)
+    below = {a: [b for b in ranked[place + 1 :] if (a, b) in apart] for place, a in enumerate(ranked)}
+    return "ranked_in_part", "; ".join(f"{a} < {', '.join(above)}" for a, above in below.items() if above)
 
 
-ALL_ZERO = "every value is 0"
-"""What a test says where no query differs."""
+# --- what misleads ---------------------------------------------------------------------------------------------------
 
 
-def ties_decide(test: Tested, tied: Tested | None) -> bool:
-    """Whether a difference averaged over ties lies outside its own interval, or has another significance."""
-    if tied is None or tied.mean is None:
-        return False
-    outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
-    p = 1.0 if tied.why == ALL_ZERO else tied.p
-    return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
+def _warnings(result: AuditFigures) -> Iterator[Finding]:
+    for said in result.warnings:
+        if not said.startswith("Effectiveness is unknown"):
+            yield Finding("warning", "", "cannot be told", None, said, "warning")
+    if len(result.queries) < LEAST:
+        yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
 
-def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
-    """Whether a difference averaged over ties says the same: shown or not as before and, where shown, on its side."""
-    return shown == tied_shown and (not shown or difference * of_ties > 0)
+# --- whose lean it is ------------------------------------------------------------------------------------------------
 
 
-def shows(test: Tested, of_ties: Tested | None, *, tied: bool) -> bool:
-    """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-    return of_ties is not None and of_ties.shown if tied else test.shown
+def _of_runs(result: AuditFigures) -> Iterator[Finding]:
+    lean = shown_lean(result)
+    only = len(result.given) == 1
+    for run in result.given:
+        if lean is not None:
+            found = lean_finding(result, run, lean)
+            yield replace(found, place="answer") if only else found
+        elif result.shares:
+            yield from _group_findings(result, run)
+        if run.name == result.baseline or result.baseline is None:
+            continue
+        leading = lean if lean is not None else next(iter(_compared_measures(result)), None)
+        for measure in _compared_measures(result):
+            compared = _against(run, measure)
+            if compared is not None and (measure == leading or compared.significant):
+                yield from _difference(result, run, measure, compared)
 
 
-@dataclass(frozen=True, slots=True)
-class Decomposition:
-    """One measure of the last stage, as the sum of what the candidates hold and what each step adds.
+def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
+    """Towards which group a run leans, and whether its candidates or their order do it."""
+    figure, pair = run.figures[str(measure)], poles(result, measure)
+    test = figure.lean
+    if figure.mean is None or test is None or pair is None:
+        return _without_mean(run, figure)
+    if test.why == ALL_ZERO:
+        return _SAYS.find("never_leans", run.name, "no difference shown", test)
+    if test.why is not None:
+        why = test.why if test.n > 1 else "there is only one query"
+        return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
+    added = figure.added
+    key = _whose(test.shown, figure, added)
+    held = None if added is None else added.reference
+    values = {
+        "pole": side(pair, figure.mean),
+        "other": "" if held is None else side(pair, held),
+        "lean": figure.mean,
+        "held": held,
+        "added": None if added is None else st.Estimate(added.mean, added.ci95, added.n),
+        "noticed": test.noticeable,
+        "tied": figure.tie_mean,
+    }
+    return _SAYS.find(key, run.name, test.verdict, test, **values)
 
-    ``n``: the number of queries with a value in every stage; ``candidates``: the expectation over random orders of the
-    first stage's documents, with its interval. ``collection``: the expectation over random orders of the whole
-    collection, with lists as long as the first stage's, where its documents are known; ``retrieval``: the candidates
-    minus that, a step whose figure is ``candidates``.
-    """
 
-    measure: Measure
-    n: int
-    candidates: float
-    ci95: Interval | None
-    steps: tuple[Step, ...]
-    collection: float | None = None
-    retrieval: Step | None = None
+def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
+    """The template of a lean that is ``shown`` or not, from what its candidates hold and what their order adds."""
+    if shown and added is not None and added.tie_sensitive:
+        return "leans_by_ties"
+    if added is None:
+        return "leans_alone" if shown else "no_lean"
+    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.shown()
+    mean = figure.mean or 0.0
+    if not shown:
+        if held:
+            return "no_lean_but_candidates" if adds else "no_lean_as_candidates"
+        return "no_lean_by_order" if adds else "no_lean"
+    if held and mean * added.reference < 0:
+        return "leans_turned" if adds else "leans_whose"
+    if held:
+        further = abs(mean) > abs(added.reference)
+        return ("leans_more" if further else "leans_less") if adds else "leans_as_candidates"
+    return "leans_by_order" if adds and added.mean * mean > 0 else "leans_whose"
 
-    @property
-    def total(self) -> float:
-        """The figure of the last stage."""
-        return self.steps[-1].figure
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        added = None if self.retrieval is None else self.retrieval.test
-        return {
-            "n": self.n,
-            "collection": None if self.collection is None else {"figure": self.collection},
-            "candidates": {"figure": self.candidates, "ci95": self.ci95, "added": added},
-            "steps": self.steps,
-            "total": self.total,
-        }
+def side(pair: Poles, mean: float) -> str:
+    """The side of a mean in words: ``male``, ``towards rest``."""
+    pole = pair[mean < 0]
+    if pair.worded:
+        return {"m": "male", "f": "female"}[pole]
+    return "towards the other groups" if pole == "rest" else f"towards {pole}"
 
-    def sentence(self) -> str:
-        """The sum in words, which stages are shown to change it, and what ties have to do with it if they decide."""
-        parts = [_with_interval(step) for step in self.steps]
-        tied = any(step.tie_sensitive for step in self.steps)
-        shown = [step.stage for step in self.steps if step.shown(tied)]
-        first = f"the candidates of {self.steps[0].stage}"
-        held = f"in random order {first} have {number(self.candidates)}"
-        if self.collection is not None and self.retrieval is not None:
-            held = (
-                f"in random order the collection has {number(self.collection)} and {first} {number(self.candidates)}"
-                f" (retrieval adds {_with_interval(self.retrieval)})"
-            )
-            # Neither of the two has an order.
-            shown = ["retrieval"] * self.retrieval.shown(tied=False) + shown
-        verdict = (
-            f"{' and '.join(shown)} {are(len(shown))} shown to change it" if shown else "no stage is shown to change it"
-        )
-        same = [step.stage for step in self.steps if step.equal]
-        if same:
-            verdict = f"{' and '.join(same)} {'change' if len(same) > 1 else 'changes'} nothing; {verdict}"
-        text = f"{self.measure} of {self.steps[-1].stage} is {number(self.total)}: {held}, {self._listed(parts)}"
-        if not tied:
-            return f"{text}; {verdict}."
-        averaged = self._listed([_on_average(step) for step in self.steps])
-        return f"{text}. Averaged over the orders of tied documents, {averaged}, and {verdict}."
 
-    def _listed(self, parts: Sequence[str]) -> str:
-        """What each stage adds, one after the other."""
-        named = [
-            f"{s.stage}{' adds' * (not n)} {part}" for n, (s, part) in enumerate(zip(self.steps, parts, strict=True))
+def _without_mean(run: RunAudit, figure: Figure) -> Finding:
+    named = {"measure": str(figure.measure)}
+    if figure.bounds is not None:
+        low, high = figure.bounds
+        return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
+    if figure.known is not None and figure.known[0] == 0:
+        why = "no document that it looks at has a label"
+    elif figure.known is not None and not figure.undefined:
+        why = "it has no exact bounds over unknown labels"
+    else:
+        why = "it is undefined for every query"
+    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=why, **named)
+
+
+def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: Comparison) -> Iterator[Finding]:
+    """How a run differs from the baseline in bias."""
+    test, verdict, signed = compared.test, bias_verdict(measure, compared), resolve(measure).signed
+    if test.why == ALL_ZERO:
+        return
+    if compared.holm_p is None:
+        key = "difference_untold"
+    elif verdict is None:
+        key = "no_difference"
+    elif verdict == "apart":
+        key = "apart"
+    elif signed:
+        key = "nearer" if verdict == "less" else "further"
+    else:
+        key = "fairer" if verdict == "less" else "less_fair"
+    named = {"baseline": result.baseline, "measure": str(measure), "why": test.why, "noticed": test.noticeable}
+    difference = st.Estimate(compared.difference, test.ci95, test.n)
+    yield _SAYS.find(key, run.name, test.verdict, test, difference=difference, **named)
+
+
+# --- several groups --------------------------------------------------------------------------------------------------
+
+
+def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+    """The groups that a run shows in another share than its candidates have, from the largest."""
+    found = [one for one in result.shares if one.run == run.name]
+    if not found:
+        return
+    shown = sorted((one for one in found if one.test.shown), key=lambda one: -one.share)
+    if not shown:
+        why = next((one.test.why for one in found if one.test.p is None), None)
+        untold = all(one.test.p is None for one in found)
+        level: Level = "cannot be told" if untold else "no difference shown"
+        yield _SAYS.find("groups_untold" if untold else "groups_alike", run.name, level, why=why)
+        return
+    groups = [one.group for one in shown]
+    more = [f"{len(groups) - MOST_GROUPS} more"] * (len(groups) > MOST_GROUPS)
+    yield _SAYS.find("groups_differ", run.name, "shown", groups=[*groups[:MOST_GROUPS], *more])
+    for one in shown[:MOST_GROUPS]:
+        added = st.Estimate(one.test.mean, one.test.ci95, one.test.n)
+        yield _SAYS.find("more_of", run.name, "shown", one.test, group=one.group, share=one.share, added=added)
+
+
+# --- what could change the answer ------------------------------------------------------------------------------------
+
+
+def _notes(result: AuditFigures) -> Iterator[Finding]:
+    moved = _moved(result, "tie")
+    if moved:
+        yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
+    moved = _moved(result, "order")
+    if moved:
+        yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
+    if result.unequal_depth:
+        yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=list(result.unequal_depth))
+    yield from (Finding("caution", "", "cannot be told", None, said, "note") for said in result.cautions)
+    if len(result.given) == 2:
+        yield from _to_rule_out(result)
+
+
+def _moved(result: AuditFigures, by: str) -> list[str]:
+    """What ties, or the order of passages, could move further than the interval is wide: one measure a run."""
+    found = []
+    for run in result.given:
+        figures = [one for one in run.figures.values() if is_bias(one.measure) or by == "order"]
+        ends = [
+            (one.measure, one.tie_range if by == "tie" else one.order_range)
+            for one in figures
+            if (one.tie_sensitive if by == "tie" else one.order_sensitive)
         ]
-        return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
-
-
-def _with_interval(step: Step) -> str:
-    ends = step.test.ci95
-    return signed(step.added, _WORDS) + ("" if ends is None else f" {signed_interval(ends, _WORDS)}")
-
-
-def _on_average(step: Step) -> str:
-    """What a stage adds averaged over the orders of tied documents."""
-    if step.tied is None:
-        return "an unknown amount"
-    return signed(step.tied.mean, _WORDS) + ("" if step.tied.p is None else f" ({equation('p', step.tied.p)})")
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """The stages of a pipeline by name, in order, and each bias measure taken apart, by its text.
-
-    ``documents``: how many documents of the collection are behind its figures; None if they are not known.
-    """
-
-    names: tuple[str, ...]
-    measures: dict[str, Decomposition]
-    documents: int | None = None
-
-    def sentences(self, *measures: Measure | None) -> list[str]:
-        """The sums of these measures, or of the first, in words."""
-        wanted = [str(measure) for measure in measures if str(measure) in self.measures]
-        return [self.measures[key].sentence() for key in wanted or list(self.measures)[:1]]
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """What a run's order has beyond a reference order of its own candidates, over the queries where both are defined.
-
-    Attributes:
-        mean: Mean over queries of run minus reference; ``n``: number of queries.
-        test: Whether the mean differs from 0; Holm's correction is over the runs.
-        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected.
-        reference: The reference's figure over the same queries.
-        tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
-        values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
-        leans: Whether the reference's figure differs from 0.
-    """
-
-    also: ClassVar = ("tie_mean", "tie_p")
-    mean: float
-    n: int
-    test: Tested = field(metadata=INLINE)
-    t_p: float | None
-    wilcoxon_p: float | None
-    reference: float
-    tied: Tested | None = field(metadata=LEFT_OUT)
-    values: Array = field(repr=False, metadata=BY_QUERY)
-    leans: Tested = field(metadata=LEFT_OUT)
-
-    @property
-    def ci95(self) -> Interval | None:
-        """The interval of the mean."""
-        return self.test.ci95
-
-    @property
-    def tie_mean(self) -> float | None:
-        """The mean with the run's expectation over the orders of its tied documents."""
-        return None if self.tied is None else self.tied.mean
-
-    @property
-    def tie_p(self) -> float | None:
-        """Whether that differs from 0."""
-        return None if self.tied is None else self.tied.p
-
-    @property
-    def tie_sensitive(self) -> bool:
-        """Whether ties decide: the mean over them lies outside the interval, or has another significance."""
-        return ties_decide(self.test, self.tied)
-
-    def shown(self, *, tied: bool = False) -> bool:
-        """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.test, self.tied, tied=tied)
-
-
-RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
-REFERENCES = (RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
-    """A run compared with the baseline on one measure, over the queries where both have a value.
-
-    Attributes:
-        difference: Mean of run minus baseline.
-        test: Whether the difference is one, after Holm's correction over the runs compared.
-        relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
-        better, equal, worse: Numbers of queries; None for a measure of the whole run.
-        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
-        loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
-            where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
-            and holds for any values: above 0, no more is lost.
-        tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
-            ties are broken.
-        sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other; None of others.
-        n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
-        mean, baseline_mean: The means over these ``n`` queries.
-        partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
-        unequal_depth: Whether one of the lists is so much shorter, within the measure's cutoff, that depth rather
-            than order decides.
-    """
-
-    also: ClassVar = ("no_loss",)
-    difference: float | None
-    test: Tested = field(metadata=INLINE)
-    relative: float | None = None
-    better: int | None = None
-    equal: int | None = None
-    worse: int | None = None
-    t_p: float | None = None
-    wilcoxon_p: float | None = None
-    loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
-    guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
-    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
-    sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
-    n: int = 0
-    mean: float | None = None
-    baseline_mean: float | None = None
-    n_poles: tuple[int, int] | None = field(default=None, metadata=IF_KNOWN)
-    partial: bool = False
-    unequal_depth: bool = False
-
-    def __repr__(self) -> str:
-        difference = "no value" if self.difference is None else f"{self.difference:+.4f}"
-        counts = "" if self.better is None else f", {self.better}/{self.equal}/{self.worse} better/equal/worse"
-        p = "" if self.holm_p is None else f", {equation('Holm p', self.holm_p)}"
-        return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
-
-    @property
-    def counts(self) -> tuple[int, int, int] | None:
-        """Queries better, equal and worse; None for a measure of the whole run."""
-        if self.better is None or self.equal is None or self.worse is None:
-            return None
-        return self.better, self.equal, self.worse
-
-    @property
-    def p(self) -> float | None:
-        """Two-sided p of the difference; None where nothing can be told."""
-        return self.test.p
-
-    @property
-    def holm_p(self) -> float | None:
-        """That after Holm's correction over the runs compared."""
-        return self.test.holm_p
-
-    @property
-    def ci95(self) -> Interval | None:
-        """The interval of the difference."""
-        return self.test.ci95
-
-    @property
-    def significant(self) -> bool:
-        """Whether the Holm-corrected p is below .05; of a reference ranking, which is not corrected for, never."""
-        return self.test.holm_p is not None and self.test.shown
-
-    @property
-    def no_loss(self) -> bool | None:
-        """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
-        if self.guaranteed is not None:
-            return self.guaranteed > 0
-        return None if self.loss is None else self.loss.p_holds() <= SIGNIFICANT
-
-
-class Known(NamedTuple):
-    """How many of the rows that a measure looks at are known, and how many it looks at."""
-
-    rows: int
-    of: int
-
-    def __str__(self) -> str:
-        """The share that is known; of all but some, never 100%."""
-        share = self.rows / self.of if self.of else 1.0
-        return percent(share, 0 if share in (0.0, 1.0) or 0.01 <= share < 0.995 else 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measure of one run.
-
-    Attributes:
-        mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
-        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
-        ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
-            change it.
-        lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
-        tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
-        values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
-        vs_baseline: The comparison with the baseline, if there is one.
-        known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
-        bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
-            known exactly.
-        order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
-            ``order_range``: the smallest and largest value. None for any other run.
-        added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
-            a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
-            weighted sum over ranks, the second also without judgements.
-        greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
-            documents; None where that is not known.
-        partly_labelled: Whether documents without a label could change it.
-        parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
-    """
-
-    measure: Measure = field(metadata=LEFT_OUT)
-    mean: float | None
-    n: int
-    undefined: int
-    ci95: Interval | None
-    tie_mean: float | None
-    tie_range: Interval | None
-    values: Array = field(metadata=BY_QUERY)
-    vs_baseline: Comparison | None = None
-    known: Known | None = field(default=None, metadata=IF_KNOWN)
-    bounds: Interval | None = None
-    order_mean: float | None = field(default=None, metadata=IF_KNOWN)
-    order_range: Interval | None = field(default=None, metadata=IF_KNOWN)
-    added: Excess | None = None
-    beyond_relevance: Excess | None = None
-    lean: Tested | None = field(default=None, metadata=IF_KNOWN)
-    greatest: float | None = None
-    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
-    parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
-
-    def __repr__(self) -> str:
-        value = "no value" if self.mean is None else f"{self.mean:.4f}"
-        ends = "" if self.ci95 is None else f" [{self.ci95[0]:.4f}, {self.ci95[1]:.4f}]"
-        compared = self.vs_baseline
-        against = "" if compared is None or compared.difference is None else f", {compared.difference:+.4f} vs baseline"
-        return f"Figure({self.measure}: {value}{ends}, {counted(self.n, 'query')}{against})"
-
-    @property
-    def tie_sensitive(self) -> bool:
-        """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
-        return self._wider(self.tie_range)
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Whether the order in which passages were given moves the figure by more than its interval is wide."""
-        return self._wider(self.order_range)
-
-    def _wider(self, ends: Interval | None) -> bool:
-        if ends is None:
-            return False
-        # A single query has no interval: any effect counts.
-        return ends[1] - ends[0] > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
-
-    @property
-    def whole_run(self) -> bool:
-        """Whether this is a figure of the run as a whole rather than a mean over queries."""
-        return resolve(self.measure).whole_run
-
-
-@dataclass(frozen=True, slots=True)
-class KnownLabels:
-    """The labels of the first ``depth`` ranks of all queries together.
-
-    Attributes:
-        rows: Number of rows; ``known``: of those, the ones whose document has a label.
-        groups: The sum of the known documents' weights, by group.
-        neutral: The weight of the known documents that is of no group.
-    """
-
-    also: ClassVar = ("unknown",)
-    depth: int
-    rows: int
-    known: int
-    groups: dict[str, float]
-    neutral: float
-
-    @property
-    def unknown(self) -> int:
-        """Number of rows without a label."""
-        return self.rows - self.known
-
-
-@dataclass(frozen=True, slots=True)
-class RunAudit:
-    """One run's figures by measure.
-
-    Attributes:
-        queries: Number of the run's queries.
-        figures: Figures by the measure's text, such as ``"nDCG@10"``.
-        tie_share: Share of the documents in the first 10 ranks that are tied.
-        by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
-        absent: Number of judged queries that the run lacks.
-        lacking: The run's documents without text; None if all have one.
-        labels: The labels of its first 10 ranks; None without labels.
-        lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.
-    """
-
-    name: str = field(metadata=LEFT_OUT)
-    queries: int
-    figures: dict[str, Figure] = field(metadata=named("measures"))
-    tie_share: float
-    by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
-    absent: int = 0
-    lacking: Lacking | None = field(default=None, metadata=named("missing"))
-    labels: KnownLabels | None = field(default=None, metadata=IF_KNOWN)
-    lengths: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
-
-    def __getitem__(self, measure: str | Measure) -> Figure:
-        """The figure of a measure. Raises UnknownNameError if it was not measured."""
-        name = str(measure)
-        if name not in self.figures:
-            # Another spelling, such as with its parameters in another order.
-            with suppress(EvenrankError):
-                name = str(parse_measure(measure))
-        if name not in self.figures:
-            raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.figures)})")
-        return self.figures[name]
-
-    def __repr__(self) -> str:
-        means = ", ".join(
-            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
-        )
-        return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
-
-    @property
-    def reference(self) -> bool:
-        """Whether this is a reference ranking rather than one of the audited runs."""
-        return self.name in REFERENCES
-
-
-@dataclass(frozen=True, repr=False)
-class Findings(Result):
-    """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
-
-    settings: dict[str, Any]
-    baseline: str | None
-    runs: tuple[RunAudit, ...] = field(metadata=LEFT_OUT)
-    """The audited runs, then the reference rankings."""
-    notes: tuple[str, ...]
-    queries: pl.Series = field(repr=False, metadata=BY_QUERY)
-    """The ids of the audit's queries [Q], the axis of the figures' values."""
-    rankings: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
-    """The first documents of every run: run, query_id, rank, doc_id, score, tied, counts, neutrality, relevance."""
-    lexicon: Lexicon | None = field(repr=False, metadata=LEFT_OUT)
-    """The lexicon that documents were scored with, if it is known."""
-    collection: PathLike | pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
-    """Where the report finds the documents' texts."""
-    query_texts: pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
-    warnings: tuple[str, ...] = ()
-    """The notes that come first in every view, since the figures mislead without them."""
-    unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
-    """The measures that are decided by the unequal depths of the runs."""
-    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
-    """Whether documents of the runs or of the background have no label while others have one."""
-    all_neutral: bool = field(default=False, metadata=LEFT_OUT)
-    """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
-    words: Words | None = field(default=None, repr=False)
-    """The words that drive the figures; None without texts."""
-    stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
-    """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
-
-    @overload
-    def __getitem__(self, name: str) -> RunAudit: ...
-
-    @overload
-    def __getitem__(self, name: tuple[str, str | Measure]) -> Figure: ...
-
-    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | Figure:
-        """A run's figures, or one of them: ``result["BM25"]``, ``result["BM25", "nDCG@10"]``.
-
-        Raises UnknownNameError, a KeyError, which lists the runs or measures that exist.
-        """
-        if isinstance(name, tuple):
-            run, measure = name
-            return self[run][measure]
-        for one in self.runs:
-            if one.name == name:
-                return one
-        raise UnknownNameError(f"no run {quoted(name)} (the runs are {', '.join(run.name for run in self.runs)})")
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of the audited runs, then those of the reference rankings."""
-        return (run.name for run in self.runs)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is a run, or a reference ranking, of this name."""
-        return any(run.name == name for run in self.runs)
-
-    def __len__(self) -> int:
-        """Number of runs, reference rankings included."""
-        return len(self.runs)
-
-    @property
-    def measures(self) -> list[Measure]:
-        """The measures, effectiveness first."""
-        return [figure.measure for figure in self.runs[0].figures.values()]
-
-    @property
-    def given(self) -> list[RunAudit]:
-        """The audited runs, without the reference rankings."""
-        return [run for run in self.runs if not run.reference]
-
-    @property
-    def judged(self) -> bool:
-        """Whether effectiveness is known."""
-        return any(not is_bias(measure) for measure in self.measures)
+        for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
+            found.append(_SAYS.say("moved_figure", measure=str(measure), run=run.name, low=low, high=high))
+    return found
+
+
+def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
+    """How many queries would rule a loss out, where one is possible."""
+    for run in result.given:
+        for measure in utility_measures(result)[:1]:
+            compared = run.figures[str(measure)].vs_baseline
+            if compared is None or _how_good(compared)[0] != "not_better" or compared.loss is None:
+                continue
+            needed = queries_to_hold(MARGIN * (compared.baseline_mean or 0.0), 0.0, compared.loss.loss)
+            if needed is not None and needed > compared.n:
+                values = {"needed": needed, "count": compared.n}
+                yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)

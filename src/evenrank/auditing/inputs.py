@@ -28,13 +28,12 @@ from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
 from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
 
-from .findings import REFERENCES
+from .data import REFERENCES
 
-UTILITY = "nDCG@10 RR@10 R@1000"
-BIAS = "NFaiRR@10 ARaB@10 ARaB(magnitude='bool')@10"
-OF_LABELS = "NFaiRR@10 ARaB@10"
-_MOST_SHARES = 6
-PAIRWISE = "DeltaAPRF"
+UTILITY = "nDCG@10"
+LEAN, NEUTRALITY = "ARaB@10", "NFaiRR@10"
+OF_LABELS = "AWRF(target='candidates')@10"
+_MOST_SHARES = 12
 Unknown = Literal["bounds", "skip", "neutral"]
 
 
@@ -299,7 +298,7 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
 def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[Measure], list[str]]:
     """The measures, utility first, and notes about the choice."""
     notes = []
-    usual = f"{UTILITY} {BIAS} {PAIRWISE}" if judged else BIAS
+    usual = f"{UTILITY if judged else ''} {LEAN} {NEUTRALITY}"
     chosen = parse_measures(usual if measures is None else measures)
     needing = [measure for measure in chosen if resolve(measure).needs_qrels]
     if needing and not judged:
@@ -313,14 +312,15 @@ def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[
 def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:
     """The measures of an audit that asks for none, utility first.
 
-    Without poles nothing is signed; of labels, and of more than two groups, each group's share is a figure.
+    Without poles nothing is signed; of labels, and of more than two groups, each group's share is a figure, and how
+    near the shares are to those of the candidates.
     """
     names = [UTILITY] if judged else []
-    if not groups.labelled and groups.poles is not None:
-        names.append(BIAS)
-    else:
-        names.append(OF_LABELS if groups.poles is not None else OF_LABELS.split()[0])
+    if groups.poles is not None:
+        names.append(LEAN)
+    if groups.labelled or groups.poles is None:
+        names.append(OF_LABELS)
         names += [f"Share(group={group!r})@10" for group in groups.groups[:_MOST_SHARES]]
-    if judged and groups.poles is not None:
-        names.append(PAIRWISE)
+    else:
+        names.append(NEUTRALITY)
     return parse_measures(" ".join(names))

@@ -28,8 +28,8 @@ from evenrank.measures import (
 from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_pair_share
 
 from .comparison import common, depth_decides
+from .data import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
 from .figures import SHOWN_DEPTH, Measured
-from .findings import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
 
 
 def absence_warning(lacking: Mapping[str, int], judged: int) -> str:

@@ -12,9 +12,9 @@ from evenrank.io.texts import select_texts
 from evenrank.io.types import Array
 from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
 
-from .findings import RANDOM, REFERENCES, Figure, Findings
-from .summary import direction, group_label, labelled, passages, pick, poles
-from .summary import groups as group_names
+from .about import direction, group_label, labelled, passages, pick, poles
+from .about import groups as group_names
+from .data import RANDOM, REFERENCES, AuditFigures, Figure
 from .unknown_labels import shows_queries
 
 QUERY_CAP = 500
@@ -28,7 +28,7 @@ LEAD = 80
 """Characters before the first marked word in an excerpt that does not start with the passage."""
 
 
-def figures(result: Findings) -> dict[str, object]:
+def figures(result: AuditFigures) -> dict[str, object]:
     """Runs, measures, and every figure as numbers [run][measure]."""
     return {
         "runs": [
@@ -46,7 +46,7 @@ def figures(result: Findings) -> dict[str, object]:
     }
 
 
-def share_fields(result: Findings) -> list[dict[str, str]]:
+def share_fields(result: AuditFigures) -> list[dict[str, str]]:
     """The groups whose shares are known by rank: their labels, and the names of their columns."""
     groups = group_names(result)
     fields = [(group, f"weight_{group}") for group in groups]
@@ -54,7 +54,7 @@ def share_fields(result: Findings) -> list[dict[str, str]]:
     return [{"label": group_label(group, groups), "field": field} for group, field in fields if field in found]
 
 
-def _measure(result: Findings, measure: Measure) -> dict[str, object]:
+def _measure(result: AuditFigures, measure: Measure) -> dict[str, object]:
     return {
         "name": str(measure),
         "bias": is_bias(measure),
@@ -65,12 +65,12 @@ def _measure(result: Findings, measure: Measure) -> dict[str, object]:
     }
 
 
-def _per_query(result: Findings, measure: Measure) -> bool:
+def _per_query(result: AuditFigures, measure: Measure) -> bool:
     """Whether a measure has values of single queries in some audited run."""
     return any(shows_queries(result, run.figures[str(measure)]) for run in result.given)
 
 
-def _signs(result: Findings, measure: Measure) -> tuple[str, str]:
+def _signs(result: AuditFigures, measure: Measure) -> tuple[str, str]:
     """What a positive and a negative difference mean for the first of two runs."""
     if measure.NAME in (Share.NAME, Exposure.NAME):
         group = group_label(measure["group"], group_names(result))
@@ -85,7 +85,7 @@ def _signs(result: Findings, measure: Measure) -> tuple[str, str]:
     return "is better", "is worse"
 
 
-def compared(result: Findings) -> tuple[int, int]:
+def compared(result: AuditFigures) -> tuple[int, int]:
     """The numbers of the two runs whose difference is shown at first: a run and the baseline.
 
     Without a baseline, the second run and the first; a single run is compared with the random order, or where that has
@@ -129,7 +129,7 @@ def rounded(value: object) -> object:
 # --- values of queries -----------------------------------------------------------------------------------------------
 
 
-def values(result: Findings, shown: Array) -> dict[str, object]:
+def values(result: AuditFigures, shown: Array) -> dict[str, object]:
     """Values [measure][run][query] of all queries, or of a sample of ``VALUE_CAP``, and then of the others ``shown``.
 
     ``sampled`` is the number of queries in the first part, which represents the whole audit.
@@ -153,14 +153,14 @@ def values(result: Findings, shown: Array) -> dict[str, object]:
     }
 
 
-def focus(result: Findings) -> Measure | None:
+def focus(result: AuditFigures) -> Measure | None:
     """The measure by which queries are selected: the lean of the first ranks if the audit has one."""
     per_query = [measure for measure in result.measures if _per_query(result, measure)]
     lean = pick(result, ARaB, RaB, AbsARaB, NFaiRR, FaiRR)
     return lean if lean in per_query else next(iter(per_query), None)
 
 
-def most_telling(result: Findings, cap: int) -> Array:
+def most_telling(result: AuditFigures, cap: int) -> Array:
     """Numbers of the ``cap`` queries with the largest difference from the baseline, or the largest value, in order."""
     measure = focus(result)
     if measure is None:
@@ -176,7 +176,7 @@ def most_telling(result: Findings, cap: int) -> Array:
 # --- rankings and passages -------------------------------------------------------------------------------------------
 
 
-def browser(result: Findings, shown: Array) -> dict[str, object]:
+def browser(result: AuditFigures, shown: Array) -> dict[str, object]:
     """The queries numbered ``shown`` with the first documents of every run; each document once, its words marked.
 
     A passage is a list of strings and [group number, word] pairs. ``texts`` and ``queryTexts`` tell whether there are
@@ -220,7 +220,7 @@ def browser(result: Findings, shown: Array) -> dict[str, object]:
     }
 
 
-def listed(result: Findings) -> list[str]:
+def listed(result: AuditFigures) -> list[str]:
     """The names of the runs whose rankings are shown; a reference that is a mean over orders has none."""
     ranked = set(result.rankings["run"].unique())
     return [run.name for run in result.runs if not run.reference or run.name in ranked]
@@ -237,7 +237,7 @@ def _group_labels(groups: list[str]) -> list[dict[str, str]]:
     return labels
 
 
-def _passages(result: Findings, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, object]], bool]:
+def _passages(result: AuditFigures, documents: pl.DataFrame, groups: list[str]) -> tuple[list[dict[str, object]], bool]:
     """Each document's id, neutrality, counts (of labels: weights) and marked text, and whether there is a collection.
 
     A document that is not known has neither neutrality nor counts.

@@ -18,8 +18,8 @@ from evenrank.io.errors import plain
 from evenrank.measures import is_bias
 from evenrank.results.format import Interval, interval, number
 
-from .findings import Findings
-from .summary import direction
+from .about import direction
+from .data import AuditFigures
 from .unknown_labels import plane_bias
 
 WIDTH, HEIGHT = 640, 380
@@ -95,14 +95,14 @@ class PlanePoint:
     method: str | None = None
 
 
-def plane_measures(result: Findings) -> tuple[Measure, Measure] | None:
+def plane_measures(result: AuditFigures) -> tuple[Measure, Measure] | None:
     """The measures of effectiveness and of bias that the plane sets against each other; None without both."""
     utility = next((measure for measure in result.measures if not is_bias(measure)), None)
     bias = plane_bias(result)
     return None if utility is None or bias is None else (utility, bias)
 
 
-def plane_svg(result: Findings) -> str:
+def plane_svg(result: AuditFigures) -> str:
     """A point for each run with its 95% intervals and, behind them, the bounds of bias where labels are unknown.
 
     A run that has bounds alone is their line, without a point. "" if no run has a value of both measures.

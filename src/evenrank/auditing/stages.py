@@ -18,8 +18,8 @@ from evenrank.measures import Evaluation, LinearMeasure, is_bias, resolve
 from evenrank.measures import inference as st
 
 from .comparison import compare_runs, on_common_queries, with_statistics
+from .data import RANDOM, Decomposition, Figure, Stages, Step
 from .figures import Measured, measure_run, place_values
-from .findings import RANDOM, Decomposition, Figure, Stages, Step
 
 _COLLECTION = "collection"
 

@@ -25,8 +25,7 @@ from evenrank.results.format import (
 )
 from evenrank.results.table import Column, Table
 
-from .findings import Comparison, Decomposition, Excess, Figure, Findings, RunAudit, Step
-from .summary import (
+from .about import (
     direction,
     group_label,
     groups,
@@ -36,6 +35,7 @@ from .summary import (
     signed_measures,
     with_origins,
 )
+from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, RunAudit, Step
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -49,7 +49,7 @@ REFERENCE = "†"
 class FigureRow:
     """A figure with the run and the audit that it is of."""
 
-    result: Findings
+    result: AuditFigures
     run: RunAudit
     figure: Figure
 
@@ -81,7 +81,7 @@ _NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "wilcoxon_p", "relative"}
 _ALWAYS = {_MEASURE, _RUN, "mean", "n"}
 
 
-def figure_columns(result: Findings) -> tuple[Column, ...]:
+def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
     """All that is said of a figure."""
     baseline, signs = result.baseline, signed_measures(result)
     nearer = f" ({', '.join(signs)}: nearer to 0 is better)" if signs else ""
@@ -200,13 +200,13 @@ def _left_out(row: FigureRow) -> str:
     return ", ".join(left_out)
 
 
-def figures_frame(result: Findings) -> Table:
+def figures_frame(result: AuditFigures) -> Table:
     """All that is said of every figure, by run."""
     rows = [FigureRow(result, run, figure) for run in result.runs for figure in run.figures.values()]
     return Table("", figure_columns(result), rows)
 
 
-def figures_table(result: Findings) -> Table:
+def figures_table(result: AuditFigures) -> Table:
     """The page's table, by measure: the columns that some figure of the audit has a value for."""
     rows = [FigureRow(result, run, run.figures[str(measure)]) for measure in result.measures for run in result.runs]
     keys = (*_PAGE, *(_PAGE_AGAINST if result.baseline is not None else ()), "n")
@@ -235,7 +235,7 @@ def _relative(row: FigureRow) -> object:
     return None if row.compared is not None and resolve(row.figure.measure).signed else _against("relative")(row)
 
 
-def terminal_table(result: Findings, width: int) -> str:
+def terminal_table(result: AuditFigures, width: int) -> str:
     """The figures by measure; the comparison goes into a second table below if one would be too wide."""
     figures = _TERMINAL_OF_LABELS if labelled(result) else _TERMINAL[0]
     against = _AGAINST_UNKNOWN if unknown(result) else _TERMINAL[1]
@@ -260,13 +260,13 @@ def _of_terminal(column: Column) -> Column:
     return column
 
 
-def unknown(result: Findings) -> bool:
+def unknown(result: AuditFigures) -> bool:
     """Whether some figure looks at a document without a label."""
     found = [figure.known for run in result.runs for figure in run.figures.values() if figure.known is not None]
     return labelled(result) and any(known.rows < known.of for known in found)
 
 
-def _title(result: Findings, key: str) -> str:
+def _title(result: AuditFigures, key: str) -> str:
     figures = [run.figures[key] for run in result.runs]
     counts = sorted({figure.n for figure in figures})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -308,14 +308,14 @@ def _run_name(run: RunAudit) -> str:
     return f"{run.name} {REFERENCE}" if run.reference else run.name
 
 
-def means_table(result: Findings, title: str) -> Table:
+def means_table(result: AuditFigures, title: str) -> Table:
     """The means alone, for the interpreter."""
     measures = result.runs[0].figures
     table = _by_measure(title, result.runs, _run_name, measures, lambda run, name: run.figures[name].mean)
     return replace(table, notes=(f"{REFERENCE} reference ranking of the same candidates",))
 
 
-def short_table(result: Findings, title: str) -> Table:
+def short_table(result: AuditFigures, title: str) -> Table:
     """The means with their intervals, for a notebook."""
     measures = result.runs[0].figures
     return _by_measure(title, result.runs, _run_name, measures, lambda run, name: _with_interval(run.figures[name]))
@@ -337,7 +337,7 @@ def _decided_by_ties(*of: Excess | None) -> str:
     return TIES if any(one is not None and one.tie_sensitive for one in of) else ""
 
 
-def origins_terminal(result: Findings) -> Table:
+def origins_terminal(result: AuditFigures) -> Table:
     """The two differences by measure, a line for each run."""
     rows = []
     for measure in with_origins(result):
@@ -362,7 +362,7 @@ def _queries(counts: list[int]) -> str:
     return f"n = {least} {'query' if most == 1 else 'queries'}" if least == most else f"n = {least} to {most} queries"
 
 
-def origins_table(result: Findings, relevance: bool) -> Table:
+def origins_table(result: AuditFigures, relevance: bool) -> Table:
     """The page's table: a row for each figure that is known to be such a sum.
 
     ``relevance``: with what a perfect ranking of the candidates would add.
@@ -414,7 +414,7 @@ def _beyond_of(row: FigureRow) -> str:
     return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
 
 
-def origins_short(result: Findings) -> Table:
+def origins_short(result: AuditFigures) -> Table:
     """The differences for a notebook, a column for each measure."""
 
     def cell(run: RunAudit, name: str) -> str | None:
@@ -477,7 +477,7 @@ def _step(of: Decomposition, step: Step) -> StageRow:
     return StageRow(of, step.stage, step.added, test.ci95, test.p, step.figure, step.tie_added, step.tie_sensitive)
 
 
-def stages_table(result: Findings) -> Table:
+def stages_table(result: AuditFigures) -> Table:
     """What each step adds, by measure; the tie means where ties change one."""
     rows = [row for of in _stages(result) for row in stage_rows(of)]
     # Without ties, the two means coincide.
@@ -501,7 +501,7 @@ def stages_table(result: Findings) -> Table:
     return Table("What each step adds", columns, rows, group=lambda row: str(row.of.measure))
 
 
-def stages_terminal(result: Findings) -> Table:
+def stages_terminal(result: AuditFigures) -> Table:
     """The same for the terminal, where figures of their own stand in brackets, and in the first column too."""
 
     columns = (
@@ -525,7 +525,7 @@ def _tie_added(row: StageRow) -> object:
     return "" if row.held or row.tie_added is None else row.tie_added
 
 
-def stages_short(result: Findings) -> Table:
+def stages_short(result: AuditFigures) -> Table:
     """The same for a notebook, a column for each measure; sums that begin at the candidates end with the others."""
     steps = {str(of.measure): stage_rows(of) for of in _stages(result)}
     longest = max(steps.values(), key=len)
@@ -545,14 +545,14 @@ def _stage(row: StageRow) -> str:
     return f"{signed(row.added, _DIGITS)}{mark}\n{row.ends}\nsum {number(row.total, _DIGITS)}"
 
 
-def _stages(result: Findings) -> list[Decomposition]:
+def _stages(result: AuditFigures) -> list[Decomposition]:
     return [] if result.stages is None else list(result.stages.measures.values())
 
 
 # --- words and ranks -------------------------------------------------------------------------------------------------
 
 
-def words_terminal(result: Findings, words: Words, width: int) -> str:
+def words_terminal(result: AuditFigures, words: Words, width: int) -> str:
     """The words with the largest shares in each run's first ranks, one line per group."""
     names = groups(result)
     title = (
@@ -571,7 +571,7 @@ def words_terminal(result: Findings, words: Words, width: int) -> str:
     return Table("", columns, rows, group=lambda _: title).text(width)
 
 
-def words_table(result: Findings, words: Words, run: str, place: int | None) -> Table:
+def words_table(result: AuditFigures, words: Words, run: str, place: int | None) -> Table:
     """The page's table of a run's words; ``place``: the run's number in the query browser, for the page's script."""
     names = groups(result)
     numbers = {name: number_ for number_, name in enumerate(words.names)}
@@ -595,7 +595,7 @@ def _occurrences(count: float) -> str:
     return f"{count:,.0f}" if count >= 9.5 else f"{count:.3g}"
 
 
-def ranks_table(result: Findings, column: str, heading: str, ranks: Sequence[int]) -> Table:
+def ranks_table(result: AuditFigures, column: str, heading: str, ranks: Sequence[int]) -> Table:
     """A curve by rank depth at selected ranks: the mean of a column of ``by_depth`` down to each, for every run."""
     rows = []
     for run in result.runs:

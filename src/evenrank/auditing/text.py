@@ -7,17 +7,16 @@ from evenrank.io.wording import counted
 from evenrank.measures.inference import LEAST
 from evenrank.results.table import wrapped
 
-from .findings import Findings
-from .summary import (
+from .about import (
     has_scores,
     labelled,
     origins_title,
     poles,
     positive,
     signed_measures,
-    summarise,
     with_origins,
 )
+from .data import AuditFigures
 from .tables import origins_terminal, stages_terminal, terminal_table, unknown, words_terminal
 
 _LEAST_WIDTH = 76
@@ -28,7 +27,7 @@ _STAGES = (
 )
 
 
-def render_text(result: Findings, width: int = 120) -> str:
+def render_text(result: AuditFigures, width: int = 120) -> str:
     """The audit for a terminal ``width`` (at least 76) characters wide: figures by measure, notes and a summary.
 
     If one table would be too wide, the comparison with the baseline goes into a second one below the figures.
@@ -44,11 +43,10 @@ def render_text(result: Findings, width: int = 120) -> str:
     notes = [note for note in result.notes if note not in result.warnings]
     if notes:
         blocks.append("Notes\n" + _listed([plain(note) for note in notes], width))
-    blocks.append("Summary\n" + _listed([plain(sentence) for sentence in summarise(result)], width))
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(result: Findings, width: int) -> str:
+def _head(result: AuditFigures, width: int) -> str:
     lines = [plain(warning) for warning in result.warnings]
     baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
     lines.append(
@@ -72,7 +70,7 @@ def _head(result: Findings, width: int) -> str:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _legend(result: Findings) -> str:
+def _legend(result: AuditFigures) -> str:
     parts = ["Marks: (name) a reference ranking of the same candidates"]
     if result.baseline is not None:
         parts.append("* Holm p below .05")
@@ -101,7 +99,7 @@ _KEY_OF_LABELS = (
 )
 
 
-def _sign(result: Findings) -> str:
+def _sign(result: AuditFigures) -> str:
     sign = positive(poles(result))
     return f" Sign of a lean: {sign}." if sign else ""
 

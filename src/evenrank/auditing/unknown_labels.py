@@ -8,20 +8,20 @@ from evenrank.measures import is_bias
 from evenrank.results.format import COUNT
 from evenrank.results.table import Column, Table
 
-from .findings import Figure, Findings, Known, KnownLabels
-from .summary import group_label, lean_measure
-from .summary import groups as group_names
+from .about import group_label, lean_measure
+from .about import groups as group_names
+from .data import AuditFigures, Figure, Known, KnownLabels
 
 _COLOURS = 4
 _SHADES = (1.0, 0.6, 0.3)
 
 
-def only_bounds(result: Findings) -> bool:
+def only_bounds(result: AuditFigures) -> bool:
     """Whether measures of bias that look at an unknown document have bounds alone."""
     return result.partly_labelled and result.settings.get("unknown") == "bounds"
 
 
-def plane_bias(result: Findings) -> Measure | None:
+def plane_bias(result: AuditFigures) -> Measure | None:
     """The measure of bias that the plane shows first: of those with a value or bounds, if any has."""
     usual = lean_measure(result)
     wanted = [measure for measure in (usual, *result.measures) if measure is not None and is_bias(measure)]
@@ -30,19 +30,19 @@ def plane_bias(result: Findings) -> Measure | None:
     return next(shown, usual)
 
 
-def shows_queries(result: Findings, figure: Figure) -> bool:
+def shows_queries(result: AuditFigures, figure: Figure) -> bool:
     """Whether a figure has values of single queries."""
     return not (figure.whole_run or (only_bounds(result) and is_bias(figure.measure)))
 
 
-def about_queries(result: Findings) -> str:
+def about_queries(result: AuditFigures) -> str:
     """What the page says of single queries' values over unknown labels."""
     if only_bounds(result):
         return "Measures of bias have no values for single queries: only bounds are known."
     return ""
 
 
-def about_depth(result: Findings) -> str:
+def about_depth(result: AuditFigures) -> str:
     """What the curves by rank are of where labels are unknown."""
     found = [(run.name, run.labels) for run in result.given if run.labels is not None]
     unknown = result.settings.get("unknown")
@@ -59,7 +59,7 @@ def about_depth(result: Findings) -> str:
 # --- the section -----------------------------------------------------------------------------------------------------
 
 
-def labels_section(result: Findings) -> dict[str, object] | None:
+def labels_section(result: AuditFigures) -> dict[str, object] | None:
     """Each run's first ranks as parts of a bar, with their numbers; None without labels."""
     found = [(run, run.labels) for run in result.runs if run.labels is not None]
     if not found:

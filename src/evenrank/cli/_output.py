@@ -5,27 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import typer
 
 from evenrank import _command
 
+if TYPE_CHECKING:
+    from evenrank.results.result import Result
+
+SCREEN = 80
+"""Characters of a line of a screen."""
 STANDARD = "-"
 """The file name that means standard output."""
-
-
-class Result(Protocol):
-    """A result that can be written as JSON and as a report, and printed as a table."""
-
-    def to_json(self, path: str, /) -> object:
-        """Writes the figures as JSON."""
-
-    def report(self, path: str, /) -> object:
-        """Writes an HTML page."""
-
-    def table(self) -> str:
-        """The figures as text."""
 
 
 class PerQuery(Protocol):
@@ -93,11 +85,11 @@ def emit(
     json: str | None,
     report: str | None,
     *,
-    text: str | None = None,
+    full: bool = False,
     per_query: tuple[PerQuery, str | None] | None = None,
     to_json: Callable[[str], object] | None = None,
 ) -> None:
-    """Writes the files that were asked for, then prints ``text``, or the result's table.
+    """Writes the files that were asked for, then prints the result's screen, or with ``full`` all of it.
 
     If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
     """
@@ -110,6 +102,19 @@ def emit(
         if report is not None:
             result.report(report)
     if STANDARD not in (json, rows_path):
-        typer.echo(result.table() if text is None else text)
+        show(result, full=full, more=() if report is not None else ("--report FILE",))
     if report is not None:
         say(f"report: {report}", err=True)
+
+
+def show(result: Result, *, full: bool = False, more: tuple[str, ...] = ()) -> None:
+    """Prints a result's screen, and where there is more of it; ``full``: all of it, as wide as the terminal."""
+    import shutil
+
+    width = max(100, shutil.get_terminal_size((120, 24)).columns) if full else SCREEN
+    parts = [result.table(full=full, width=width)]
+    if not full:
+        found = result.page().next
+        following = f"   Next: {', '.join(found)}" if found else ""
+        parts.append(f"More: {', '.join(('--full', *more))}.{following}")
+    say("\n".join(parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from dataclasses import replace
 from typing import Annotated
 
@@ -42,6 +41,7 @@ def named_once(arguments: list[str], option: str) -> dict[str, str]:
 def command(
     *,
     given: Annotated[Values, From("auditing.compute", "audit")],
+    full: opt.Full = False,
     json: opt.Json = None,
     values: Annotated[
         bool, opt.Option("With --json: also the value of each query in each figure (gate reads them).")
@@ -65,6 +65,5 @@ def command(
     # Notes name arguments; here these are options.
     notes, warnings = (tuple(map(_words.said, found)) for found in (result.notes, result.warnings))
     result = replace(result, notes=notes, warnings=warnings)
-    table = result.table(max(100, shutil.get_terminal_size((120, 24)).columns))
     to_json = functools.partial(result.to_json, values=values)
-    _output.emit(result, json, report, text=table, per_query=(result, per_query), to_json=to_json)
+    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json)

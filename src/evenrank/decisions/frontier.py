@@ -14,7 +14,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.auditing.findings import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
+from evenrank.auditing.data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run

@@ -22,8 +22,8 @@ from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate, Mixed, over_seeds
 from evenrank.results.format import COUNT, NONE, digits, interval, intervals, number
 from evenrank.results.page import COLOURS, Drawing, bars, curve, render_charts, specification
-from evenrank.results.result import Result, text_html
-from evenrank.results.table import Column
+from evenrank.results.result import Result
+from evenrank.results.table import Column, html_text
 from evenrank.results.table import Table as Shown
 
 __all__ = ["Drawing", "ExperimentPage", "bars", "curve", "plane"]
@@ -450,9 +450,9 @@ class ExperimentPage(Result):
 
     def _repr_html_(self) -> str:
         """The claims and the tables, for a notebook."""
-        claims = "".join(f"<li>{text_html(str(claim))}</li>" for claim in self.claims)
+        claims = "".join(f"<li>{html_text(str(claim))}</li>" for claim in self.claims)
         tables = "".join(table.html() for table in self.tables)
-        return f"<div><p><b>{text_html(self.title)}</b></p><ul>{claims}</ul>{tables}</div>"
+        return f"<div><p><b>{html_text(self.title)}</b></p><ul>{claims}</ul>{tables}</div>"
 
     def write(self, folder: Path) -> Path:
         """Writes ``results.json``, a CSV per table and ``report.html``, whose path is returned."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(count: int, noun: str) -> str:
     """A number with its noun, plural unless the number is one: ``1 query``, ``12,000 documents``."""
@@ -35,3 +37,12 @@ def percent(share: float, decimals: int = 0) -> str:
     if share > 0 and float(text) == 0:
         return f"< {10**-decimals:g}%"
     return f"{text.rstrip('0').rstrip('.') if decimals else text}%"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

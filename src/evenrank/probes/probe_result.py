@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evenrank.auditing.summary import group_label
+from evenrank.auditing.about import group_label
 from evenrank.io.errors import UnknownNameError, quoted
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.wording import counted

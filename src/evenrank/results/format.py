@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -57,6 +58,21 @@ def true_minus(text: str) -> str:
     return text.replace("-", "−").replace("e−", "e-")
 
 
+def short(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
+    """A figure for sentences and screens: without the 0 before its decimal point, its minus typographic.
+
+    >>> short(0.1594), short(-0.062), short(0.004, sign=True), short(1.0), short(0.0, sign=True)
+    ('.159', '−.062', '+.004', '1.000', '.000')
+    """
+    text = signed(value, digits) if sign else number(value, digits)
+    return true_minus(re.sub(r"(?<!\d)0\.", ".", text))
+
+
+def short_interval(ends: Interval | None, digits: int = 3, *, sign: bool = False) -> str:
+    """The interval of such a figure."""
+    return NONE if ends is None else f"[{', '.join(short(end, digits, sign=sign) for end in ends)}]"
+
+
 def p_value(p: float | None) -> str:
     """A p-value with three decimals, or ``<0.001``.
 
@@ -109,6 +125,11 @@ def intervals(places: int, *, sign: bool = False, wide: bool = False) -> Format:
 def percents(decimals: int = 0) -> Format:
     """Shares as percentages."""
     return Format(lambda share: percent(share, decimals))
+
+
+def shorts(places: int, *, sign: bool = False) -> Format:
+    """Figures as screens have them."""
+    return Format(lambda value: short(value, places, sign=sign))
 
 
 TEXT = Format(str, "text")

@@ -10,17 +10,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from rich.cells import cell_len
 
 from evenrank._version import __version__
 from evenrank.io import Provenance, write_text
@@ -29,7 +31,8 @@ from evenrank.io.outputs import atomic_path
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.wording import singular
 
-from .table import Table
+from .finding import Finding, Place
+from .table import Table, fitted, html_text, wrapped
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -373,43 +376,159 @@ def histogram(
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The report of a command.
+class Chip:
+    """A verdict in a word or two; ``tone``: how it is painted, which says nothing that the words don't."""
 
-    ``kind`` names the command, ``facts`` are (what, how many) pairs, ``summary`` states the findings in sentences,
-    ``late`` are long tables, which come after the charts, ``plane`` is an SVG of effectiveness against bias.
+    text: str
+    tone: Literal["good", "bad", "same", "unknown"] = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Verdicts at a glance: the ``headings`` of the chips, and what each row is about, with its chips."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Chip, ...]], ...]
+
+
+def no_drawings() -> Sequence[Drawing]:
+    """No charts."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page that is closed until it is opened: first the picture, then tables.
+
+    ``draw``: makes its charts, which takes longer than all else and is not needed in a terminal; ``hint``: how to read
+    it.
+    """
+
+    title: str
+    tables: tuple[Table, ...] = ()
+    draw: Callable[[], Sequence[Drawing]] = no_drawings
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a result says, wherever it is shown: the answer, one table, what it means, and all the rest.
+
+    Attributes:
+        kind: The command; ``title``: what it is about.
+        findings: What is said; those placed as the answer and as warnings stand above the table.
+        table: The one table; ``legend``: its marks in a line.
+        aside: What stands beside the answer, such as the number of queries.
+        next: What can be done now: commands, each as it is typed.
+        verdicts, plane: On pages, verdicts at a glance, and effectiveness against bias as an SVG.
+        sections: What is shown when it is asked for: closed parts of a page, ``--full`` in a terminal.
+        facts: (What, how many) pairs; ``source``: where the method comes from; ``notes``: all other remarks.
     """
 
     kind: str
     title: str
-    source: str
-    facts: tuple[tuple[str, str], ...]
-    tables: tuple[Table, ...]
-    drawings: tuple[Drawing, ...] = ()
-    notes: tuple[str, ...] = ()
-    summary: tuple[str, ...] = ()
-    provenance: Provenance | None = None
-    late: tuple[Table, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    table: Table | None = None
+    legend: str = ""
+    aside: str = ""
+    next: tuple[str, ...] = ()
+    verdicts: Verdicts | None = None
     plane: str = ""
+    sections: tuple[Section, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
-    def text(self) -> str:
-        """The page without its charts, for a terminal."""
-        facts = ", ".join(fact(name, value) for name, value in self.facts)
-        parts = [f"{plain(self.title)}\n{facts}"]
-        if self.summary:
-            parts.append("\n".join(plain(line) for line in self.summary))
-        parts += [*(table.text() for table in (*self.tables, *self.late))]
-        if self.notes:
-            parts.append("\n".join(["Notes:", *(f"  {plain(note)}" for note in self.notes)]))
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables."""
+        first = () if self.table is None else (self.table,)
+        return (*first, *(table for section in self.sections for table in section.tables))
+
+    def said(self, *places: Place) -> tuple[Finding, ...]:
+        """The findings of these places."""
+        return tuple(one for one in self.findings if one.place in places)
+
+    def text(self, *, full: bool = False, width: int = 80) -> str:
+        """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest."""
+        parts = ["\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])]
+        if self.table is not None:
+            parts += [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
+        said = _paragraphs([*self.said("finding"), *self.said("note")[:MOST_NOTES]], width)
+        parts += [said] * bool(said)
+        parts += [wrapped(plain(self.legend), width)] * bool(self.legend)
+        if full:
+            parts += [", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts)
+            parts += [table.text() for section in self.sections for table in section.tables]
+            notes = [*(one.text for one in self.said("note")[MOST_NOTES:]), *self.notes]
+            parts += ["\n".join(["Notes:", *(f"  {plain(note)}" for note in notes)])] * bool(notes)
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
-        return render_charts(asset("tables.html.j2"), self.drawings, self.provenance, page=self)
+        drawings = [list(section.draw()) for section in self.sections]
+        numbers = itertools.count()
+        numbered = [[(next(numbers), one) for one in of] for of in drawings]
+        sections = [(section, of) for section, of in zip(self.sections, numbered, strict=True)]
+        flat = [one for of in drawings for one in of]
+        return render_charts(asset("page.html.j2"), flat, self.provenance, page=self, sections=sections)
+
+    def notebook(self) -> str:
+        """The same as the screen, as HTML for a notebook."""
+        above = "".join(f"<p>{html_text(one.text)}</p>" for one in self.said("warning"))
+        answer = html_text(" ".join(one.text for one in self.said("answer")))
+        aside = f" <small>{html_text(self.aside)}</small>" * bool(self.aside)
+        table = "" if self.table is None else self.table.html()
+        found = [*self.said("finding"), *self.said("note")[:MOST_NOTES]]
+        below = "".join(
+            f"<li>{f'<b>{html_text(one.subject)}</b> ' * bool(one.subject)}{html_text(one.text)}</li>" for one in found
+        )
+        parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
+        parts.append(f"<p><small>{html_text(self.legend)}</small></p>" * bool(self.legend))
+        return f"<div>{''.join(parts)}{self.plane}</div>"
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page atomically."""
         write_text(path, self.html())
+
+
+MOST_NOTES = 3
+_LONGEST_LABEL = 16
+
+
+def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
+    """The sentences of the answer, with what stands beside it at the end of the first line if there is room."""
+    lines = wrapped(plain(" ".join(one.text for one in findings)), width).split("\n")
+    room = width - cell_len(lines[0])
+    if aside and room > len(aside) + 1:
+        lines[0] += plain(aside).rjust(room)
+    elif aside:
+        lines.append(plain(aside))
+    return "\n".join(lines)
+
+
+def _warnings(page: Page, width: int) -> list[str]:
+    return [wrapped(plain(one.text), width) for one in page.said("warning")]
+
+
+def _paragraphs(findings: Sequence[Finding], width: int) -> str:
+    """The findings, those about one thing together behind its name."""
+    by_subject: dict[str, list[str]] = {}
+    for one in findings:
+        by_subject.setdefault("Note" if one.place == "note" else one.subject, []).append(plain(one.text))
+    label = min(max((cell_len(plain(name)) for name in by_subject), default=0), _LONGEST_LABEL)
+
+    def paragraph(name: str, texts: Sequence[str]) -> str:
+        if not label:
+            return "\n".join(wrapped(text, width) for text in texts)
+        first = fitted(plain(name), label) + "  "
+        if name == "Note":
+            return "\n".join(wrapped(text, width, first) for text in texts)
+        # What is said of it reads on from its name.
+        return wrapped(" ".join(texts).removeprefix(first.rstrip() + " "), width, first)
+
+    return "\n".join(paragraph(name, texts) for name, texts in by_subject.items())
 
 
 def fact(name: str, value: str) -> str:

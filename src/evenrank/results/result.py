@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from html import escape
 
 import polars as pl
 
 from evenrank._version import __version__
 from evenrank.io import Provenance, check_apart, write_text
-from evenrank.io.errors import plain
 from evenrank.io.json_values import LEFT_OUT, fields_of, json_text, json_values
 
-from .page import Page, fact
+from .finding import Finding
+from .page import Page
 
 SCHEMA = 1
 """The number of the JSON's form: it rises where a key is renamed or taken out."""
@@ -34,29 +33,30 @@ class Result:
         return summary_line(type(self).__name__, self.to_dict())
 
     def _repr_html_(self) -> str:
-        """The view in a notebook."""
-        page = self.page()
-        facts = ", ".join(text_html(fact(name, value)) for name, value in page.facts)
-        said = "".join(f"<p>{text_html(line)}</p>" for line in page.summary)
-        tables = "".join(table.html() for table in page.tables)
-        return f"<div><p><b>{text_html(page.title)}</b><br>{facts}</p>{said}{tables}</div>"
+        """The view in a notebook: the same as in the terminal."""
+        return self.page().notebook()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the result says, in the order of the screen."""
+        return self.page().findings
 
     def page(self) -> Page:
-        """The figures as a page."""
+        """What the result says, its figures and its charts."""
         raise NotImplementedError(f"{type(self).__name__} has no page")
 
-    def table(self) -> str:
-        """All figures, for a terminal."""
-        return self.page().text()
+    def table(self, *, full: bool = False, width: int = 80) -> str:
+        """The screen of the command; ``full``: with all figures and notes. ``width``: in characters."""
+        return self.page().text(full=full, width=width)
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """The figures as data frames, by the titles of their tables."""
-        page = self.page()
-        return {table.title: table.frame() for table in (*page.tables, *page.late)}
+        return {table.title: table.frame() for table in self.page().tables}
 
     def to_dict(self) -> dict[str, object]:
         """The fields as JSON values: dicts, lists, strings, numbers, booleans and None."""
-        return fields_of(self) | {name: json_values(value) for name, value in self._beside().items()}
+        said = {"findings": json_values(self.findings)}
+        return fields_of(self) | {name: json_values(value) for name, value in self._beside().items()} | said
 
     def _beside(self) -> Mapping[str, object]:
         """What the JSON has beside the fields."""
@@ -98,8 +98,3 @@ def summary_line(name: str, values: Mapping[str, object]) -> str:
     ]
     line = f"{name}({', '.join(shown)})"
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]}…)"
-
-
-def text_html(text: str) -> str:
-    """A text as HTML, without control characters."""
-    return escape(plain(text))

@@ -176,7 +176,7 @@ class Table:
         broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
 
         def aligned(cells: Sequence[str]) -> str:
-            parts = [_fitted(c, size, one.left) for c, size, one in zip(cells, sizes, self.columns, strict=True)]
+            parts = [fitted(c, size, one.left) for c, size, one in zip(cells, sizes, self.columns, strict=True)]
             if not broken:
                 return (" " * indent + _GAP.join(parts)).rstrip()
             return wrapped(cells[-1], width, " " * indent + _GAP.join([*parts[:-1], ""])).rstrip()
@@ -202,7 +202,33 @@ class Table:
     def fits(self, width: int) -> bool:
         """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""
         sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
-        return _INDENT + LEAST_NAME + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
+        indent = _INDENT if self.group else 0
+        return indent + min(sizes[0], LEAST_NAME) + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
+
+    def packed(self, width: int) -> list[Table]:
+        """The table, or where it is too wide its columns in several, each with the first one.
+
+        A column without a heading stays with the one before it.
+        """
+        if not self.rows or self.fits(width):
+            return [self]
+        sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
+        room = width - min(sizes[0], MOST_NAME)
+        parts: list[list[int]] = []
+        left = 0
+        for place in range(1, len(self.columns)):
+            joined = [place]
+            while place + len(joined) < len(self.columns) and not self.columns[place + len(joined)].title:
+                joined.append(place + len(joined))
+            if not self.columns[place].title:
+                continue
+            need = sum(sizes[one] + len(_GAP) for one in joined)
+            if not parts or need > left:
+                parts.append([])
+                left = room
+            parts[-1] += joined
+            left -= need
+        return [replace(self, columns=tuple(self._placed(one) for one in (0, *part))) for part in parts]
 
     def _heads(self) -> list[str]:
         heads = [column.title if column.short is None else column.short for column in self.columns]
@@ -224,7 +250,7 @@ class Table:
         """
         state = ' aria-sort="none"' * sorts
         heads = "".join(
-            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else _html(one.title)}</th>'
+            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else html_text(one.title)}</th>'
             for one in self.columns
         )
         names = next((place for place, one in enumerate(self.columns) if not one.left), len(self.columns))
@@ -239,11 +265,11 @@ class Table:
                 self._cell(row, one, value, "th" if place < names else "td", sorts)
                 for place, (one, value) in enumerate(self._cells(row))
             )
-            body.append(f'<tr class="{_html(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
+            body.append(f'<tr class="{html_text(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
         kinds = "plain groups" if self.group else "plain"
         attributes = 'id="table" class="figures"' if sorts else f'class="{kinds}"'
         head = f"<thead><tr>{heads}</tr></thead>" if any(one.title for one in self.columns) else ""
-        caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
+        caption = f"<caption>{html_text(self.title)}</caption>" if self.title else ""
         rows = "\n".join(body)
         return f"<table {attributes}>{caption}{head}<tbody>{rows}</tbody></table>"
 
@@ -251,13 +277,13 @@ class Table:
         first, *others = column.read(value).split("\n")
         text = _figure(first, column)
         if column.mark and (mark := column.mark(row)):
-            text += f'<b class="mark">{_html(mark)}</b>'
+            text += f'<b class="mark">{html_text(mark)}</b>'
         if others:
             text += f"<br><small>{'<br>'.join(_figure(other, column) for other in others)}</small>"
         if column.tag and (remark := column.tag(row)):
-            text += f' <small class="tag">{_html(true_minus(remark))}</small>'
+            text += f' <small class="tag">{html_text(true_minus(remark))}</small>'
         carried = {"sort": _sort(column, value)} if sorts else column.data(row) if column.data else {}
-        key = "".join(f' data-{name}="{_html(str(of))}"' for name, of in carried.items())
+        key = "".join(f' data-{name}="{html_text(str(of))}"' for name, of in carried.items())
         scope = ' scope="row"' if tag == "th" else ""
         return f"<{tag}{scope}{_side(column)}{key}>{text}</{tag}>"
 
@@ -308,7 +334,8 @@ def _sizes(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, cells)) for cells in zip(heads, *lines, strict=True)]
 
 
-def _fitted(cell: str, size: int, left: bool) -> str:
+def fitted(cell: str, size: int, left: bool = True) -> str:
+    """A text in so many characters, cut if it is longer."""
     if cell_len(cell) > size:
         return set_cell_size(cell, size - 1) + "…"
     space = " " * (size - cell_len(cell))
@@ -320,11 +347,11 @@ def _side(column: Column) -> str:
 
 
 def _figure(text: str, column: Column) -> str:
-    return _html(text if column.left else true_minus(text))
+    return html_text(text if column.left else true_minus(text))
 
 
 def _button(column: Column) -> str:
-    return f'<button type="button" title="{_html(column.note)}">{_html(column.title)}</button>'
+    return f'<button type="button" title="{html_text(column.note)}">{html_text(column.title)}</button>'
 
 
 def _sort(column: Column, value: Any) -> str:
@@ -333,5 +360,6 @@ def _sort(column: Column, value: Any) -> str:
     return str(value if column.format.sort is None else column.format.sort(value))
 
 
-def _html(text: str) -> str:
+def html_text(text: str) -> str:
+    """A text as HTML, without control characters."""
     return escape(plain(text))

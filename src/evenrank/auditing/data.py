@@ -1,0 +1,544 @@
+"""The data of an audit: figures, comparisons, rankings, and what each stage adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, overload
+
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.groups import Lexicon
+from evenrank.io.convert import PathLike
+from evenrank.io.errors import EvenrankError, UnknownNameError, quoted
+from evenrank.io.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
+from evenrank.io.types import Array
+from evenrank.io.wording import counted, percent
+from evenrank.measures import Lacking, is_bias, parse_measure, resolve
+from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
+from evenrank.measures.inference import Comparison as Tested
+from evenrank.results.format import Interval, equation
+from evenrank.results.result import Result
+
+from .words import Words
+
+_DIGITS = 4
+_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage adds.
+
+    Attributes:
+        added: The stage's figure minus that of what it was given: of the candidates in random order for the first
+            stage, of the stage before for any other. ``test``: whether that differs from 0.
+        figure: The figure of the stage's run, on the queries that all stages have.
+        tied: The same between expectations over the orders of tied documents; None where there are none.
+        equal: Whether it changes no query's value, whatever the order of ties: there is nothing to say of it.
+    """
+
+    also: ClassVar = ("tie_added", "tie_p")
+    stage: str
+    added: float
+    test: Tested = field(metadata=INLINE)
+    figure: float
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+    equal: bool = False
+
+    @property
+    def tie_added(self) -> float | None:
+        """What the stage adds on average over the orders of tied documents."""
+        return None if self.tied is None else self.tied.mean
+
+    @property
+    def tie_p(self) -> float | None:
+        """Whether that differs from 0."""
+        return None if self.tied is None else self.tied.p
+
+    @property
+    def tie_sensitive(self) -> bool:
+        """Whether ties decide what is added: their mean lies outside the interval, or has another significance."""
+        return ties_decide(self.test, self.tied)
+
+    def shown(self, tied: bool) -> bool:
+        """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
+        return shows(self.test, self.tied, tied=tied)
+
+
+ALL_ZERO = "every value is 0"
+"""What a test says where no query differs."""
+
+
+def ties_decide(test: Tested, tied: Tested | None) -> bool:
+    """Whether a difference averaged over ties lies outside its own interval, or has another significance."""
+    if tied is None or tied.mean is None:
+        return False
+    outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
+    p = 1.0 if tied.why == ALL_ZERO else tied.p
+    return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
+
+
+def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
+    """Whether a difference averaged over ties says the same: shown or not as before and, where shown, on its side."""
+    return shown == tied_shown and (not shown or difference * of_ties > 0)
+
+
+def shows(test: Tested, of_ties: Tested | None, *, tied: bool) -> bool:
+    """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
+    return of_ties is not None and of_ties.shown if tied else test.shown
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """One measure of the last stage, as the sum of what the candidates hold and what each step adds.
+
+    ``n``: the number of queries with a value in every stage; ``candidates``: the expectation over random orders of the
+    first stage's documents, with its interval. ``collection``: the expectation over random orders of the whole
+    collection, with lists as long as the first stage's, where its documents are known; ``retrieval``: the candidates
+    minus that, a step whose figure is ``candidates``.
+    """
+
+    measure: Measure
+    n: int
+    candidates: float
+    ci95: Interval | None
+    steps: tuple[Step, ...]
+    collection: float | None = None
+    retrieval: Step | None = None
+
+    @property
+    def total(self) -> float:
+        """The figure of the last stage."""
+        return self.steps[-1].figure
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        added = None if self.retrieval is None else self.retrieval.test
+        return {
+            "n": self.n,
+            "collection": None if self.collection is None else {"figure": self.collection},
+            "candidates": {"figure": self.candidates, "ci95": self.ci95, "added": added},
+            "steps": self.steps,
+            "total": self.total,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The stages of a pipeline by name, in order, and each bias measure taken apart, by its text.
+
+    ``documents``: how many documents of the collection are behind its figures; None if they are not known.
+    """
+
+    names: tuple[str, ...]
+    measures: dict[str, Decomposition]
+    documents: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What a run's order has beyond a reference order of its own candidates, over the queries where both are defined.
+
+    Attributes:
+        mean: Mean over queries of run minus reference; ``n``: number of queries.
+        test: Whether the mean differs from 0; Holm's correction is over the runs.
+        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected.
+        reference: The reference's figure over the same queries.
+        tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
+        values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
+        leans: Whether the reference's figure differs from 0.
+    """
+
+    also: ClassVar = ("tie_mean", "tie_p")
+    mean: float
+    n: int
+    test: Tested = field(metadata=INLINE)
+    t_p: float | None
+    wilcoxon_p: float | None
+    reference: float
+    tied: Tested | None = field(metadata=LEFT_OUT)
+    values: Array = field(repr=False, metadata=BY_QUERY)
+    leans: Tested = field(metadata=LEFT_OUT)
+
+    @property
+    def ci95(self) -> Interval | None:
+        """The interval of the mean."""
+        return self.test.ci95
+
+    @property
+    def tie_mean(self) -> float | None:
+        """The mean with the run's expectation over the orders of its tied documents."""
+        return None if self.tied is None else self.tied.mean
+
+    @property
+    def tie_p(self) -> float | None:
+        """Whether that differs from 0."""
+        return None if self.tied is None else self.tied.p
+
+    @property
+    def tie_sensitive(self) -> bool:
+        """Whether ties decide: the mean over them lies outside the interval, or has another significance."""
+        return ties_decide(self.test, self.tied)
+
+    def shown(self, *, tied: bool = False) -> bool:
+        """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
+        return shows(self.test, self.tied, tied=tied)
+
+
+RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
+REFERENCES = (RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """A run compared with the baseline on one measure, over the queries where both have a value.
+
+    Attributes:
+        difference: Mean of run minus baseline.
+        test: Whether the difference is one, after Holm's correction over the runs compared.
+        relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
+        better, equal, worse: Numbers of queries; None for a measure of the whole run.
+        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
+        loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
+            where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
+            and holds for any values: above 0, no more is lost.
+        tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
+            ties are broken.
+        sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other; None of others.
+        n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
+        mean, baseline_mean: The means over these ``n`` queries.
+        partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
+        unequal_depth: Whether one of the lists is so much shorter, within the measure's cutoff, that depth rather
+            than order decides.
+    """
+
+    also: ClassVar = ("no_loss",)
+    difference: float | None
+    test: Tested = field(metadata=INLINE)
+    relative: float | None = None
+    better: int | None = None
+    equal: int | None = None
+    worse: int | None = None
+    t_p: float | None = None
+    wilcoxon_p: float | None = None
+    loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
+    guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+    sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
+    n: int = 0
+    mean: float | None = None
+    baseline_mean: float | None = None
+    n_poles: tuple[int, int] | None = field(default=None, metadata=IF_KNOWN)
+    partial: bool = False
+    unequal_depth: bool = False
+
+    def __repr__(self) -> str:
+        difference = "no value" if self.difference is None else f"{self.difference:+.4f}"
+        counts = "" if self.better is None else f", {self.better}/{self.equal}/{self.worse} better/equal/worse"
+        p = "" if self.holm_p is None else f", {equation('Holm p', self.holm_p)}"
+        return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
+
+    @property
+    def counts(self) -> tuple[int, int, int] | None:
+        """Queries better, equal and worse; None for a measure of the whole run."""
+        if self.better is None or self.equal is None or self.worse is None:
+            return None
+        return self.better, self.equal, self.worse
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p of the difference; None where nothing can be told."""
+        return self.test.p
+
+    @property
+    def holm_p(self) -> float | None:
+        """That after Holm's correction over the runs compared."""
+        return self.test.holm_p
+
+    @property
+    def ci95(self) -> Interval | None:
+        """The interval of the difference."""
+        return self.test.ci95
+
+    @property
+    def significant(self) -> bool:
+        """Whether the Holm-corrected p is below .05; of a reference ranking, which is not corrected for, never."""
+        return self.test.holm_p is not None and self.test.shown
+
+    @property
+    def no_loss(self) -> bool | None:
+        """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
+        if self.guaranteed is not None:
+            return self.guaranteed > 0
+        return None if self.loss is None else self.loss.p_holds() <= SIGNIFICANT
+
+
+class Known(NamedTuple):
+    """How many of the rows that a measure looks at are known, and how many it looks at."""
+
+    rows: int
+    of: int
+
+    def __str__(self) -> str:
+        """The share that is known; of all but some, never 100%."""
+        share = self.rows / self.of if self.of else 1.0
+        return percent(share, 0 if share in (0.0, 1.0) or 0.01 <= share < 0.995 else 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measure of one run.
+
+    Attributes:
+        mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
+        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
+        ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
+            change it.
+        lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
+        tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
+        values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
+        vs_baseline: The comparison with the baseline, if there is one.
+        known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
+        bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
+            known exactly.
+        order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
+            ``order_range``: the smallest and largest value. None for any other run.
+        added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
+            a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
+            weighted sum over ranks, the second also without judgements.
+        greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
+            documents; None where that is not known.
+        partly_labelled: Whether documents without a label could change it.
+        parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
+    """
+
+    measure: Measure = field(metadata=LEFT_OUT)
+    mean: float | None
+    n: int
+    undefined: int
+    ci95: Interval | None
+    tie_mean: float | None
+    tie_range: Interval | None
+    values: Array = field(metadata=BY_QUERY)
+    vs_baseline: Comparison | None = None
+    known: Known | None = field(default=None, metadata=IF_KNOWN)
+    bounds: Interval | None = None
+    order_mean: float | None = field(default=None, metadata=IF_KNOWN)
+    order_range: Interval | None = field(default=None, metadata=IF_KNOWN)
+    added: Excess | None = None
+    beyond_relevance: Excess | None = None
+    lean: Tested | None = field(default=None, metadata=IF_KNOWN)
+    greatest: float | None = None
+    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
+    parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
+
+    def __repr__(self) -> str:
+        value = "no value" if self.mean is None else f"{self.mean:.4f}"
+        ends = "" if self.ci95 is None else f" [{self.ci95[0]:.4f}, {self.ci95[1]:.4f}]"
+        compared = self.vs_baseline
+        against = "" if compared is None or compared.difference is None else f", {compared.difference:+.4f} vs baseline"
+        return f"Figure({self.measure}: {value}{ends}, {counted(self.n, 'query')}{against})"
+
+    @property
+    def tie_sensitive(self) -> bool:
+        """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
+        return self._wider(self.tie_range)
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Whether the order in which passages were given moves the figure by more than its interval is wide."""
+        return self._wider(self.order_range)
+
+    def _wider(self, ends: Interval | None) -> bool:
+        if ends is None:
+            return False
+        # A single query has no interval: any effect counts.
+        return ends[1] - ends[0] > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
+
+    @property
+    def whole_run(self) -> bool:
+        """Whether this is a figure of the run as a whole rather than a mean over queries."""
+        return resolve(self.measure).whole_run
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLabels:
+    """The labels of the first ``depth`` ranks of all queries together.
+
+    Attributes:
+        rows: Number of rows; ``known``: of those, the ones whose document has a label.
+        groups: The sum of the known documents' weights, by group.
+        neutral: The weight of the known documents that is of no group.
+    """
+
+    also: ClassVar = ("unknown",)
+    depth: int
+    rows: int
+    known: int
+    groups: dict[str, float]
+    neutral: float
+
+    @property
+    def unknown(self) -> int:
+        """Number of rows without a label."""
+        return self.rows - self.known
+
+
+@dataclass(frozen=True, slots=True)
+class RunAudit:
+    """One run's figures by measure.
+
+    Attributes:
+        queries: Number of the run's queries.
+        figures: Figures by the measure's text, such as ``"nDCG@10"``.
+        tie_share: Share of the documents in the first 10 ranks that are tied.
+        by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
+        absent: Number of judged queries that the run lacks.
+        lacking: The run's documents without text; None if all have one.
+        labels: The labels of its first 10 ranks; None without labels.
+        lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.
+    """
+
+    name: str = field(metadata=LEFT_OUT)
+    queries: int
+    figures: dict[str, Figure] = field(metadata=named("measures"))
+    tie_share: float
+    by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
+    absent: int = 0
+    lacking: Lacking | None = field(default=None, metadata=named("missing"))
+    labels: KnownLabels | None = field(default=None, metadata=IF_KNOWN)
+    lengths: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
+
+    def __getitem__(self, measure: str | Measure) -> Figure:
+        """The figure of a measure. Raises UnknownNameError if it was not measured."""
+        name = str(measure)
+        if name not in self.figures:
+            # Another spelling, such as with its parameters in another order.
+            with suppress(EvenrankError):
+                name = str(parse_measure(measure))
+        if name not in self.figures:
+            raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.figures)})")
+        return self.figures[name]
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
+        )
+        return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
+
+    @property
+    def reference(self) -> bool:
+        """Whether this is a reference ranking rather than one of the audited runs."""
+        return self.name in REFERENCES
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs."""
+
+    measure: str
+    first: str
+    second: str
+    test: Tested = field(metadata=INLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShare:
+    """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
+
+    ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
+    groups and runs, so that the smallest p is that of the omnibus test.
+    """
+
+    run: str
+    group: str
+    share: float
+    held: float
+    test: Tested = field(metadata=INLINE)
+
+
+@dataclass(frozen=True, repr=False)
+class AuditFigures(Result):
+    """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
+
+    settings: dict[str, Any]
+    baseline: str | None
+    runs: tuple[RunAudit, ...] = field(metadata=LEFT_OUT)
+    """The audited runs, then the reference rankings."""
+    notes: tuple[str, ...]
+    queries: pl.Series = field(repr=False, metadata=BY_QUERY)
+    """The ids of the audit's queries [Q], the axis of the figures' values."""
+    rankings: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
+    """The first documents of every run: run, query_id, rank, doc_id, score, tied, counts, neutrality, relevance."""
+    lexicon: Lexicon | None = field(repr=False, metadata=LEFT_OUT)
+    """The lexicon that documents were scored with, if it is known."""
+    collection: PathLike | pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
+    """Where the report finds the documents' texts."""
+    query_texts: pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
+    warnings: tuple[str, ...] = ()
+    """The notes that come first in every view, since the figures mislead without them."""
+    unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    """The measures that are decided by the unequal depths of the runs."""
+    partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
+    """Whether documents of the runs or of the background have no label while others have one."""
+    all_neutral: bool = field(default=False, metadata=LEFT_OUT)
+    """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
+    words: Words | None = field(default=None, repr=False)
+    """The words that drive the figures; None without texts."""
+    pairs: tuple[Pair, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
+    """Every two of several runs."""
+    shares: tuple[GroupShare, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
+    """The groups' shares of the first ranks, where shares were measured."""
+    cautions: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    """Those of the notes that could change the answer."""
+    stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
+    """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
+
+    @overload
+    def __getitem__(self, name: str) -> RunAudit: ...
+
+    @overload
+    def __getitem__(self, name: tuple[str, str | Measure]) -> Figure: ...
+
+    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | Figure:
+        """A run's figures, or one of them: ``result["BM25"]``, ``result["BM25", "nDCG@10"]``.
+
+        Raises UnknownNameError, a KeyError, which lists the runs or measures that exist.
+        """
+        if isinstance(name, tuple):
+            run, measure = name
+            return self[run][measure]
+        for one in self.runs:
+            if one.name == name:
+                return one
+        raise UnknownNameError(f"no run {quoted(name)} (the runs are {', '.join(run.name for run in self.runs)})")
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the audited runs, then those of the reference rankings."""
+        return (run.name for run in self.runs)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a run, or a reference ranking, of this name."""
+        return any(run.name == name for run in self.runs)
+
+    def __len__(self) -> int:
+        """Number of runs, reference rankings included."""
+        return len(self.runs)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures, effectiveness first."""
+        return [figure.measure for figure in self.runs[0].figures.values()]
+
+    @property
+    def given(self) -> list[RunAudit]:
+        """The audited runs, without the reference rankings."""
+        return [run for run in self.runs if not run.reference]
+
+    @property
+    def judged(self) -> bool:
+        """Whether effectiveness is known."""
+        return any(not is_bias(measure) for measure in self.measures)

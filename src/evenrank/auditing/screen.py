@@ -1,0 +1,269 @@
+"""The first screen of an audit: one table of what was asked, and verdicts at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ir_measures import Measure
+
+from evenrank.measures import Share, is_bias, resolve
+from evenrank.measures.inference import Comparison as Tested
+from evenrank.results.format import TEXT, Format, short, short_interval, shorts
+from evenrank.results.page import Chip, Verdicts
+from evenrank.results.table import Column, Table
+
+from .about import group_label, groups, poles, shown_lean, utility_measures
+from .comparison import PARTLY
+from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
+from .findings import bias_verdict, side
+
+NAMES = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
+"""The reference rankings of the screen: the candidates in random order, and by falling grade."""
+UP, DOWN, APART, TIED = "▲", "▼", "●", "~"
+_RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
+_LETTERS = "abcdefghij"
+_FIGURE = shorts(3)
+_ENDS = Format(lambda ends: short_interval(ends, 2), sort=lambda ends: ends[0])
+
+
+def shown_runs(result: AuditFigures) -> list[RunAudit]:
+    """The runs, then the candidates and the perfect order of them."""
+    return [*result.given, *(run for run in result.runs if run.name in NAMES)]
+
+
+def screen_table(result: AuditFigures) -> Table:
+    """A row for each ranking and a column for each measure; of shares of groups a row for each group."""
+    rows = shown_runs(result)
+    letters = _letters(result)
+    if any(_is_share(measure) for measure in result.measures):
+        return _turned(result, rows)
+    columns = [Column("run", TEXT, "", lambda run: _name(run, letters))]
+    for measure in result.measures:
+        columns += _measure_columns(result, measure)
+    return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
+
+
+def _name(run: RunAudit, letters: Mapping[str, str]) -> str:
+    letter = letters.get(run.name)
+    return f"{letter} {run.name}" if letter else NAMES.get(run.name, run.name)
+
+
+def _letters(result: AuditFigures) -> dict[str, str]:
+    """A letter for each of several runs, by which the others say that they differ from it."""
+    if not result.pairs or len(result.given) > len(_LETTERS):
+        return {}
+    return dict(zip((run.name for run in result.given), _LETTERS, strict=False))
+
+
+def _is_share(measure: Measure) -> bool:
+    return type(measure) is type(Share)
+
+
+def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]:
+    key, pair = str(measure), poles(result, measure)
+    signed = resolve(measure).signed and pair is not None
+    heading = f"{key} (+ {_pole(pair[0], pair.worded)})" if signed and pair is not None else key
+    marks = {run.name: _marks(result, run, measure) for run in shown_runs(result)}
+    size = max(map(len, marks.values()))
+    yield Column(
+        key,
+        _FIGURE,
+        heading,
+        lambda run: _value(run.figures[key]),
+        mark=(lambda run: marks[run.name].ljust(size)) if size else None,
+    )
+    if signed and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
+        ends = (f"{key} low", f"{key} high")
+        yield Column(ends, _ENDS, "", lambda run: _ends(run, key) or "")
+
+
+def _pole(pole: str, worded: bool) -> str:
+    return group_label(pole, ["m", "f"]) if worded else pole
+
+
+def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:
+    """The interval of a run; of a figure over unknown labels its bounds. References are there to compare with."""
+    figure = run.figures[key]
+    return None if run.reference else figure.ci95
+
+
+def _value(figure: Figure) -> object:
+    """The figure, or the bounds of one that is not known."""
+    if figure.mean is None and figure.bounds is not None:
+        return "..".join(short(end, 2) for end in figure.bounds)
+    return figure.mean
+
+
+def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
+    """What differs: from which other runs, from the baseline, from 0, and whether ties decide."""
+    if run.reference:
+        return ""
+    figure = run.figures[str(measure)]
+    compared, lean = figure.vs_baseline, figure.lean
+    marks = ""
+    if compared is not None and compared.significant and compared.difference is not None:
+        marks += UP if compared.difference > 0 else DOWN
+    if lean is not None and lean.shown:
+        marks += APART
+    if figure.tie_sensitive:
+        marks += TIED
+    raised = "".join(_RAISED[place] for place in _differs_from(result, run.name, str(measure)))
+    return f"{raised} {marks}" if marks else raised
+
+
+def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
+    """The places of the runs that a run differs from, among those with a letter."""
+    places = {run: place for place, run in enumerate(_letters(result))}
+    others = [
+        one.second if one.first == name else one.first
+        for one in result.pairs
+        if one.measure == measure and one.test.shown and name in (one.first, one.second)
+    ]
+    return sorted(places[other] for other in others if other in places)
+
+
+# --- groups against runs ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A measure, or a group's share, of every ranking."""
+
+    name: str
+    key: str
+    of: Measure
+
+
+def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
+    """A line for each measure and then for each group, the largest first; a column for each ranking."""
+    names = groups(result)
+    first = [m for m in result.measures if not _is_share(m)]
+    largest = sorted(
+        (m for m in result.measures if _is_share(m)),
+        key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
+    )
+    lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]
+    lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
+    shares = {(one.run, one.group): one for one in result.shares}
+    columns = (Column("name", TEXT, ""), *(_run_column(result, run, lines, shares) for run in rows))
+    return Table("Figures", columns, lines)
+
+
+def _run_column(
+    result: AuditFigures, run: RunAudit, lines: list[_Line], shares: Mapping[tuple[str, str], GroupShare]
+) -> Column:
+    marks = {line.key: _share_mark(result, run, line, shares) for line in lines}
+    size = max(map(len, marks.values()))
+    heading = NAMES.get(run.name, run.name)
+    return Column(
+        run.name,
+        _FIGURE,
+        heading,
+        lambda line: _value(run.figures[line.key]),
+        mark=(lambda line: marks[line.key].ljust(size)) if size else None,
+    )
+
+
+def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mapping[tuple[str, str], GroupShare]) -> str:
+    if not _is_share(line.of):
+        return _marks(result, run, line.of)
+    found = shares.get((run.name, str(line.of["group"])))
+    if found is None or not found.test.shown or found.test.mean is None:
+        return ""
+    return " " + (UP if found.test.mean > 0 else DOWN)
+
+
+def legend(result: AuditFigures) -> str:
+    """What the marks of the table mean, as far as they stand there; the words or labels that groups are from."""
+    drawn = "".join(
+        column.mark(row) for t in [screen_table(result)] for column in t.columns if column.mark for row in t.rows
+    )
+    parts = []
+    if UP in drawn or DOWN in drawn:
+        against = "the candidates" if result.shares else str(result.baseline)
+        more = f" (of measures: from {result.baseline})" if result.shares and result.baseline is not None else ""
+        parts.append(f"▲▼ higher, lower than {against}{more} (p < .05, corrected)")
+    if any(letter in drawn for letter in _RAISED):
+        parts.append("ᵃᵇ differs from run a, b (p < .05, corrected over all pairs)")
+    if APART in drawn:
+        parts.append("● differs from 0")
+    if TIED in drawn:
+        parts.append("~ tied")
+    parts.append(_source(result))
+    return "   ".join(filter(None, parts))
+
+
+def _source(result: AuditFigures) -> str:
+    if "labels" in result.settings:
+        return "groups: labels"
+    lexicon = result.settings.get("lexicon")
+    return f"groups: {lexicon} words" if lexicon is not None else ""
+
+
+# --- verdicts at a glance --------------------------------------------------------------------------------------------
+
+
+def verdicts(result: AuditFigures) -> Verdicts:
+    """Each run as chips: better or worse than the baseline, towards whom it leans, and whose lean it is."""
+    utility, lean = utility_measures(result)[:1], shown_lean(result)
+    compared = result.baseline is not None and len(result.given) > 1
+    headings = [str(measure) for measure in utility] if compared else []
+    headings += [str(lean), "whose"] if lean is not None else []
+    headings += ["bias"] if compared else []
+
+    def chips(run: RunAudit) -> Iterator[Chip]:
+        if compared:
+            yield from (_effective(run, measure) for measure in utility)
+        if lean is not None:
+            yield from _leaning(result, run, lean)
+        if compared:
+            yield _biased(result, run)
+
+    return Verdicts(("", *headings), tuple((run.name, tuple(chips(run))) for run in result.given))
+
+
+def _effective(run: RunAudit, measure: Measure) -> Chip:
+    compared = run.figures[str(measure)].vs_baseline
+    if compared is None:
+        return Chip("baseline")
+    if compared.unequal_depth or compared.test.verdict == "cannot be told":
+        return Chip("cannot be told", "unknown")
+    if not compared.significant:
+        return Chip("no loss over 5%" if compared.no_loss else "not shown to differ", "same")
+    return Chip("better", "good") if (compared.difference or 0.0) > 0 else Chip("worse", "bad")
+
+
+def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:
+    figure, pair = run.figures[str(measure)], poles(result, measure)
+    test, added = figure.lean, figure.added
+    if test is None or test.why is not None or pair is None or figure.mean is None:
+        none = test is not None and test.why is not None and test.why != PARTLY and not figure.mean
+        yield Chip("none" if none else "cannot be told", "unknown")
+        yield Chip("–", "unknown")
+        return
+    yield Chip(f"leans {side(pair, figure.mean)}", "bad") if test.shown else Chip("no lean shown", "same")
+    if added is None or added.tie_sensitive:
+        yield Chip("depends on ties" if added is not None else "–", "unknown")
+        return
+    causes = ["candidates"] * added.leans.shown + ["order"] * added.shown()
+    yield Chip(" and ".join(causes) or "not shown", "same" if causes else "unknown")
+
+
+def _biased(result: AuditFigures, run: RunAudit) -> Chip:
+    """Against the baseline."""
+    if run.name == result.baseline:
+        return Chip("baseline")
+    found = [
+        (measure, compared)
+        for measure in result.measures
+        if is_bias(measure) and not resolve(measure).undirected
+        if (compared := run.figures[str(measure)].vs_baseline) is not None and not compared.unequal_depth
+    ]
+    said = {bias_verdict(measure, compared) for measure, compared in found} - {None}
+    if not said:
+        tested: list[Tested] = [compared.test for _, compared in found if compared.test.p is not None]
+        return Chip("not shown to differ") if tested else Chip("cannot be told", "unknown")
+    if said == {"less"}:
+        return Chip("less biased", "good")
+    return Chip("more biased", "bad") if said == {"more"} else Chip("differs", "unknown")

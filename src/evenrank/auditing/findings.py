@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from ir_measures import Measure
 
@@ -61,7 +62,12 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     key, level = _how_good(compared)
     if figure.order_sensitive or other.order_sensitive:
         key, level = "passage_order", "cannot be told"
-    named = {"run": run.name, "baseline": base.name, "measure": str(measures[0]), "why": compared.test.why}
+    named: dict[str, Any] = {
+        "run": run.name,
+        "baseline": base.name,
+        "measure": str(measures[0]),
+        "why": compared.test.why,
+    }
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
 
 
@@ -105,7 +111,12 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
-    named = {"run": run.name, "baseline": result.baseline, "measures": less or more or apart, "why": why}
+    named: dict[str, Any] = {
+        "run": run.name,
+        "baseline": result.baseline,
+        "measures": less or more or apart,
+        "why": why,
+    }
     yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", less=less, more=more, **named)
 
 
@@ -216,7 +227,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     added = figure.added
     key = _whose(test.shown, figure, added)
     held = None if added is None else added.reference
-    values = {
+    values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
         "other": "" if held is None else side(pair, held),
         "lean": figure.mean,
@@ -250,14 +261,14 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
 
 def side(pair: Poles, mean: float) -> str:
     """The side of a mean in words: ``male``, ``towards rest``."""
-    pole = pair[mean < 0]
+    pole = pair.second if mean < 0 else pair.first
     if pair.worded:
         return {"m": "male", "f": "female"}[pole]
     return "towards the other groups" if pole == "rest" else f"towards {pole}"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:
-    named = {"measure": str(figure.measure)}
+    named: dict[str, Any] = {"measure": str(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
         return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
@@ -285,7 +296,12 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named = {"baseline": result.baseline, "measure": str(measure), "why": test.why, "noticed": test.noticeable}
+    named: dict[str, Any] = {
+        "baseline": result.baseline,
+        "measure": str(measure),
+        "why": test.why,
+        "noticed": test.noticeable,
+    }
     difference = st.Estimate(compared.difference, test.ci95, test.n)
     yield _SAYS.find(key, run.name, test.verdict, test, difference=difference, **named)
 
@@ -354,5 +370,5 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
                 continue
             needed = queries_to_hold(MARGIN * (compared.baseline_mean or 0.0), 0.0, compared.loss.loss)
             if needed is not None and needed > compared.n:
-                values = {"needed": needed, "count": compared.n}
+                values: dict[str, Any] = {"needed": needed, "count": compared.n}
                 yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)

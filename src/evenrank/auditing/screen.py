@@ -39,9 +39,15 @@ def screen_table(result: AuditFigures) -> Table:
     if any(_is_share(measure) for measure in result.measures):
         return _turned(result, rows)
     columns = [Column("run", TEXT, "", lambda run: _name(run, letters))]
-    for measure in result.measures:
+    for measure in known_measures(result):
         columns += _measure_columns(result, measure)
     return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
+
+
+def known_measures(result: AuditFigures) -> list[Measure]:
+    """The measures of which some run has a figure, or bounds."""
+    figures = {measure: [run.figures[str(measure)] for run in result.given] for measure in result.measures}
+    return [m for m, of in figures.items() if any(one.mean is not None or one.bounds is not None for one in of)]
 
 
 def _name(run: RunAudit, letters: Mapping[str, str]) -> str:
@@ -91,7 +97,7 @@ def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:
 def _value(figure: Figure) -> object:
     """The figure, or the bounds of one that is not known."""
     if figure.mean is None and figure.bounds is not None:
-        return "..".join(short(end, 2) for end in figure.bounds)
+        return " to ".join(short(end, 2) for end in figure.bounds)
     return figure.mean
 
 
@@ -138,9 +144,9 @@ class _Line:
 def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     """A line for each measure and then for each group, the largest first; a column for each ranking."""
     names = groups(result)
-    first = [m for m in result.measures if not _is_share(m)]
+    first = [m for m in known_measures(result) if not _is_share(m)]
     largest = sorted(
-        (m for m in result.measures if _is_share(m)),
+        (m for m in known_measures(result) if _is_share(m)),
         key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
     lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]

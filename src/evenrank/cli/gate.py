@@ -34,6 +34,7 @@ def command(
     own: Annotated[Values, From("decisions.gate", "gate")],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[bool, opt.Option("What is not shown fails as well (exit status 1, not 3).")] = False,
+    full: opt.Full = False,
     json: opt.Json = None,
     junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE")] = None,
     markdown: Annotated[
@@ -70,7 +71,7 @@ def command(
         run = first if own["run"] is None else own["run"]
         result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
     result = replace(result, warnings=tuple(map(_words.said, result.warnings)))
-    _write(result, json, junit, markdown, strict)
+    _write(result, json, junit, markdown, strict, full)
     if github:
         _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))
     raise typer.Exit(result.status(strict=strict))
@@ -97,7 +98,9 @@ def _check_named(runs: Collection[str]) -> None:
             raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")
 
 
-def _write(result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool) -> None:
+def _write(
+    result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool, full: bool
+) -> None:
     """Writes the files that were asked for, and then prints the rules."""
     from evenrank.io import write_text
 
@@ -109,4 +112,4 @@ def _write(result: GateResult, json: str | None, junit: str | None, markdown: st
         if junit is not None:
             write_text(junit, result.junit(strict=strict))
     if _output.STANDARD not in (json, markdown):
-        _output.say(result.table())
+        _output.say(result.table(full=full, width=120 if full else _output.SCREEN))

@@ -9,7 +9,38 @@ from evenrank import options as opt
 from . import _models, _output, _words
 from ._signatures import From, Values
 
-HELP = "Position bias: where answers appear, and what that does to a ranker."
+HELP = "Measure where answers appear, and what that does to a ranker."
+EXAMPLES = {
+    "answers": r"""
+# Where are the answers of a SQuAD file?
+evenrank position answers squad.json
+# As a page.
+evenrank position answers squad.json --report answers.html
+# In passages of your own.
+evenrank position answers answers.json --collection docs.tsv
+""",
+    "similarity": r"""
+# Do a model's vectors depend on a word's position?
+evenrank position similarity models/tk --collection docs.tsv
+# On more passages, with a page.
+evenrank position similarity models/tk --collection docs.tsv \
+    --passages 10000 --report similarity.html
+# A model of the hub.
+evenrank position similarity sentence-transformers/all-MiniLM-L6-v2 \
+    --collection docs.tsv
+""",
+    "sensitivity": r"""
+# Does a passage rank lower if its answer comes late?
+evenrank position sensitivity models/bert --squad squad.json
+# On 200 queries, with a page.
+evenrank position sensitivity models/bert --squad squad.json --sample 200 \
+    --report sensitivity.html
+# With a collection and candidates of your own.
+evenrank position sensitivity models/bert --collection docs.tsv \
+    --queries queries.tsv --qrels qrels.txt --answers answers.json \
+    --run bm25.run
+""",
+}
 
 
 def answers(

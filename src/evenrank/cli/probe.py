@@ -11,6 +11,18 @@ from evenrank import options as opt
 from . import _models, _output, _words
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Would BM25 rank otherwise, were the group words swapped?
+evenrank probe bm25 --queries queries.tsv --collection docs.tsv \
+    --run bm25.run --variants swap
+# A neural model, on a page.
+evenrank probe models/bert --queries queries.tsv --collection docs.tsv \
+    --run bm25.run --variants swap --report probe.html
+# Variants of your own.
+evenrank probe models/bert --queries queries.tsv --collection docs.tsv \
+    --qrels qrels.txt --variants formal=formal.tsv
+"""
+
 
 def command(
     words: Annotated[

@@ -150,7 +150,13 @@ Engine = Annotated[
 ]
 Workers = Annotated[
     int | tuple[int, int] | str | None,
-    Option("Parallel workers (default: as many as fit); ray: 2:16 scales.", typed=str, panel="Machine", rare=True),
+    Option(
+        "Parallel workers (default: as many as fit); ray: 2:16 scales.",
+        metavar="N",
+        typed=str,
+        panel="Machine",
+        rare=True,
+    ),
 ]
 Cpus = Annotated[float, Option("ray: cores per worker.", panel="Machine", rare=True)]
 Gpus = Annotated[float, Option("ray: GPUs per worker; 0.5: two workers share one.", panel="Machine", rare=True)]

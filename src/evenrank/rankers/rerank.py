@@ -257,7 +257,12 @@ def rerank(
     device: opt.Device = None,
     tag: Annotated[
         str | None,
-        opt.Option("Name in the run's last column (default: that of the model's folder).", panel="Output", rare=True),
+        opt.Option(
+            "Name in the run's last column (default: that of the model's folder).",
+            metavar="NAME",
+            panel="Output",
+            rare=True,
+        ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
     listwise: Annotated[

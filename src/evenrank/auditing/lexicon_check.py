@@ -121,14 +121,18 @@ def check_lexicon(
     *,
     collection: opt.Collection,
     labels: Annotated[
-        object, opt.Option("Labels of documents to compare with: CSV, TSV, JSONL or Parquet.", reads=True)
+        object,
+        opt.Option("Labels of documents to compare with: CSV, TSV, JSONL or Parquet.", reads=True, panel="Groups"),
     ] = None,
     neutral: opt.Neutral = None,
-    group_column: Annotated[str | None, opt.Option("The labels' column with the group (default: group).")] = None,
+    group_column: Annotated[
+        str | None, opt.Option("The labels' column with the group (default: group).", panel="Groups", rare=True)
+    ] = None,
     tokens: opt.Tokens = "word",
     threshold: opt.Threshold = 1,
 ) -> LexiconCheck:
-    """Check a lexicon on a collection: coverage, frequent, unused and ambiguous words, agreement with labels.
+    """Check a lexicon on a collection. The table has coverage, frequent, unused and ambiguous words, and agreement with
+    labels.
 
     In one pass over the collection.
 

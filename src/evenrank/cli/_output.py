@@ -11,6 +11,8 @@ import typer
 
 from evenrank import _command
 
+from . import _words
+
 if TYPE_CHECKING:
     from evenrank.results.result import Result
 
@@ -117,4 +119,4 @@ def show(result: Result, *, full: bool = False, more: tuple[str, ...] = ()) -> N
         found = result.page().next
         following = f"   Next: {', '.join(found)}" if found else ""
         parts.append(f"More: {', '.join(('--full', *more))}.{following}")
-    say("\n".join(parts))
+    say(_words.said("\n".join(parts)))

@@ -17,6 +17,16 @@ from ._signatures import From, Values
 if TYPE_CHECKING:
     from evenrank import GateResult
 
+EXAMPLES = r"""
+# May the new run take the old one's place?
+evenrank gate new=bert.run --baseline old=bm25.run --budget budget.toml \
+    --collection docs.tsv --qrels qrels.txt
+# The same from an audit that was made with --values.
+evenrank gate audit.json --budget budget.toml
+# In a pipeline: what is not shown fails too, and the results go to the CI.
+evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
+"""
+
 _AUDIT = From("auditing.compute", "audit", without=("runs", "stages", "rankings", "guaranteed", "baseline", "measures"))
 """The options of an audit that a gate has too: its budget says what is measured."""
 
@@ -33,14 +43,17 @@ def command(
     *,
     own: Annotated[Values, From("decisions.gate", "gate")],
     audited: Annotated[Values, _AUDIT],
-    strict: Annotated[bool, opt.Option("What is not shown fails as well (exit status 1, not 3).")] = False,
+    strict: Annotated[
+        bool, opt.Option("What is not shown fails as well (exit status 1, not 3).", panel="Statistics")
+    ] = False,
     full: opt.Full = False,
     json: opt.Json = None,
-    junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE")] = None,
+    junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE", panel="Output")] = None,
     markdown: Annotated[
-        str | None, opt.Option("Also write a Markdown table; -: print it instead of the text.", metavar="FILE")
+        str | None,
+        opt.Option("Also write a Markdown table; -: print it instead of the text.", metavar="FILE", panel="Output"),
     ] = None,
-    github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.")] = False,
+    github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.", panel="Output")] = False,
 ) -> None:
     import evenrank
 

@@ -9,6 +9,16 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Erase gender, and see what probes still recover.
+evenrank index debias dense.index --collection docs.tsv --out fair.index
+# Also show what it does to rankings, on a page.
+evenrank index debias dense.index --collection docs.tsv --out fair.index \
+    --queries queries.tsv --qrels qrels.txt --report debias.html
+# The groups of labels instead of words.
+evenrank index debias dense.index --labels sellers.csv --out fair.index
+"""
+
 SEARCH = From("retrieval.index_folder", "Encoding", only=("batch_size", "device", "precision", "query_prompt"))
 """How queries are encoded."""
 

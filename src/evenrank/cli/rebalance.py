@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from evenrank.decisions.frontier import Frontier
     from evenrank.decisions.rebalance import Rebalanced
 
+EXAMPLES = r"""
+# Half the way to a fairer order.
+evenrank rebalance new.run --collection docs.tsv --strength 0.5 --out fair.run
+# As little as makes the lean small, with its price.
+evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
+    --meet "ARaB@10 <= 0.02" --out fair.run
+# Every method at every strength, to choose from.
+evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
+    --frontier frontier.html
+"""
+
 _OF_THE_RUN = ("method", "strength", "meet", "keep")
 """What the frontier has all of."""
 
@@ -24,7 +35,8 @@ def command(
     *,
     given: Annotated[Values, From("decisions.rebalance", "rebalance")],
     frontier: Annotated[
-        str | None, opt.Option("Also every method at every strength, on one HTML page.", metavar="F.html")
+        str | None,
+        opt.Option("Also every method at every strength, on one HTML page.", metavar="F.html", panel="Output"),
     ] = None,
     drawing: Annotated[Values, From("decisions.frontier", "frontier", only=("beside", "utility", "bias"))],
     json: opt.Json = None,

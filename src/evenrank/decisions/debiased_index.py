@@ -499,11 +499,13 @@ def debias_index(
         opt.Option("An index of a model's vectors (evenrank index).", metavar="INDEX", reads=True),
     ],
     *,
-    out: Annotated[opt.File, opt.Option("The folder of the debiased index, new or empty.")],
+    out: Annotated[
+        opt.File, opt.Option("The folder of the debiased index, new or empty.", metavar="DIR", panel="Output")
+    ],
     method: Annotated[
         str, opt.Option("leace, fitted on the passages, or hard: the directions of the lexicon's pairs.")
     ] = "leace",
-    components: Annotated[int, opt.Option("hard: directions to project out.")] = 1,
+    components: Annotated[int, opt.Option("hard: directions to project out.", rare=True)] = 1,
     collection: opt.MaybeCollection = None,
     groups: Annotated[
         Sequence[str] | str | None,
@@ -511,23 +513,31 @@ def debias_index(
             "A group of --labels to erase though it has fewer than 20 passages; repeatable.",
             metavar="GROUP",
             typed=list,
+            panel="Groups",
+            rare=True,
         ),
     ] = None,
-    queries: Annotated[
-        object, opt.Option("Queries to rank before and after: TSV, JSONL, Parquet or irds:NAME.", reads=True)
-    ] = None,
+    queries: Annotated[object, opt.Option("Queries to rank before and after.", reads=True)] = None,
     qrels: opt.Qrels = None,
-    depth: Annotated[int, opt.Option("Documents per query.")] = 200,
-    sample: Annotated[int, opt.Option("The most passages of each group that the probes see.")] = 1000,
+    depth: Annotated[int, opt.Option("Documents per query.", panel="Statistics", rare=True)] = 200,
+    sample: Annotated[
+        int, opt.Option("The most passages of each group that the probes see.", panel="Statistics", rare=True)
+    ] = 1000,
     model: Annotated[
-        object, opt.Option("Where the index's model is now, if not where it was (the same files).")
+        object,
+        opt.Option(
+            "Where the index's model is now, if not where it was (the same files).",
+            metavar="MODEL",
+            panel="Model",
+            rare=True,
+        ),
     ] = None,
     encoding: Encoding | None = None,
-    seed: Annotated[int, opt.Option("Seed of the probes and the intervals.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of the probes and the intervals.", panel="Statistics", rare=True)] = 0,
     quiet: bool = False,
     **given: Unpack[opt.GroupOptions],
 ) -> DebiasedIndex:
-    """Erase the groups from a dense index and from the queries that search it, and show what is still recovered.
+    """Erase the groups from a dense index and from its queries. Probes show what is still recovered.
 
     The new index has the same format; :func:`open_index` and :func:`retrieve` search it, and apply the same map to each
     query: x − L R (x − μ), then, where the vectors have length 1, scaling to length 1. That scaling, and float16, leave

@@ -483,13 +483,25 @@ def frontier(
     strengths: Sequence[float] | None = None,
     beside: Annotated[
         Mapping[str, object] | None,
-        opt.Option("A run to draw on that page too, as blind=RUN; repeatable.", metavar="NAME=RUN", typed=list),
+        opt.Option(
+            "A run to draw on that page too, as blind=RUN; repeatable.",
+            metavar="NAME=RUN",
+            typed=list,
+            panel="Output",
+            rare=True,
+        ),
     ] = None,
     utility: Annotated[
-        str | None, opt.Option("Of the frontier: of effectiveness (default: nDCG@10).", metavar="MEASURE")
+        str | None,
+        opt.Option(
+            "Of the frontier: of effectiveness (default: nDCG@10).", metavar="MEASURE", panel="Output", rare=True
+        ),
     ] = None,
     bias: Annotated[
-        str | None, opt.Option("Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE")
+        str | None,
+        opt.Option(
+            "Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE", panel="Output", rare=True
+        ),
     ] = None,
     depth: int = DEPTH,
     collection: object = None,

@@ -207,16 +207,23 @@ def gate(
     budget: Annotated[Budget | opt.File | Mapping[str, object], opt.Option("The rules (TOML).", reads=True)],
     baseline: Annotated[
         str | None,
-        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN"),
+        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN", panel="Input"),
     ] = None,
     run: Annotated[
-        str | None, opt.Option("Which run to gate (default: the first; of AUDIT.json the only other one).")
+        str | None,
+        opt.Option(
+            "Which run to gate (default: the first; of AUDIT.json the only other one).",
+            metavar="NAME",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     correction: Annotated[
-        Literal["holm", "none"], opt.Option("For the number of rules, of those that are broken: holm or none.")
+        Literal["holm", "none"],
+        opt.Option("For the number of rules, of those that are broken: holm or none.", panel="Statistics", rare=True),
     ] = "holm",
 ) -> GateResult:
-    """Decide whether a run keeps to a budget: every rule holds, is broken, or is not shown.
+    """Decide whether a run keeps to a budget. Every rule holds, is broken, or is not shown.
 
     A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *broken* if the value is
     shown to lie beyond the budget, also after Holm's correction for the number of rules: with several rules, more than

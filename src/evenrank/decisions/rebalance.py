@@ -741,10 +741,10 @@ UNKNOWN_EFFECTIVENESS = (
 def rebalance(
     run: Annotated[object, opt.Option("A TREC run.", metavar="RUN", reads=True)],
     *,
-    out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).")] = None,
+    out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).", panel="Output")] = None,
     method: Annotated[
         Literal["neutral", "fair", "detconstsort", "shift"],
-        opt.Option("neutral, fair (FA*IR), detconstsort or shift."),
+        opt.Option("neutral, fair (FA*IR), detconstsort or shift.", metavar="NAME"),
     ] = "neutral",
     strength: Annotated[float | None, opt.Option("From 0, the run as it is, to 1, as far as the method goes.")] = None,
     meet: Annotated[
@@ -759,12 +759,13 @@ def rebalance(
             typed=list,
         ),
     ] = None,
-    depth: Annotated[int, opt.Option("How many documents of each query are put into a new order: the pool.")] = 100,
+    depth: Annotated[int, opt.Option("The pool: how many documents of each query move.")] = 100,
     top: Annotated[
         int | None,
         opt.Option(
             "fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
-            " these)."
+            " these).",
+            rare=True,
         ),
     ] = None,
     collection: opt.MaybeCollection = None,
@@ -774,13 +775,17 @@ def rebalance(
             "The groups' shares in a fair list: uniform, candidates, or a file of group,share or query_id,group,share"
             " (default: those of the lexicon, equal ones of labels).",
             reads=True,
+            panel="Groups",
+            rare=True,
         ),
     ] = None,
     missing: Annotated[
         Literal["error", "skip", "neutral"] | None,
         opt.Option(
             "What to do with documents without text or label: error, skip (they keep their rank) or neutral (default:"
-            " error; of labels skip)."
+            " error; of labels skip).",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     qrels: opt.Qrels = None,
@@ -792,25 +797,31 @@ def rebalance(
             "Ids of the queries to choose on, or queries; figures are of the others (default: a half, by --seed).",
             metavar="FILE",
             reads=True,
+            panel="Statistics",
+            rare=True,
         ),
     ] = None,
     protected: Annotated[
         str | None,
         opt.Option(
-            "fair: the group that needs a minimum (default: the one furthest below its target).", metavar="GROUP"
+            "fair: the group that needs a minimum (default: the one furthest below its target).",
+            metavar="GROUP",
+            rare=True,
         ),
     ] = None,
-    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).")] = None,
+    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).", rare=True)] = None,
     per: Annotated[
-        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).")
+        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).", rare=True)
     ] = None,
-    seed: Annotated[int, opt.Option("Seed of the division of queries and of intervals.")] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of the division of queries and of intervals.", panel="Statistics", rare=True)
+    ] = 0,
     order: Order = "score",
     name: str = "rebalanced",
     provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
 ) -> Rebalanced:
-    """Put the first documents of a run into a fairer order, without training.
+    """Put a run into a fairer order, without training. What moves are the first documents of each query.
 
     Ids and the length of lists stay; scores are rewritten, n, n − 1, …, 1 over the n documents of a query.
 

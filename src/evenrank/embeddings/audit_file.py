@@ -194,16 +194,17 @@ def audit_file(
     specific: opt.Specific = None,
     learn_specific: opt.LearnSpecific = False,
     words: Annotated[
-        str | Sequence[str] | None, opt.Option("Words whose nearest words to show, separated by spaces.")
+        str | Sequence[str] | None,
+        opt.Option("Words whose nearest words to show, separated by spaces.", metavar="WORDS", panel="Output"),
     ] = None,
     analogies: Annotated[
         Sequence[tuple[str, str, str]] | None,
-        opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list),
+        opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list, panel="Output"),
     ] = None,
     limit: opt.Limit = None,
     settings: EvaluationSettings | None = None,
 ) -> BiasAudit:
-    """Evaluate the bias of word vectors, and what is left of it after debiasing.
+    """Measure the bias of word vectors, and what debiasing leaves.
 
     ``vectors``, ``after``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only their first words.
     ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets; ``learn_specific``: also

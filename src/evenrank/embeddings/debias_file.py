@@ -76,22 +76,30 @@ class DebiasResult(Result):
 def debias_file(
     vectors: Annotated[Path, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,
-    out: Annotated[Path, opt.Option(opt.OUT_VECTORS)],
+    out: Annotated[Path, opt.Option(opt.OUT_VECTORS, panel="Output")],
     definitional: opt.Definitional = None,
     equalize: opt.Equalize = None,
     specific: opt.Specific = None,
     learn_specific: opt.LearnSpecific = False,
     method: Annotated[str, opt.Option("hard (Bolukbasi et al.), or leace.")] = "hard",
-    components: Annotated[int, opt.Option("hard: dimensions of the bias subspace.")] = 1,
+    components: Annotated[int, opt.Option("hard: dimensions of the bias subspace.", rare=True)] = 1,
     groups: Annotated[
         Path | None,
-        opt.Option("leace: a list of words per group to fit on, as JSON.", metavar="F.json", reads=True),
+        opt.Option(
+            "leace: a list of words per group to fit on, as JSON.",
+            metavar="F.json",
+            reads=True,
+            panel="Groups",
+            rare=True,
+        ),
     ] = None,
-    most: Annotated[int, opt.Option("leace without --groups: most biased neutral words per side to fit on.")] = 500,
+    most: Annotated[
+        int, opt.Option("leace without --groups: most biased neutral words per side to fit on.", rare=True)
+    ] = 500,
     limit: opt.Limit = None,
-    seed: Annotated[int, opt.Option("Random seed.")] = 0,
+    seed: Annotated[int, opt.Option("Random seed.", rare=True)] = 0,
 ) -> DebiasResult:
-    """Remove the bias direction from word vectors, and report how equal the distances are afterwards.
+    """Remove the bias direction from word vectors. The table shows how equal the distances are afterwards.
 
     ``vectors``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
     :func:`evenrank.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that replace the

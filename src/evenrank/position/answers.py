@@ -285,9 +285,11 @@ def position_answers(
         opt.File | Sequence[opt.File],
         opt.Option("Take the passages from here: TSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
     ] = (),
-    annotated: Annotated[bool, opt.Option("Count only the annotated position, not every match of the answer.")] = False,
+    annotated: Annotated[
+        bool, opt.Option("Count only the annotated position, not every match of the answer.", panel="Statistics")
+    ] = False,
 ) -> AnswersResult:
-    """Measure where answers appear in their passages: mean, first third, distance to uniform.
+    """Measure where answers appear in their passages. The table has mean, first third and distance to uniform.
 
     [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`.
     """

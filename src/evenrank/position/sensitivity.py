@@ -415,15 +415,17 @@ def position_sensitivity(
         opt.Option("Answers, with the ids of queries and documents.", metavar="SQUAD.json", reads=True),
     ] = None,
     run: Annotated[object, opt.Option("Candidates (default: BM25).", reads=True)] = None,
-    depth: Annotated[int, opt.Option("Candidates per query.")] = 100,
-    places: Annotated[int, opt.Option("Places to move the answer's sentence to (first, last, between).")] = 5,
-    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.")] = None,
+    depth: Annotated[int, opt.Option("Candidates per query.", panel="Input", rare=True)] = 100,
+    places: Annotated[
+        int, opt.Option("Places to move the answer's sentence to (first, last, between).", panel="Statistics")
+    ] = 5,
+    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.", panel="Statistics")] = None,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of intervals and the sample.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of intervals and the sample.", panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Measure a passage's score as its answer's sentence moves.

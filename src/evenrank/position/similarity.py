@@ -304,17 +304,21 @@ def position_similarity(
     ],
     *,
     collection: opt.Collection,
-    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.")] = 2000,
-    max_words: Annotated[int, opt.Option("Words of each passage to use.")] = 200,
-    min_pairs: Annotated[int, opt.Option("Fewest pairs of a term to count at a distance.")] = 5,
-    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.")] = 100,
-    cap: Annotated[int, opt.Option("Most occurrences of a term to compare, sampled with --seed.")] = 1000,
+    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.", panel="Statistics")] = 2000,
+    max_words: Annotated[int, opt.Option("Words of each passage to use.", panel="Statistics", rare=True)] = 200,
+    min_pairs: Annotated[
+        int, opt.Option("Fewest pairs of a term to count at a distance.", panel="Statistics", rare=True)
+    ] = 5,
+    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.", panel="Statistics", rare=True)] = 100,
+    cap: Annotated[
+        int, opt.Option("Most occurrences of a term to compare, sampled with --seed.", panel="Statistics", rare=True)
+    ] = 1000,
     batch_size: opt.BatchSize = 32,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the samples.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of the samples.", panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SimilarityResult:
-    """Measure how much of a word's vector is its position: average term similarity by distance, and MATS.
+    """Measure how much of a word's vector is its position. The table has average term similarity by distance, and MATS.
 
     ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
 

@@ -214,9 +214,11 @@ def tune(
     *,
     qrels: object,
     measure: str = "nDCG@10",
-    folds: Annotated[int, opt.Option("Folds of the cross-validation.")] = 5,
-    restarts: Annotated[int, opt.Option("Random starts of the coordinate ascent (three or more runs).")] = 5,
-    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.")] = 0,
+    folds: Annotated[int, opt.Option("Folds of the cross-validation.", panel="Statistics", rare=True)] = 5,
+    restarts: Annotated[
+        int, opt.Option("Random starts of the coordinate ascent (three or more runs).", panel="Statistics", rare=True)
+    ] = 5,
+    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.", panel="Statistics", rare=True)] = 0,
     name: str = "fused",
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.

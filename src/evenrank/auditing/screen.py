@@ -9,7 +9,7 @@ from ir_measures import Measure
 
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.results.format import TEXT, Format, short, short_interval, shorts
+from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import Column, Table
 
@@ -24,7 +24,7 @@ UP, DOWN, APART, TIED = "▲", "▼", "●", "~"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 _LETTERS = "abcdefghij"
 _FIGURE = shorts(3)
-_ENDS = Format(lambda ends: short_interval(ends, 2), sort=lambda ends: ends[0])
+_ENDS = short_intervals(2)
 
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
@@ -180,31 +180,25 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
     return " " + (UP if found.test.mean > 0 else DOWN)
 
 
-def legend(result: AuditFigures) -> str:
-    """What the marks of the table mean, as far as they stand there; the words or labels that groups are from."""
-    drawn = "".join(
-        column.mark(row) for t in [screen_table(result)] for column in t.columns if column.mark for row in t.rows
+def legend(result: AuditFigures) -> tuple[str, ...]:
+    """What the marks of the table mean, and the words or labels that groups are from."""
+    against = str(result.baseline) if result.baseline is not None else ""
+    if result.shares:
+        against = f"the candidates (measures: {against})" if against else "the candidates"
+    return (
+        f"▲▼ higher, lower than {against} (p < .05, corrected)",
+        "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ differs from run a, b … (p < .05, corrected over all pairs)",
+        "● differs from 0",
+        "~ the order of ties decides",
+        *_source(result),
     )
-    parts = []
-    if UP in drawn or DOWN in drawn:
-        against = "the candidates" if result.shares else str(result.baseline)
-        more = f" (of measures: from {result.baseline})" if result.shares and result.baseline is not None else ""
-        parts.append(f"▲▼ higher, lower than {against}{more} (p < .05, corrected)")
-    if any(letter in drawn for letter in _RAISED):
-        parts.append("ᵃᵇ differs from run a, b (p < .05, corrected over all pairs)")
-    if APART in drawn:
-        parts.append("● differs from 0")
-    if TIED in drawn:
-        parts.append("~ tied")
-    parts.append(_source(result))
-    return "   ".join(filter(None, parts))
 
 
-def _source(result: AuditFigures) -> str:
+def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
-        return "groups: labels"
+        return ("groups: labels",)
     lexicon = result.settings.get("lexicon")
-    return f"groups: {lexicon} words" if lexicon is not None else ""
+    return (f"groups: {lexicon} words",) if lexicon is not None else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ def debias(
         str | None,
         opt.Option("Also write the words that kept their group.", metavar="F.json", panel="Output", rare=True),
     ] = None,
+    full: opt.Full = False,
     json: opt.Json = None,
 ) -> None:
     from evenrank.embeddings import debias_file
@@ -72,6 +73,7 @@ def audit(
     *,
     given: Annotated[Values, From("embeddings.audit_file", "audit_file")],
     evaluation: Annotated[Values, From("embeddings.evaluation", "EvaluationSettings")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -89,7 +91,7 @@ def audit(
     learned = result.specific.message()
     if learned is not None:
         _output.say(learned, err=True)
-    _output.emit(result, json, report)
+    _output.emit(result, json, report, full=full)
 
 
 def train(

@@ -23,6 +23,9 @@ evenrank gate new=bert.run --baseline old=bm25.run --budget budget.toml \
     --collection docs.tsv --qrels qrels.txt
 # The same from an audit that was made with --values.
 evenrank gate audit.json --budget budget.toml
+# A budget to begin with: what these queries can check.
+evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
+    --collection docs.tsv --qrels qrels.txt
 # In a pipeline: what is not shown fails too, and the results go to the CI.
 evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
 """
@@ -41,7 +44,11 @@ def command(
         ),
     ],
     *,
-    own: Annotated[Values, From("decisions.gate", "gate")],
+    budget: Annotated[str | None, opt.Option("The rules (TOML).", reads=True)] = None,
+    init: Annotated[
+        str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
+    ] = None,
+    own: Annotated[Values, From("decisions.gate", "gate", without=("budget",))],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[
         bool, opt.Option("What is not shown fails as well (exit status 1, not 3).", panel="Statistics")
@@ -56,6 +63,7 @@ def command(
     github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.", panel="Output")] = False,
 ) -> None:
     import evenrank
+    from evenrank.io import write_text
 
     _check_named(runs)
     made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
@@ -67,17 +75,25 @@ def command(
         if base in named:
             raise evenrank.EvenrankError(f"`baseline`: expected a name of its own, found {base!r} twice")
         named |= more
-    inputs = (made, *own.read, *_files(named.values()), *audited.read)
-    _output.check(junit, streams=(json, markdown), inputs=inputs)
+    if (budget is None) == (init is None):
+        raise evenrank.EvenrankError("expected `budget`, or `init` to make one")
+    inputs = (made, budget, *own.read, *_files(named.values()), *audited.read)
+    _output.check(junit, streams=(json, markdown, init), inputs=inputs)
     _output.will_write(json)
     if made is not None:
         for name in audited.changed:
             raise evenrank.EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
-        result = evenrank.gate(made, **{**own, "baseline": base})
+    if init is not None:
+        source = made or evenrank.audit(named, **audited, baseline=base)
+        with _output.target(init) as path:
+            write_text(path, evenrank.initial_budget(source, baseline=base, run=own["run"] or first))
+        return
+    if made is not None:
+        result = evenrank.gate(made, **{**own, "budget": budget, "baseline": base})
     else:
         from evenrank.decisions.budget import as_budget
 
-        rules = as_budget(own["budget"])
+        rules = as_budget(budget)  # type: ignore[arg-type]
         if audited["qrels"] is None:
             rules.check_unjudged()
         measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)

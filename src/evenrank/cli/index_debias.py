@@ -28,6 +28,7 @@ def command(
     given: Annotated[Values, From("decisions.debiased_index", "debias_index")],
     encoded: Annotated[Values, SEARCH],
     quiet: opt.Quiet = False,
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -37,5 +38,5 @@ def command(
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     result = debias_index(**given, encoding=Encoding(**encoded), quiet=quiet)
-    _output.emit(result, json, report)
+    _output.emit(result, json, report, full=full)
     _output.say(f"{result.manifest.documents:,} documents debiased: {given['out']}", err=True)

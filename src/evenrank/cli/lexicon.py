@@ -46,6 +46,7 @@ def list_() -> None:
 def check(
     *,
     given: Annotated[Values, From("auditing.lexicon_check", "check_lexicon")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -53,4 +54,4 @@ def check(
 
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
-    _output.emit(check_lexicon(**given), json, report)
+    _output.emit(check_lexicon(**given), json, report, full=full)

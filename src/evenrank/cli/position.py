@@ -6,7 +6,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _models, _output, _words
+from . import _models, _output
 from ._signatures import From, Values
 
 HELP = "Measure where answers appear, and what that does to a ranker."
@@ -54,7 +54,7 @@ def answers(
 
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
-    _output.emit(position_answers(**given), json, report)
+    _output.emit(position_answers(**given), json, report, full=full)
 
 
 def similarity(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _models, _output, _words
+from . import _models, _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""

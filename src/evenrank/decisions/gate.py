@@ -245,7 +245,7 @@ def gate(
     provenance = Provenance("evenrank.gate").add("audit", audited)
     provenance.add("budget", budget.path if isinstance(budget, Budget) and budget.path is not None else budget)
     provenance.ahead()
-    values = as_audited(audited if isinstance(audited, str | os.PathLike | Mapping) else _values_of(audited))
+    values = as_audited(as_json_values(audited))
     rules = as_budget(budget, values.facts)
     base = values.baseline(baseline)
     gated = values.run(run, base)
@@ -274,7 +274,10 @@ def gate(
     )
 
 
-def _values_of(audited: WithValues) -> dict[str, object]:
+def as_json_values(audited: WithValues | opt.File | Mapping[str, object]) -> opt.File | Mapping[str, object]:
+    """A file or a dict as it is, a result as the dict that its JSON has."""
+    if isinstance(audited, str | os.PathLike | Mapping):
+        return audited
     values: dict[str, object] = json.loads(audited.to_json(values=True))
     return values
 

@@ -10,9 +10,10 @@ from typing import Annotated
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.arguments import checked
-from evenrank.io.errors import plain, quoted
+from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
+from evenrank.results.finding import Finding
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 
@@ -48,10 +49,6 @@ class DebiasResult(Result):
         done = self.debiased
         return [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
 
-    def table(self) -> str:
-        """The summary, for a terminal."""
-        return "\n".join(map(plain, self.summary.split("\n")))
-
     def page(self) -> Page:
         """The summary as a page."""
         facts = (
@@ -59,7 +56,8 @@ class DebiasResult(Result):
             ("words that keep their group", f"{len(self.kept):,}"),
         )
         title = f"Debiased word vectors: {os.fspath(self.out)}"
-        return Page("embeddings debias", title, _SOURCE, facts, (), summary=tuple(self.summary.split("\n")))
+        said = (Finding("erased", "", "shown", None, line, "answer") for line in self.summary.split("\n"))
+        return Page("embeddings debias", title, tuple(said), facts=facts, source=_SOURCE, provenance=self.provenance)
 
     def message(self) -> str:
         """What was written, in a line, after a line on learned words if there are any."""

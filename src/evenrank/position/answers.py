@@ -21,6 +21,7 @@ from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
+from evenrank.io.wording import counted
 from evenrank.results.finding import phrases
 from evenrank.results.format import COUNT, digits, number
 from evenrank.results.page import Drawing, Page, Section, histogram

@@ -29,7 +29,7 @@ from evenrank.measures.inference import Comparison, Estimate, cluster_means, est
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
 from evenrank.results.finding import Finding, Place, phrases
-from evenrank.results.format import COUNT, Format, digits, intervals, number, p_value, short_interval, shorts
+from evenrank.results.format import COUNT, digits, intervals, number, p_value, short_intervals, shorts
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
@@ -594,7 +594,7 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     # Of places, the change is said from the first to the last.
     down = None if first.ci95 is None else (-first.ci95[1], -first.ci95[0])
     change = Estimate(None if first.mean is None else -first.mean, down, first.n, first.unit)
-    values = {"change": change, "noticed": first.noticeable, "why": first.why}
+    values: dict[str, Any] = {"change": change, "noticed": first.noticeable, "why": first.why}
     yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
     if first.why is None or first.why != ends.why:
         place: Place = "answer" if ends.shown else "finding"
@@ -627,7 +627,7 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
         yield _SAYS.find("reads_all")
         return
     kept = moved.kept.difference
-    values = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
+    values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
     first = kept.first_last if kept.n else None
     if first is None or first.why is not None or first.mean is None:
         yield _SAYS.find("cut_off_untold", level="cannot be told", place="warning", **values)
@@ -639,7 +639,7 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
 
 _SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
 _SAYS = phrases("position")
-_ENDS = Format(lambda ends: short_interval(ends, 2, sign=True), sort=lambda ends: ends[0])
+_ENDS = short_intervals(2, sign=True)
 _SCORE = "score (sd of the candidates)"
 _NAMES = ("answer's sentence", "another sentence", "difference")
 
@@ -660,7 +660,7 @@ def sensitivity_page(result: SensitivityResult) -> Page:
         f"Position sensitivity of {result.name}",
         tuple(sensitivity_findings(result)),
         None if moved is None else _short(moved),
-        "" if moved is None else "Change of the score (sd of the candidates) with the sentence moved to a place.",
+        ("change of the score (sd of the candidates) with the sentence moved to a place",) if moved is not None else (),
         counted(result.queries, "query"),
         sections=sections,
         facts=_facts(result),

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from evenrank.auditing.about import group_label
 from evenrank.io.errors import UnknownNameError, quoted
@@ -17,13 +17,12 @@ from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.format import (
     COUNT,
     TEXT,
-    Format,
     P,
     differences,
     digits,
     intervals,
     percents,
-    short_interval,
+    short_intervals,
     shorts,
 )
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
@@ -92,9 +91,13 @@ def probe_findings(result: ProbeResult) -> Iterator[Finding]:
     several = len(result.variants) > 1
     if several:
         shown = [one.name for one in result.variants if one.finding.shown]
-        values = {"name": result.name, "total": len(result.variants), "shown": len(shown), "names": shown}
+        values: dict[str, Any] = {
+            "total": len(result.variants),
+            "shown": len(shown),
+            "names": shown,
+        }
         key, level = ("some_move", "shown") if shown else ("none_moves", "no difference shown")
-        yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", **values)
+        yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
     own = result.original.get(UTILITY)
     if own is None:
         yield _SAYS.find("unknown", level="cannot be told", place="warning")
@@ -114,7 +117,7 @@ def variant_finding(name: str, variant: VariantFigures) -> Finding:
     if key.startswith("prefers") and (test.mean or 0.0) < 0:
         above, below = below, above
     over = counted(variant.counts.compared, "pair")
-    values = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
+    values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
     why = _why_none(variant) if not test.n else test.why
     return _SAYS.find(key, variant.name, test.verdict, test, why=why, **values)
 
@@ -167,7 +170,7 @@ def _why_none(variant: VariantFigures) -> str:
 
 
 _SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
-_ENDS = Format(lambda ends: short_interval(ends, sign=True), sort=lambda ends: ends[0])
+_ENDS = short_intervals(3, sign=True)
 _EFFECT, _PLACEBO, _FINDING = "effect", "placebo", "finding"
 _WORDS = 14
 """Words shown before the first change of an example, and after the last."""
@@ -189,8 +192,14 @@ def probe_page(result: ProbeResult) -> Page:
         f"Probe of {result.name}",
         tuple(probe_findings(result)),
         _short(result),
-        "Changes of the score in standard deviations of the query's scores. Finding: beyond a placebo, an edit that"
-        " should not matter.",
+        (
+            "● shown (p < .05, corrected)",
+            "in standard deviations of the query's scores",
+            *(
+                ("finding: beyond a placebo, an edit that should not matter",)
+                * any(one.placebo for one in result.variants)
+            ),
+        ),
         counted(result.pairs, "pair"),
         sections=tuple(sections),
         facts=_facts(result),

@@ -153,6 +153,7 @@ __all__ = [
     "frontier",
     "gate",
     "generate",
+    "initial_budget",
     "interpolate",
     "load_lexicon",
     "load_ranker",

@@ -257,7 +257,7 @@ def audit(
         result,
         notes=(*result.notes, *notes),
         stages=taken_apart,
-        pairs=compare_pairs(results, baseline),
+        pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results),
     )
 

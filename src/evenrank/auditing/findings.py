@@ -74,6 +74,8 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
 def _how_good(compared: Comparison) -> tuple[str, Level]:
     if compared.unequal_depth:
         return "depth", "cannot be told"
+    if compared.by_ties:
+        return "better_by_ties", "cannot be told"
     if compared.significant and compared.difference is not None:
         if compared.difference > 0:
             return "better", "shown"
@@ -104,6 +106,8 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = "less_biased" if less else "more_biased"
     elif apart:
         key = "bias_apart"
+    elif ties := [str(measure) for measure, one in found if one.by_ties]:
+        key, level, apart = "bias_by_ties", "cannot be told", ties
     elif any(one.test.p is not None for _, one in found):
         key, level = "no_bias_difference", "no difference shown"
     elif all(one.test.why == ALL_ZERO for _, one in found):
@@ -133,7 +137,7 @@ def _against(run: RunAudit, measure: Measure) -> Comparison | None:
 
 def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
     """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
-    if not compared.significant or compared.difference is None:
+    if not compared.significant or compared.by_ties or compared.difference is None:
         return None
     how = resolve(measure)
     if how.better == "higher":
@@ -151,7 +155,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
     utility = utility_measures(result)[:1]
     bias = [measure for measure in _compared_measures(result) if measure == shown_lean(result)][:1]
     for measure in (*utility, *(bias or _compared_measures(result)[:1])):
-        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.test.shown}
+        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.apart}
         apart |= {(second, first) for first, second in apart}
         means = {run.name: run.figures[str(measure)].mean for run in result.given}
         ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
@@ -159,7 +163,11 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
             continue
         key, order = _in_order(ranked, apart)
         level: Level = "shown" if apart else "no difference shown"
-        yield _SAYS.find(key, "", level, None, "answer", measure=str(measure), order=order, count=len(ranked))
+        pair = poles(result, measure) if resolve(measure).signed else None
+        ends = str(measure)
+        if pair is not None and apart:
+            ends = _SAYS.say("from_to", measure=ends, least=side(pair, -1.0), most=side(pair, 1.0))
+        yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
@@ -288,6 +296,8 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         return
     if compared.holm_p is None:
         key = "difference_untold"
+    elif compared.by_ties:
+        key = "difference_by_ties"
     elif verdict is None:
         key = "no_difference"
     elif verdict == "apart":
@@ -296,14 +306,10 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {
-        "baseline": result.baseline,
-        "measure": str(measure),
-        "why": test.why,
-        "noticed": test.noticeable,
-    }
-    difference = st.Estimate(compared.difference, test.ci95, test.n)
-    yield _SAYS.find(key, run.name, test.verdict, test, difference=difference, **named)
+    named: dict[str, Any] = {"baseline": result.baseline, "measure": str(measure), "why": test.why}
+    named |= {"tied": None if compared.tied is None else compared.tied.mean, "noticed": test.noticeable}
+    named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
+    yield _SAYS.find(key, run.name, test.verdict, test, **named)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     figure = run.figures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
-    if compared is not None and compared.significant and compared.difference is not None:
+    if compared is not None and compared.significant and not compared.by_ties and compared.difference is not None:
         marks += UP if compared.difference > 0 else DOWN
     if lean is not None and lean.shown:
         marks += APART
@@ -124,7 +124,7 @@ def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
-        if one.measure == measure and one.test.shown and name in (one.first, one.second)
+        if one.measure == measure and one.apart and name in (one.first, one.second)
     ]
     return sorted(places[other] for other in others if other in places)
 
@@ -187,7 +187,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         against = f"the candidates (measures: {against})" if against else "the candidates"
     return (
         f"▲▼ higher, lower than {against} (p < .05, corrected)",
-        "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ differs from run a, b … (p < .05, corrected over all pairs)",
+        f"{_RAISED[: len(result.given)]} differs from that run (p < .05, corrected over all pairs)",
         "● differs from 0",
         "~ the order of ties decides",
         *_source(result),
@@ -229,6 +229,8 @@ def _effective(run: RunAudit, measure: Measure) -> Chip:
         return Chip("baseline")
     if compared.unequal_depth or compared.test.verdict == "cannot be told":
         return Chip("cannot be told", "unknown")
+    if compared.by_ties:
+        return Chip("depends on ties", "unknown")
     if not compared.significant:
         return Chip("no loss over 5%" if compared.no_loss else "not shown to differ", "same")
     return Chip("better", "good") if (compared.difference or 0.0) > 0 else Chip("worse", "bad")

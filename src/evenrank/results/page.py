@@ -454,7 +454,8 @@ class Page:
         drawn = "" if self.table is None else replace(self.table, title="").text()
         marked = {part: part.partition(" ")[0] for part in self.legend}
         plain_or_there = [p for p, mark in marked.items() if mark[0] in _LETTERS or set(mark) & set(drawn)]
-        return "   ".join(plain_or_there)
+        # A line ends between two parts.
+        return "   ".join(part.replace(" ", "\xa0") for part in plain_or_there)
 
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""

@@ -11,8 +11,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.about import perfect
+from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.tables import stage_rows
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences, with_stages

@@ -236,14 +236,14 @@ def _references(result: AuditFigures) -> tuple[str, str]:
     if not any(run.name == RELEVANCE_FIRST for run in result.runs):
         return (
             "random, neutral-first",
-            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
-            f" by neutrality. {useless}",
+            "Two reference rankings of the same candidates: the mean over all random orders, called candidates above,"
+            f" and the candidates sorted by neutrality. {useless}",
         )
     return (
         "random, neutral-first, relevance-first",
-        "Three reference rankings of the same candidates: the mean over all random orders, the candidates sorted by"
-        " neutrality, and the candidates sorted by relevance, which is what a perfect ranking would show (documents of"
-        f" one grade in random order, unjudged ones as irrelevant). {useless}",
+        "Three reference rankings of the same candidates: the mean over all random orders, called candidates above; the"
+        " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what a"
+        f" perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant). {useless}",
     )
 
 

@@ -10,6 +10,9 @@ function libraries() {
   return loaded;
 }
 
+// What is printed before anything is opened has charts too: nothing waits for the libraries then.
+(window.requestIdleCallback ?? setTimeout)(libraries);
+
 /** A colour of the style sheet, which follows the theme and the print style. */
 const colour = (name) => `var(--${name})`;
 

@@ -340,27 +340,25 @@ def _command_slug(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _first_sentence(command: Any) -> str:
-    return _plain_cell((command.help or "").strip().split("\n")[0])
-
-
 def _plain_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ").strip()
 
 
 def _command_table() -> str:
     rows = [
-        f"| [`evenrank {name}`]({_command_slug(name)}.md) | {_first_sentence(command)} |"
+        f"| [`evenrank {name}`]({_command_slug(name)}.md) | {_plain_cell(command.short_help)} |"
         for name, command in _commands()
     ]
     return "\n".join(["| command | does |", "| --- | --- |", *rows])
 
 
 def _command_page(name: str, command: Any) -> str:
-    """The help of ``evenrank NAME`` as a page."""
+    """The help of ``evenrank NAME`` as a page, with all options."""
+    command = command.whole()
     context = command.context_class(command, info_name=f"evenrank {name}")
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [f"# evenrank {name}", (command.help or "").strip(), f"```text\nevenrank {name} {usage}\n```"]
+    parts.append(f"```sh\n{command.epilog}\n```")
     for kind in ("argument", "option"):
         rows = [parameter.get_help_record(context) for parameter in command.params if parameter.param_type_name == kind]
         # Within tables, a bar in a code span must be escaped.

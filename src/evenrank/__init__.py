@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evenrank.decisions.debiased_index import debias_index
     from evenrank.decisions.frontier import Frontier, frontier
     from evenrank.decisions.gate import GateResult, gate
+    from evenrank.decisions.initial_budget import initial_budget
     from evenrank.decisions.rebalance import Rebalanced, rebalance
     from evenrank.embeddings import read_vectors
     from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
@@ -69,6 +70,7 @@ _HOMES = {
     "decisions.frontier": ("Frontier", "frontier"),
     "decisions.rebalance": ("Rebalanced", "rebalance"),
     "decisions.gate": ("GateResult", "gate"),
+    "decisions.initial_budget": ("initial_budget",),
     "embeddings": ("read_vectors",),
     "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
     "groups": (
@@ -151,6 +153,7 @@ __all__ = [
     "frontier",
     "gate",
     "generate",
+    "initial_budget",
     "interpolate",
     "load_lexicon",
     "load_ranker",

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from evenrank.io.convert import QrelsLike, TextsLike
 
 
+Panel = Literal["Input", "Groups", "Method", "Model", "Statistics", "Machine", "Output"]
+"""The headings under which a command's help lists its options, in this order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """What a command says of a parameter.
@@ -26,6 +30,8 @@ class Option:
         typed: What is typed, where the parameter's type doesn't tell; ``list``: texts, by repeating the option.
         reads: Whether it names a file that is read, which no output may replace.
         shown: Whether the help shows the default.
+        panel: The heading that it stands under in the help; without one: Input if it ``reads`` a file, else Method.
+        rare: Whether ``--help`` leaves it out, for ``--help-all`` to show.
     """
 
     help: str
@@ -34,6 +40,8 @@ class Option:
     typed: type | None = None
     reads: bool = False
     shown: bool = True
+    panel: Panel | None = None
+    rare: bool = False
 
 
 TEXTS = "TSV, JSONL, Parquet or irds:NAME."
@@ -44,8 +52,8 @@ STOP_WORDS = (
 )
 VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
-NO_QRELS = "TREC qrels or irds:NAME; without, effectiveness is unknown."
-NEUTRAL = "A value of the labels that means no group; repeatable."
+NO_QRELS = "TREC qrels or irds:NAME, for effectiveness."
+NEUTRAL = "A label that means no group; repeatable."
 _TOKENS = "word, or whitespace (as the reference implementations)."
 _THRESHOLD = "A document with at most this many group words is neutral."
 
@@ -59,24 +67,24 @@ MaybeCollection = Annotated["TextsLike | None", Option(f"The documents: {TEXTS}"
 Queries = Annotated["TextsLike", Option(TEXTS, reads=True)]
 TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)]
 MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
-OnlyQueries = Annotated[bool, Option("Only the queries in --queries.")]
+OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", panel="Input", rare=True)]
 Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 
-Lexicon = Annotated["LexiconLike", Option(LEXICON, reads=True)]
+Lexicon = Annotated["LexiconLike", Option(LEXICON, reads=True, panel="Groups")]
 Labels = Annotated[
     object,
     Option(
-        "Groups of documents instead of words: doc_id,group or doc_id and each group's weight (CSV, TSV, JSONL or"
-        " Parquet).",
+        "Labels instead of words: doc_id,group, or doc_id and each group's weight (CSV, TSV, JSONL or Parquet).",
         reads=True,
+        panel="Groups",
     ),
 ]
-Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list)]
-GroupColumn = Annotated[str | None, Option("The column of groups, if there are several.")]
-Tokens = Annotated[Literal["word", "whitespace"], Option(_TOKENS)]
-Threshold = Annotated[float, Option(_THRESHOLD)]
+Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list, panel="Groups")]
+GroupColumn = Annotated[str | None, Option("The column of groups, if there are several.", panel="Groups", rare=True)]
+Tokens = Annotated[Literal["word", "whitespace"], Option(_TOKENS, panel="Groups", rare=True)]
+Threshold = Annotated[float, Option(_THRESHOLD, panel="Groups", rare=True)]
 
 
 class GroupOptions(TypedDict, total=False):
@@ -97,59 +105,83 @@ class GroupOptions(TypedDict, total=False):
         threshold: How many group words a document may have and still count as neutral; by default 1.
     """
 
-    scores: Annotated[object, Option("A group table made by evenrank score.", reads=True)]
+    scores: Annotated[object, Option("A group table made by evenrank score.", reads=True, panel="Groups")]
     labels: Labels
     neutral: Neutral
     group_column: GroupColumn
-    lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True)]
-    poles: Annotated[str | None, Option("The two groups to compare, A,B: bias is A minus B; B may be rest.")]
-    tokens: Annotated[Literal["word", "whitespace"] | None, Option(f"{_TOKENS} Default: word.")]
-    threshold: Annotated[float | None, Option(f"{_THRESHOLD} Default: 1.")]
+    lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True, panel="Groups")]
+    poles: Annotated[
+        str | None,
+        Option("Bias is group A minus group B; B may be rest.", metavar="A,B", panel="Groups"),
+    ]
+    tokens: Annotated[
+        Literal["word", "whitespace"] | None, Option(f"{_TOKENS} Default: word.", panel="Groups", rare=True)
+    ]
+    threshold: Annotated[float | None, Option(f"{_THRESHOLD} Default: 1.", panel="Groups", rare=True)]
 
 
 # --- models and machines ----------------------------------------------------------------------------------------------
 
-Device = Annotated[str | None, Option("cpu, cuda, cuda:1, … (default: the fastest available).")]
+Device = Annotated[str | None, Option("cpu, cuda, cuda:1, … (default: the fastest).", panel="Machine")]
 Kind = Annotated[
     Literal["cross", "bi", "sparse", "late"] | None,
-    Option("cross, bi, sparse or late, if the model's files do not tell."),
+    Option("cross, bi, sparse or late, if the model's files do not tell.", panel="Model", rare=True),
 ]
 QueryPrompt = Annotated[
-    str | None, Option("Put before queries instead of the model's own; a cross-encoder's instruction.")
+    str | None,
+    Option(
+        "Put before queries instead of the model's own; a cross-encoder's instruction.",
+        metavar="TEXT",
+        panel="Model",
+        rare=True,
+    ),
 ]
-DocumentPrompt = Annotated[str | None, Option("Put before passages instead of the model's own.")]
-BatchSize = Annotated[int, Option("Texts per batch.")]
+DocumentPrompt = Annotated[
+    str | None, Option("Put before passages instead of the model's own.", metavar="TEXT", panel="Model", rare=True)
+]
+BatchSize = Annotated[int, Option("Texts per batch.", panel="Machine")]
 Precision = Annotated[
     Literal["auto", "float32", "bfloat16"],
-    Option("auto: bfloat16 on a GPU that supports it, else float32."),
+    Option("auto: bfloat16 on a GPU that supports it, else float32.", panel="Machine", rare=True),
 ]
 Engine = Annotated[
-    Literal["local", "ray"], Option("local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).")
+    Literal["local", "ray"],
+    Option("local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).", panel="Machine", rare=True),
 ]
 Workers = Annotated[
     int | tuple[int, int] | str | None,
-    Option("Parallel workers (default: as many as fit); ray: 2:16 scales.", typed=str),
+    Option(
+        "Parallel workers (default: as many as fit); ray: 2:16 scales.",
+        metavar="N",
+        typed=str,
+        panel="Machine",
+        rare=True,
+    ),
 ]
-Cpus = Annotated[float, Option("ray: cores per worker.")]
-Gpus = Annotated[float, Option("ray: GPUs per worker; 0.5: two workers share one.")]
+Cpus = Annotated[float, Option("ray: cores per worker.", panel="Machine", rare=True)]
+Gpus = Annotated[float, Option("ray: GPUs per worker; 0.5: two workers share one.", panel="Machine", rare=True)]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------
 
 Definitional = Annotated[
-    File | None, Option("Sets that define the bias, as JSON. Default: gender-en.", metavar="F.json", reads=True)
+    File | None,
+    Option("Sets that define the bias, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
 ]
 Equalize = Annotated[
-    File | None, Option("Sets to equalise, as JSON. Default: gender-en.", metavar="F.json", reads=True)
+    File | None, Option("Sets to equalise, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups")
 ]
 Specific = Annotated[
-    File | None, Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True)
+    File | None,
+    Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
 ]
-LearnSpecific = Annotated[bool, Option("Learn more such words from these with a linear SVM.")]
-Limit = Annotated[int | None, Option("Read only this number of words.")]
+LearnSpecific = Annotated[
+    bool, Option("Learn more such words from these with a linear SVM.", panel="Groups", rare=True)
+]
+Limit = Annotated[int | None, Option("Read only this number of words.", panel="Input", rare=True)]
 
 # --- outputs, which are the commands' alone ---------------------------------------------------------------------------
 
-Json = Annotated[str | None, Option("Also write the figures as JSON; -: print them instead of the table.")]
-Report = Annotated[str | None, Option("Also write a report (one HTML page).")]
-Full = Annotated[bool, Option("Print every figure, test and note.")]
-Quiet = Annotated[bool, Option("Show no progress on standard error.")]
+Json = Annotated[str | None, Option("Also write JSON; -: print it instead of the table.", panel="Output")]
+Report = Annotated[str | None, Option("Also write a report (one HTML page).", panel="Output")]
+Full = Annotated[bool, Option("Print every figure, test and note.", panel="Output")]
+Quiet = Annotated[bool, Option("Show no progress on standard error.", panel="Output", rare=True)]

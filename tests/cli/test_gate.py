@@ -125,7 +125,7 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkey
 
     own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
     known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
-    assert known - own - {"--help"} == set(AUDIT_OPTIONS)
+    assert known - own - {"--help", "--help-all"} == set(AUDIT_OPTIONS)
     for option, value in AUDIT_OPTIONS.items():
         given = [option] if value is None else [option, value]
         assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", *given) == 2

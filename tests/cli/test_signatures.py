@@ -127,4 +127,4 @@ def test_help_loads_neither_numpy_nor_polars(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert ended.stderr == "[]\n"
-    assert "--missing-limit" in ended.stdout
+    assert "--baseline" in ended.stdout

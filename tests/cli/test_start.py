@@ -56,7 +56,7 @@ def test_an_audit_loads_what_it_uses(folder: Path, arguments: str, heavy: tuple[
 def test_only_the_command_that_is_called_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, names in (
         (["audit", "run"], ["audit"]),
-        (["index", "debias", "i"], ["index", "index debias"]),
+        (["index", "debias", "i"], ["index debias", "index"]),
         (["position", "answers"], ["position"]),
     ):
         monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])

@@ -68,17 +68,17 @@ def audit(
     stages: Annotated[
         Mapping[str, object] | Sequence[str] | None,
         opt.Option(
-            "A stage of a pipeline, audited as a run; repeated in order, to say what each adds to the bias of the first"
-            " one's candidates.",
+            "A stage of a pipeline; repeat it in order, to see what each adds to the bias.",
             flag="--stage",
             metavar="NAME=RUN",
             typed=list,
+            panel="Input",
         ),
     ] = None,
     collection: opt.MaybeCollection = None,
     unknown: Annotated[
         Literal["bounds", "skip", "neutral"] | None,
-        opt.Option("What to do about documents without a label (default: bounds)."),
+        opt.Option("What to do about documents without a label (default: bounds).", panel="Groups", rare=True),
     ] = None,
     target: Annotated[
         object,
@@ -86,6 +86,8 @@ def audit(
             "The groups' shares of exposure that AWRF, NDKL, EER and EEL compare with: uniform (default), candidates,"
             " relevant, or a file of group,share or query_id,group,share.",
             reads=True,
+            panel="Groups",
+            rare=True,
         ),
     ] = None,
     rankings: Annotated[
@@ -95,37 +97,63 @@ def audit(
             " repeatable.",
             metavar="NAME=RUN",
             typed=list,
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     qrels: opt.Qrels = None,
     queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
-    only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.")] = False,
+    only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     guaranteed: Annotated[
-        bool, opt.Option('Say "no loss" by a bound that holds for any values, after any number of queries.')
+        bool,
+        opt.Option(
+            'Say "no loss" by a bound that holds for any values, after any number of queries.',
+            panel="Statistics",
+            rare=True,
+        ),
     ] = False,
-    baseline: Annotated[str | None, opt.Option("The run to compare the others with.")] = None,
+    baseline: Annotated[
+        str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")
+    ] = None,
     background: Annotated[
         RunLike | None,
-        opt.Option("The run that normalises NFaiRR (default: the baseline, else the first run).", reads=True),
+        opt.Option(
+            "The run that normalises NFaiRR (default: the baseline, else the first run).",
+            reads=True,
+            metavar="RUN",
+            panel="Statistics",
+            rare=True,
+        ),
     ] = None,
-    background_depth: Annotated[int, opt.Option("How many of its documents to use for each query.")] = 200,
+    background_depth: Annotated[
+        int, opt.Option("How many of its documents to use for each query.", panel="Statistics", rare=True)
+    ] = 200,
     missing: Annotated[
-        Literal["error", "skip", "neutral"], opt.Option("What to do with documents without text.")
+        Literal["error", "skip", "neutral"],
+        opt.Option("What to do with documents without text.", panel="Input", rare=True),
     ] = "error",
-    missing_limit: Annotated[float, opt.Option("Stop if a larger share of documents has no text (0 to 1).")] = 0.1,
-    seed: Annotated[int, opt.Option("Seed of the orders that are drawn.")] = 0,
+    missing_limit: Annotated[
+        float, opt.Option("Stop if a larger share of documents has no text (0 to 1).", panel="Input", rare=True)
+    ] = 0.1,
+    seed: Annotated[int, opt.Option("Seed of the orders that are drawn.", panel="Statistics", rare=True)] = 0,
     order: Annotated[
         Literal["score", "file"],
-        opt.Option("score (ties by descending document id), or file (the order of the file)."),
+        opt.Option(
+            "score (ties by descending document id), or file (the order of the file).", panel="Input", rare=True
+        ),
     ] = "score",
     measures: Annotated[
         MeasuresLike | None,
-        opt.Option("Default: ARaB@10 NFaiRR@10, of labels AWRF@10 and the groups' shares; with --qrels also nDCG@10."),
+        opt.Option(
+            "Default: ARaB@10 NFaiRR@10, of labels AWRF@10 and the groups' shares; with --qrels also nDCG@10.",
+            metavar="LIST",
+            panel="Statistics",
+        ),
     ] = None,
     provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
 ) -> AuditResult:
-    """Measure the group bias of one or more rankings, together with their effectiveness.
+    """Measure the group bias of rankings, and their effectiveness.
 
     Reference rankings of the background's candidates are always included: ``random`` (the expectation over random
     orders), ``neutral-first`` and, with ``qrels``, ``relevance-first`` (by falling grade, the expectation over the
@@ -229,7 +257,7 @@ def audit(
         result,
         notes=(*result.notes, *notes),
         stages=taken_apart,
-        pairs=compare_pairs(results, baseline),
+        pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results),
     )
 

@@ -81,6 +81,14 @@ def ties_decide(test: Tested, tied: Tested | None) -> bool:
     return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
 
 
+def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
+    """Whether a difference between two runs is shown in the order of tied documents that they have, and not, or the
+    other way round, over all orders."""
+    if tied is None or tied.mean is None or not test.shown or test.mean is None:
+        return False
+    return not same_verdict(test.mean, tied.mean, shown=True, tied_shown=tied.shown)
+
+
 def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
     """Whether a difference averaged over ties says the same: shown or not as before and, where shown, on its side."""
     return shown == tied_shown and (not shown or difference * of_ties > 0)
@@ -269,6 +277,11 @@ class Comparison:
         return self.test.holm_p is not None and self.test.shown
 
     @property
+    def by_ties(self) -> bool:
+        """Whether the difference is shown only in the order of tied documents that the runs have."""
+        return self.significant and decided_by_ties(self.test, self.tied)
+
+    @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
         if self.guaranteed is not None:
@@ -437,12 +450,21 @@ class RunAudit:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs."""
+    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs.
+
+    ``tied``: the same between expectations over the orders of tied documents.
+    """
 
     measure: str
     first: str
     second: str
     test: Tested = field(metadata=INLINE)
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two are shown to differ, whatever the order of tied documents."""
+        return self.test.shown and not decided_by_ties(self.test, self.tied)
 
 
 @dataclass(frozen=True, slots=True)

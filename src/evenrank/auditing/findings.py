@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from ir_measures import Measure
 
@@ -61,13 +62,20 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     key, level = _how_good(compared)
     if figure.order_sensitive or other.order_sensitive:
         key, level = "passage_order", "cannot be told"
-    named = {"run": run.name, "baseline": base.name, "measure": str(measures[0]), "why": compared.test.why}
+    named: dict[str, Any] = {
+        "run": run.name,
+        "baseline": base.name,
+        "measure": str(measures[0]),
+        "why": compared.test.why,
+    }
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
 
 
 def _how_good(compared: Comparison) -> tuple[str, Level]:
     if compared.unequal_depth:
         return "depth", "cannot be told"
+    if compared.by_ties:
+        return "better_by_ties", "cannot be told"
     if compared.significant and compared.difference is not None:
         if compared.difference > 0:
             return "better", "shown"
@@ -98,6 +106,8 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = "less_biased" if less else "more_biased"
     elif apart:
         key = "bias_apart"
+    elif ties := [str(measure) for measure, one in found if one.by_ties]:
+        key, level, apart = "bias_by_ties", "cannot be told", ties
     elif any(one.test.p is not None for _, one in found):
         key, level = "no_bias_difference", "no difference shown"
     elif all(one.test.why == ALL_ZERO for _, one in found):
@@ -105,7 +115,12 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
-    named = {"run": run.name, "baseline": result.baseline, "measures": less or more or apart, "why": why}
+    named: dict[str, Any] = {
+        "run": run.name,
+        "baseline": result.baseline,
+        "measures": less or more or apart,
+        "why": why,
+    }
     yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", less=less, more=more, **named)
 
 
@@ -122,7 +137,7 @@ def _against(run: RunAudit, measure: Measure) -> Comparison | None:
 
 def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
     """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
-    if not compared.significant or compared.difference is None:
+    if not compared.significant or compared.by_ties or compared.difference is None:
         return None
     how = resolve(measure)
     if how.better == "higher":
@@ -140,7 +155,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
     utility = utility_measures(result)[:1]
     bias = [measure for measure in _compared_measures(result) if measure == shown_lean(result)][:1]
     for measure in (*utility, *(bias or _compared_measures(result)[:1])):
-        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.test.shown}
+        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.apart}
         apart |= {(second, first) for first, second in apart}
         means = {run.name: run.figures[str(measure)].mean for run in result.given}
         ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
@@ -148,7 +163,11 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
             continue
         key, order = _in_order(ranked, apart)
         level: Level = "shown" if apart else "no difference shown"
-        yield _SAYS.find(key, "", level, None, "answer", measure=str(measure), order=order, count=len(ranked))
+        pair = poles(result, measure) if resolve(measure).signed else None
+        ends = str(measure)
+        if pair is not None and apart:
+            ends = _SAYS.say("from_to", measure=ends, least=side(pair, -1.0), most=side(pair, 1.0))
+        yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
@@ -216,7 +235,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     added = figure.added
     key = _whose(test.shown, figure, added)
     held = None if added is None else added.reference
-    values = {
+    values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
         "other": "" if held is None else side(pair, held),
         "lean": figure.mean,
@@ -250,14 +269,14 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
 
 def side(pair: Poles, mean: float) -> str:
     """The side of a mean in words: ``male``, ``towards rest``."""
-    pole = pair[mean < 0]
+    pole = pair.second if mean < 0 else pair.first
     if pair.worded:
         return {"m": "male", "f": "female"}[pole]
     return "towards the other groups" if pole == "rest" else f"towards {pole}"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:
-    named = {"measure": str(figure.measure)}
+    named: dict[str, Any] = {"measure": str(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
         return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
@@ -277,6 +296,8 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         return
     if compared.holm_p is None:
         key = "difference_untold"
+    elif compared.by_ties:
+        key = "difference_by_ties"
     elif verdict is None:
         key = "no_difference"
     elif verdict == "apart":
@@ -285,9 +306,10 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named = {"baseline": result.baseline, "measure": str(measure), "why": test.why, "noticed": test.noticeable}
-    difference = st.Estimate(compared.difference, test.ci95, test.n)
-    yield _SAYS.find(key, run.name, test.verdict, test, difference=difference, **named)
+    named: dict[str, Any] = {"baseline": result.baseline, "measure": str(measure), "why": test.why}
+    named |= {"tied": None if compared.tied is None else compared.tied.mean, "noticed": test.noticeable}
+    named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
+    yield _SAYS.find(key, run.name, test.verdict, test, **named)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -354,5 +376,5 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
                 continue
             needed = queries_to_hold(MARGIN * (compared.baseline_mean or 0.0), 0.0, compared.loss.loss)
             if needed is not None and needed > compared.n:
-                values = {"needed": needed, "count": compared.n}
+                values: dict[str, Any] = {"needed": needed, "count": compared.n}
                 yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)

@@ -30,8 +30,10 @@ from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.texts import as_batches
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted, percent
-from evenrank.results.format import COUNT, TEXT, digits, interval, intervals, percents
-from evenrank.results.page import Page
+from evenrank.measures.inference import Estimate
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.format import COUNT, TEXT, digits, intervals, percents
+from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
@@ -121,14 +123,18 @@ def check_lexicon(
     *,
     collection: opt.Collection,
     labels: Annotated[
-        object, opt.Option("Labels of documents to compare with: CSV, TSV, JSONL or Parquet.", reads=True)
+        object,
+        opt.Option("Labels of documents to compare with: CSV, TSV, JSONL or Parquet.", reads=True, panel="Groups"),
     ] = None,
     neutral: opt.Neutral = None,
-    group_column: Annotated[str | None, opt.Option("The labels' column with the group (default: group).")] = None,
+    group_column: Annotated[
+        str | None, opt.Option("The labels' column with the group (default: group).", panel="Groups", rare=True)
+    ] = None,
     tokens: opt.Tokens = "word",
     threshold: opt.Threshold = 1,
 ) -> LexiconCheck:
-    """Check a lexicon on a collection: coverage, frequent, unused and ambiguous words, agreement with labels.
+    """Check a lexicon on a collection. The table has coverage, frequent, unused and ambiguous words, and agreement with
+    labels.
 
     In one pass over the collection.
 
@@ -192,6 +198,7 @@ class _Counting:
         return Coverage(self._documents, self._covered, self._above, by_group, occurrences)
 
 
+_SAYS = phrases("lexicon")
 _MOST = 10
 _LISTED = 20
 _SOURCE = "evenrank's own definitions; intervals of shares: Wilson, 95%"
@@ -201,27 +208,49 @@ def lexicon_page(found: LexiconCheck) -> Page:
     """The figures of a check."""
     coverage, lexicon = found.coverage, found.lexicon
     facts = (("documents", f"{coverage.documents:,}"), ("words of the lexicon", f"{len(found.words):,}"))
-    tables = [_coverage(found), _most_frequent(found), *_ambiguous(found)]
+    sections = [Section("Most frequent words", (_most_frequent(found),))]
+    if found.ambiguous():
+        sections.append(Section("Words used in several ways", tuple(_ambiguous(found))))
     if found.agreement is not None:
-        tables += [_agreement(found.agreement), _confusion(found.agreement)]
+        sections.append(Section("Words and labels", (_agreement(found.agreement), _confusion(found.agreement))))
     title = f"Lexicon {lexicon.name}" + (f" on {found.settings['collection']}" if found.settings["collection"] else "")
-    return Page("lexicon check", title, _SOURCE, facts, tuple(tables), (), tuple(_notes(found)), tuple(_summary(found)))
-
-
-def _summary(found: LexiconCheck) -> Iterator[str]:
-    coverage = found.coverage
-    yield (
-        f"{percent(coverage.covered / coverage.documents, 1)} of the documents have a group word, "
-        f"{percent(coverage.above / coverage.documents, 1)} more than {found.settings['threshold']:g}."
+    return Page(
+        "lexicon check",
+        title,
+        tuple(_findings(found)),
+        _coverage(found),
+        aside=counted(coverage.documents, "document"),
+        next=("evenrank audit",),
+        sections=tuple(sections),
+        facts=facts,
+        source=_SOURCE,
+        notes=tuple(_notes(found)),
+        provenance=found.provenance,
     )
+
+
+def _findings(found: LexiconCheck) -> Iterator[Finding]:
+    """How many documents have a word, whether labels agree, what is not seen, and which words mislead."""
+    coverage, lexicon = found.coverage, found.lexicon
+    documents = counted(coverage.documents, "document")
+    if not coverage.covered:
+        yield _SAYS.find("none", lexicon.name, "shown", None, "answer", name=lexicon.name)
+    else:
+        share, above = coverage.covered / coverage.documents, coverage.above / coverage.documents
+        values = {"covered": share, "above": above, "threshold": f"{found.settings['threshold']:g}"}
+        yield _SAYS.find(
+            "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
+        )
     if found.agreement is not None:
         correct = found.agreement.correct
-        yield (
-            f"Words and labels say the same of {percent(correct.value or 0, 1)} "
-            f"{interval(correct.ci95)} of {counted(correct.n, 'labelled document')}."
-        )
-    if found.lexicon.misses:
-        yield f"Not seen: {found.lexicon.misses}"
+        estimate = Estimate(correct.value, correct.ci95, correct.n, "documents")
+        yield _SAYS.find("agreement", "", "shown", estimate, "answer", correct=estimate)
+    if lexicon.misses:
+        yield _SAYS.find("misses", misses=lexicon.misses)
+    several = found.ambiguous()
+    if several:
+        words = [use.word for use in several[:3]]
+        yield _SAYS.find("ambiguous", place="note", count=len(several), words=words)
 
 
 def _coverage(found: LexiconCheck) -> Table:

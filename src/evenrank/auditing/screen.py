@@ -9,7 +9,7 @@ from ir_measures import Measure
 
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures.inference import Comparison as Tested
-from evenrank.results.format import TEXT, Format, short, short_interval, shorts
+from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import Column, Table
 
@@ -24,7 +24,7 @@ UP, DOWN, APART, TIED = "▲", "▼", "●", "~"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 _LETTERS = "abcdefghij"
 _FIGURE = shorts(3)
-_ENDS = Format(lambda ends: short_interval(ends, 2), sort=lambda ends: ends[0])
+_ENDS = short_intervals(2)
 
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
@@ -39,9 +39,15 @@ def screen_table(result: AuditFigures) -> Table:
     if any(_is_share(measure) for measure in result.measures):
         return _turned(result, rows)
     columns = [Column("run", TEXT, "", lambda run: _name(run, letters))]
-    for measure in result.measures:
+    for measure in known_measures(result):
         columns += _measure_columns(result, measure)
     return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
+
+
+def known_measures(result: AuditFigures) -> list[Measure]:
+    """The measures of which some run has a figure, or bounds."""
+    figures = {measure: [run.figures[str(measure)] for run in result.given] for measure in result.measures}
+    return [m for m, of in figures.items() if any(one.mean is not None or one.bounds is not None for one in of)]
 
 
 def _name(run: RunAudit, letters: Mapping[str, str]) -> str:
@@ -91,7 +97,7 @@ def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:
 def _value(figure: Figure) -> object:
     """The figure, or the bounds of one that is not known."""
     if figure.mean is None and figure.bounds is not None:
-        return "..".join(short(end, 2) for end in figure.bounds)
+        return " to ".join(short(end, 2) for end in figure.bounds)
     return figure.mean
 
 
@@ -102,7 +108,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     figure = run.figures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
-    if compared is not None and compared.significant and compared.difference is not None:
+    if compared is not None and compared.significant and not compared.by_ties and compared.difference is not None:
         marks += UP if compared.difference > 0 else DOWN
     if lean is not None and lean.shown:
         marks += APART
@@ -118,7 +124,7 @@ def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
-        if one.measure == measure and one.test.shown and name in (one.first, one.second)
+        if one.measure == measure and one.apart and name in (one.first, one.second)
     ]
     return sorted(places[other] for other in others if other in places)
 
@@ -138,9 +144,9 @@ class _Line:
 def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     """A line for each measure and then for each group, the largest first; a column for each ranking."""
     names = groups(result)
-    first = [m for m in result.measures if not _is_share(m)]
+    first = [m for m in known_measures(result) if not _is_share(m)]
     largest = sorted(
-        (m for m in result.measures if _is_share(m)),
+        (m for m in known_measures(result) if _is_share(m)),
         key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
     lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]
@@ -174,31 +180,25 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
     return " " + (UP if found.test.mean > 0 else DOWN)
 
 
-def legend(result: AuditFigures) -> str:
-    """What the marks of the table mean, as far as they stand there; the words or labels that groups are from."""
-    drawn = "".join(
-        column.mark(row) for t in [screen_table(result)] for column in t.columns if column.mark for row in t.rows
+def legend(result: AuditFigures) -> tuple[str, ...]:
+    """What the marks of the table mean, and the words or labels that groups are from."""
+    against = str(result.baseline) if result.baseline is not None else ""
+    if result.shares:
+        against = f"the candidates (measures: {against})" if against else "the candidates"
+    return (
+        f"▲▼ higher, lower than {against} (p < .05, corrected)",
+        f"{_RAISED[: len(result.given)]} differs from that run (p < .05, corrected over all pairs)",
+        "● differs from 0",
+        "~ the order of ties decides",
+        *_source(result),
     )
-    parts = []
-    if UP in drawn or DOWN in drawn:
-        against = "the candidates" if result.shares else str(result.baseline)
-        more = f" (of measures: from {result.baseline})" if result.shares and result.baseline is not None else ""
-        parts.append(f"▲▼ higher, lower than {against}{more} (p < .05, corrected)")
-    if any(letter in drawn for letter in _RAISED):
-        parts.append("ᵃᵇ differs from run a, b (p < .05, corrected over all pairs)")
-    if APART in drawn:
-        parts.append("● differs from 0")
-    if TIED in drawn:
-        parts.append("~ tied")
-    parts.append(_source(result))
-    return "   ".join(filter(None, parts))
 
 
-def _source(result: AuditFigures) -> str:
+def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
-        return "groups: labels"
+        return ("groups: labels",)
     lexicon = result.settings.get("lexicon")
-    return f"groups: {lexicon} words" if lexicon is not None else ""
+    return (f"groups: {lexicon} words",) if lexicon is not None else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------
@@ -229,6 +229,8 @@ def _effective(run: RunAudit, measure: Measure) -> Chip:
         return Chip("baseline")
     if compared.unequal_depth or compared.test.verdict == "cannot be told":
         return Chip("cannot be told", "unknown")
+    if compared.by_ties:
+        return Chip("depends on ties", "unknown")
     if not compared.significant:
         return Chip("no loss over 5%" if compared.no_loss else "not shown to differ", "same")
     return Chip("better", "good") if (compared.difference or 0.0) > 0 else Chip("worse", "bad")

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
@@ -18,14 +18,17 @@ import typer
 from evenrank import _command
 from evenrank._version import __version__
 
-from . import _groups, _streams, _words
+from . import _groups, _help, _streams, _words
 from ._signatures import made
 
-_COMMANDS = (
-    *("score", "audit", "gate", "index", "index debias", "retrieve", "rerank", "expand", "fuse", "train", "rebalance"),
-    *("rotate", "variants", "negatives", "probe", "position", "embeddings", "data", "lexicon", "experiment", "demo"),
-)
-"""The commands; the file of each has its name and in it ``command``."""
+_PANELS = {
+    "Measure": ("audit", "probe", "position", "experiment", "demo"),
+    "Decide": ("gate",),
+    "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings", "index debias"),
+    "Prepare": ("score", "index", "retrieve", "rerank", "expand", "fuse", "variants", "lexicon", "data"),
+}
+"""The commands under their headings in the help; the file of each has its name and in it ``command``."""
+_COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 _GROUPS = {
     "position": ("answers", "similarity", "sensitivity"),
     "embeddings": ("debias", "audit", "train"),
@@ -43,7 +46,10 @@ def _print_version(wanted: bool) -> None:
 
 def _evenrank(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, metavar="", help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -63,14 +69,23 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
     app.callback()(_evenrank)
     for name in names:
         module = importlib.import_module(f"{__name__}.{name.replace(' ', '_')}")
+        panel = _COMMANDS[name]
         if name in _GROUPS:
-            group = typer.Typer(help=module.HELP, no_args_is_help=True)
-            for one in _GROUPS[name]:
-                group.command(one.rstrip("_"))(made(getattr(module, one)))
-            app.add_typer(group, name=name)
+            first = "\n".join(example.strip().partition("\n# ")[0] for example in module.EXAMPLES.values())
+            group = typer.Typer(cls=_help.Group, help=module.HELP, epilog=first, no_args_is_help=True)
+            for function in _GROUPS[name]:
+                _add(group, function.rstrip("_"), getattr(module, function), module.EXAMPLES[function])
+            app.add_typer(group, name=name, rich_help_panel=panel)
         else:
-            app.command(name)(made(module.command))
+            _add(app, name, module.command, module.EXAMPLES, panel)
     return app
+
+
+def _add(app: typer.Typer, name: str, function: Callable[..., None], examples: str, panel: str | None = None) -> None:
+    """Adds a command; among others it is described by the first sentence of its help."""
+    command = made(function)
+    summary = (command.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip(".") + "."
+    app.command(name, cls=_help.Command, short_help=summary, epilog=examples.strip(), rich_help_panel=panel)(command)
 
 
 def __getattr__(name: str) -> object:
@@ -82,13 +97,13 @@ def __getattr__(name: str) -> object:
 
 def commands() -> Any:
     """The group of all commands."""
-    return _commands(_COMMANDS)
+    return _commands(tuple(_COMMANDS))
 
 
 def running() -> Any:
     """The group of the commands that the arguments can name. Typer takes a tenth of a second to build it of all."""
     word = sys.argv[1] if len(sys.argv) > 1 else ""
-    return _commands(tuple(name for name in _COMMANDS if name.partition(" ")[0] == word) or _COMMANDS)
+    return _commands(tuple(name for name in _COMMANDS if name.partition(" ")[0] == word) or tuple(_COMMANDS))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
-from typer.core import TyperGroup
+from ._help import Group
 
 
 def named(arguments: Sequence[str], commands: Container[str]) -> tuple[str, list[str]] | None:
@@ -22,7 +22,7 @@ def named(arguments: Sequence[str], commands: Container[str]) -> tuple[str, list
     return next((found for found in names if found[0] in commands), None)
 
 
-class TwoWords(TyperGroup):
+class TwoWords(Group):
     """A group of commands some of which have names of two words."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

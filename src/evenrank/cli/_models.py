@@ -13,29 +13,46 @@ ApiName = Literal["cohere", "tei", "openai"]
 Endpoint = Annotated[
     str | None,
     opt.Option(
-        "A server that ranks: its address up to /rerank or /embeddings, or with it.", flag="--endpoint", metavar="URL"
+        "A server that ranks: its address up to /rerank or /embeddings, or with it.",
+        flag="--endpoint",
+        metavar="URL",
+        panel="Model",
     ),
 ]
 Api = Annotated[
     ApiName | None,
     opt.Option(
-        "What the endpoint speaks: cohere (also Jina, vLLM, infinity), tei (Text Embeddings Inference), or openai"
-        " (embeddings, whose cosine is the score)."
+        "What it speaks: cohere (also Jina, vLLM, infinity), tei (Text Embeddings Inference), or openai (embeddings,"
+        " whose cosine is the score).",
+        metavar="API",
+        panel="Model",
     ),
 ]
 KeyEnv = Annotated[
     str | None,
-    opt.Option("endpoint: the environment variable with the key to send.", flag="--key-env", metavar="NAME"),
+    opt.Option(
+        "endpoint: the environment variable with the key to send.",
+        flag="--key-env",
+        metavar="NAME",
+        panel="Model",
+        rare=True,
+    ),
 ]
-Concurrency = Annotated[int | None, opt.Option("endpoint: requests in flight. [default: 4]")]
-Timeout = Annotated[float | None, opt.Option("endpoint: seconds for an answer. [default: 60]")]
+Concurrency = Annotated[int | None, opt.Option("endpoint: requests in flight (default: 4).", panel="Model", rare=True)]
+Timeout = Annotated[
+    float | None, opt.Option("endpoint: seconds for an answer (default: 60).", panel="Model", rare=True)
+]
 _ANSWERS = "endpoint: the file that keeps its answers, so that nothing is asked twice"
-Answers = Annotated[str | None, opt.Option(f"{_ANSWERS} (default: OUT.answers.sqlite).", metavar="FILE")]
+Answers = Annotated[
+    str | None, opt.Option(f"{_ANSWERS} (default: OUT.answers.sqlite).", metavar="FILE", panel="Model", rare=True)
+]
 EndpointAnswers = Annotated[
     str | None,
     opt.Option(
         f"{_ANSWERS} (default: beside --json or --report, with .answers.sqlite at the end of its name).",
         metavar="FILE",
+        panel="Model",
+        rare=True,
     ),
 ]
 """Where ``--answers`` is something else."""

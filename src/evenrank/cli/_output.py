@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from evenrank import _command
+
+from . import _words
 
 if TYPE_CHECKING:
     from evenrank.results.result import Result
@@ -107,14 +110,11 @@ def emit(
         say(f"report: {report}", err=True)
 
 
-def show(result: Result, *, full: bool = False, more: tuple[str, ...] = ()) -> None:
-    """Prints a result's screen, and where there is more of it; ``full``: all of it, as wide as the terminal."""
-    import shutil
-
+def show(*results: Result, full: bool = False, more: tuple[str, ...] = (), err: bool = False) -> None:
+    """Prints the screens of results, and where there is more; ``full``: all of it, as wide as the terminal."""
     width = max(100, shutil.get_terminal_size((120, 24)).columns) if full else SCREEN
-    parts = [result.table(full=full, width=width)]
+    screens = "\n\n".join(result.table(full=full, width=width) for result in results)
     if not full:
-        found = result.page().next
-        following = f"   Next: {', '.join(found)}" if found else ""
-        parts.append(f"More: {', '.join(('--full', *more))}.{following}")
-    say("\n".join(parts))
+        following = f"   Next: {', '.join(results[-1].page().next)}" if results[-1].page().next else ""
+        screens += f"\nMore: {', '.join(('--full', *more))}.{following}"
+    say(_words.said(screens), err=err)

@@ -19,6 +19,8 @@ import typer
 
 from evenrank import options as opt
 
+from ._help import HELP_ALL
+
 SOURCE = Path(opt.__file__).parent
 _TYPES: Mapping[str, object] = {"Literal": Literal, "Sequence": Sequence, "None": None} | {
     one.__name__: one for one in (bool, float, int, list, str)
@@ -40,7 +42,11 @@ class Given:
         """The same as Typer reads it."""
         typed, many = _typed(self.type, self.option)
         flag = self.option.flag or f"--{self.name.replace('_', '-')}"
-        about: dict[str, Any] = {"help": self.option.help, "metavar": self.option.metavar}
+        panel = self.option.panel or ("Input" if self.option.reads else "Method")
+        metavar = self.option.metavar or _metavar(typed, file=self.option.reads or panel == "Output")
+        about: dict[str, Any] = {"help": self.option.help, "metavar": metavar, "hidden": self.option.rare}
+        if not self.positional:
+            about["rich_help_panel"] = panel
         if get_origin(typed) is Literal:
             # The library checks values, so that Python users get the same messages.
             about["parser"] = str
@@ -147,6 +153,14 @@ def _typed(type_: object, option: opt.Option) -> tuple[Any, bool]:
     return str, False
 
 
+def _metavar(typed: object, *, file: bool) -> str:
+    """What stands for the value in the help."""
+    if get_origin(typed) is Literal:
+        return "|".join(get_args(typed))
+    names: dict[object, str] = {bool: "", int: "N", float: "X"}
+    return names.get(typed, "FILE" if file else "NAME")
+
+
 class Values(dict[str, Any]):
     """The values of a function's options by name.
 
@@ -165,18 +179,19 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
     its docstring; without one, that of the first ``From``. Numbers are checked before anything is done.
     """
     parameters: list[inspect.Parameter] = []
-    taken: dict[str, list[Given]] = {}
+    options: dict[str, list[Given]] = {}
     bundles = set()
     about = function.__doc__
-    for name, one in inspect.signature(function).parameters.items():
-        type_, told = get_args(eval(one.annotation, function.__globals__))
-        if isinstance(told, From):
-            about = about or _declared(told.home, told.name)[0]
-            taken[name] = told.options()
+    for name, own in inspect.signature(function).parameters.items():
+        type_, declaration = get_args(eval(own.annotation, function.__globals__))
+        if isinstance(declaration, From):
+            about = about or _declared(declaration.home, declaration.name)[0]
+            options[name] = declaration.options()
             bundles.add(name)
         else:
-            taken[name] = [Given(name, type_, told, one.default, one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-        parameters += [given.parameter() for given in taken[name]]
+            positional = own.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            options[name] = [Given(name, type_, declaration, own.default, positional)]
+        parameters += [option.parameter() for option in options[name]]
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
@@ -184,7 +199,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
 
         check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
         values = {}
-        for name, chosen in taken.items():
+        for name, chosen in options.items():
             found = Values(
                 {one.name: one.default if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
             )
@@ -195,6 +210,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
         function(**values)
 
     command.__doc__ = about
+    parameters.append(HELP_ALL)
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command

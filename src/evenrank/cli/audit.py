@@ -11,6 +11,16 @@ from evenrank import options as opt
 from . import _output, _words
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# One run: how good it is, how biased, and where that comes from.
+evenrank audit bm25.run --collection docs.tsv --qrels qrels.txt
+# A new ranker against the one in use, with a page to pass on.
+evenrank audit old=bm25.run new=bert.run --baseline old \
+    --collection docs.tsv --qrels qrels.txt --report audit.html
+# Groups from metadata instead of words: no texts are needed.
+evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
+"""
+
 
 def named(arguments: list[str], option: str) -> dict[str, list[str]]:
     """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
@@ -43,11 +53,9 @@ def command(
     given: Annotated[Values, From("auditing.compute", "audit")],
     full: opt.Full = False,
     json: opt.Json = None,
-    values: Annotated[
-        bool, opt.Option("With --json: also the value of each query in each figure (gate reads them).")
-    ] = False,
+    values: Annotated[bool, opt.Option("With --json: also each query's values (for gate).", panel="Output")] = False,
     report: opt.Report = None,
-    per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).")] = None,
+    per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).", panel="Output")] = None,
 ) -> None:
     from evenrank import EvenrankError, audit, named_runs
     from evenrank.io.run_cards import files_beside

@@ -10,11 +10,33 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
-HELP = "Public word lists, query sets and runs; SQuAD files as collections."
+HELP = "Public data sets, and SQuAD files as collections."
+EXAMPLES = {
+    "list_": r"""
+# What there is.
+evenrank data list
+""",
+    "fetch": r"""
+# The 117 queries of Grep-BiasIR and their passages.
+evenrank data fetch grepbiasir --to grepbiasir
+# Queries whose answers should be fair to genders, for MS MARCO.
+evenrank data fetch queries-fairness-sensitive --to queries
+# A list of gendered words.
+evenrank data fetch gender-specific --to words
+""",
+    "squad": r"""
+# One file: 70% to train, 10% to validate, 20% to test.
+evenrank data squad squad.json --to squad
+# Other shares.
+evenrank data squad squad.json --shares "0.8 0.1 0.1" --to squad
+# Training and test apart, as SQuAD is published.
+evenrank data squad train-v2.0.json dev-v2.0.json --to squad
+""",
+}
 
 
 def list_() -> None:
-    """List the available data: name, files, bytes, licence, source."""
+    """List the public data: name, files, bytes, licence, source."""
     from evenrank import public_data
     from evenrank.results.format import COUNT, Format
     from evenrank.results.table import Column, Table
@@ -40,10 +62,13 @@ def squad(
     *,
     given: Annotated[Values, From("datasets.squad_collection", "write_squad_collection")],
     shares: Annotated[
-        str, opt.Option("One file: shares of training, validation and test; by article (few: by passage).")
+        str,
+        opt.Option(
+            "One file: shares of training, validation and test; by article (few: by passage).", metavar="SHARES"
+        ),
     ] = "0.7 0.1 0.2",
 ) -> None:
-    """Convert SQuAD files into a collection: passages, queries, qrels and answer spans."""
+    """Convert SQuAD files into a collection. It has passages, queries, qrels and answer spans."""
     from evenrank import EvenrankError, write_squad_collection
     from evenrank.io.errors import quoted
 

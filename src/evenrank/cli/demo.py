@@ -9,16 +9,32 @@ from evenrank import options as opt
 
 from . import _output, _words
 
+EXAMPLES = r"""
+# In the folder demo, whose report.html is to be opened.
+evenrank demo
+# In another folder, and larger.
+evenrank demo --out first-look --passages 5000
+# With a re-ranker of your own.
+evenrank demo --model models/my-ranker
+"""
+
 
 def command(
     *,
-    out: Annotated[str, opt.Option("The folder for the collection, the runs and the report.")] = "demo",
+    out: Annotated[
+        str, opt.Option("The folder for the collection, the runs and the report.", metavar="DIR", panel="Output")
+    ] = "demo",
     passages: Annotated[int, opt.Option("Size of the built-in collection.")] = 2000,
-    model: Annotated[str, opt.Option("The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).")] = "",
-    seed: Annotated[int, opt.Option("Seed of the collection.")] = 0,
+    model: Annotated[
+        str,
+        opt.Option("The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).", metavar="MODEL", panel="Model"),
+    ] = "",
+    seed: Annotated[int, opt.Option("Seed of the collection.", rare=True)] = 0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Make the built-in collection, rank it, re-rank it, audit both rankings and write a report."""
+    """See everything once, on a collection that is made for it. BM25's ranking and its re-ranking are audited, in a
+    report.
+    """
     import evenrank
     from evenrank.io import Provenance, check_apart
 

@@ -10,14 +10,43 @@ from . import _output
 from ._signatures import From, Values
 
 HELP = "Train, debias and evaluate word vectors."
+EXAMPLES = {
+    "debias": r"""
+# Hard debiasing, for gender.
+evenrank embeddings debias vectors.bin --out debiased.bin
+# All that is linear (LEACE).
+evenrank embeddings debias vectors.bin --method leace --out debiased.bin
+# Another bias, as word sets of your own.
+evenrank embeddings debias vectors.bin --definitional age.json \
+    --equalize pairs.json --specific ages.json --out debiased.bin
+""",
+    "audit": r"""
+# How biased are these vectors?
+evenrank embeddings audit vectors.bin
+# And what is left after debiasing?
+evenrank embeddings audit vectors.bin --after debiased.bin --report bias.html
+# What is near some words.
+evenrank embeddings audit vectors.bin --words "nurse engineer"
+""",
+    "train": r"""
+# Vectors of 300 dimensions.
+evenrank embeddings train docs.tsv --out vectors.bin
+# Fewer dimensions, for a small collection.
+evenrank embeddings train docs.tsv --size 50 --min-count 2 --out vectors.bin
+# As a folder, which is read faster.
+evenrank embeddings train docs.tsv --out vectors
+""",
+}
 
 
 def debias(
     *,
     given: Annotated[Values, From("embeddings.debias_file", "debias_file")],
     specific_out: Annotated[
-        str | None, opt.Option("Also write the words that kept their group.", metavar="F.json")
+        str | None,
+        opt.Option("Also write the words that kept their group.", metavar="F.json", panel="Output", rare=True),
     ] = None,
+    full: opt.Full = False,
     json: opt.Json = None,
 ) -> None:
     from evenrank.embeddings import debias_file
@@ -44,6 +73,7 @@ def audit(
     *,
     given: Annotated[Values, From("embeddings.audit_file", "audit_file")],
     evaluation: Annotated[Values, From("embeddings.evaluation", "EvaluationSettings")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -61,15 +91,15 @@ def audit(
     learned = result.specific.message()
     if learned is not None:
         _output.say(learned, err=True)
-    _output.emit(result, json, report)
+    _output.emit(result, json, report, full=full)
 
 
 def train(
     *,
-    out: Annotated[str, opt.Option(opt.OUT_VECTORS)],
+    out: Annotated[str, opt.Option(opt.OUT_VECTORS, panel="Output")],
     given: Annotated[Values, From("embeddings.vectors", "train_vectors")],
 ) -> None:
-    """Train word vectors on a collection (word2vec, skip-gram); words are case-folded."""
+    """Train word vectors on a collection. The method is word2vec's skip-gram; words are case-folded."""
     from evenrank.embeddings import train_vectors, write_vectors
     from evenrank.embeddings.vectors import vector_files
     from evenrank.io import check_apart

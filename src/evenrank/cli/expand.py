@@ -9,19 +9,33 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Each query becomes its five nearest words.
+evenrank expand queries.tsv --vectors vectors --out expanded.tsv
+# Mix them with the query's words, for evenrank retrieve --weighted.
+evenrank expand queries.tsv --vectors vectors --language-model 0.5 \
+    --out weighted.tsv
+# Which queries do debiased vectors expand differently?
+evenrank expand queries.tsv --vectors vectors --compare debiased \
+    --changes changes.jsonl --out expanded.tsv
+"""
+
 
 def command(
     *,
-    out: Annotated[str, opt.Option("The queries to write (TSV; -: standard output).")],
+    out: Annotated[str, opt.Option("The queries to write (TSV; -: standard output).", panel="Output")],
     given: Annotated[Values, From("retrieval.expansion", "expand")],
     language_model: Annotated[
         float | None,
         opt.Option("Mix with the query's own words, which get WEIGHT: for retrieve --weighted.", metavar="WEIGHT"),
     ] = None,
     compare: Annotated[
-        str | None, opt.Option("Report which queries other vectors expand differently.", metavar="VECTORS")
+        str | None,
+        opt.Option("Report which queries other vectors expand differently.", metavar="VECTORS", panel="Input"),
     ] = None,
-    changes: Annotated[str | None, opt.Option("With --compare: write these queries as JSONL.", metavar="FILE")] = None,
+    changes: Annotated[
+        str | None, opt.Option("With --compare: write these queries as JSONL.", metavar="FILE", panel="Output")
+    ] = None,
 ) -> None:
     from evenrank import EvenrankError, expand, read_queries
     from evenrank.io import atomic_path

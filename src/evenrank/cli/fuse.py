@@ -10,11 +10,21 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# BM25 has 30% of the weight, the re-ranker the rest.
+evenrank fuse bm25.run bert.run --weight 0.3 --out fused.run
+# The weights that are best by cross-validation.
+evenrank fuse bm25.run bert.run --tune nDCG@10 --qrels qrels.txt \
+    --out fused.run --json weights.json
+# Three runs.
+evenrank fuse bm25.run dense.run bert.run --weight 0.5,0.3,0.2 --out fused.run
+"""
+
 
 def command(
     runs: Annotated[list[str], opt.Option("Two or more TREC runs.", metavar="[NAME=]RUN…", typed=list)],
     *,
-    out: Annotated[str, opt.Option("The run to write (-: standard output).")],
+    out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
     weights: Annotated[
         str | None,
         opt.Option("Weight of the first run; with more runs: 0.5,0.3,0.2.", flag="--weight", metavar="NUMBER"),
@@ -23,11 +33,15 @@ def command(
         str | None,
         opt.Option("Choose the weights by cross-validation on this measure.", flag="--tune", metavar="MEASURE"),
     ] = None,
-    qrels: Annotated[str | None, opt.Option("Relevance judgements, for --tune.")] = None,
+    qrels: Annotated[str | None, opt.Option("Relevance judgements, for --tune.", metavar="FILE", panel="Input")] = None,
     given: Annotated[Values, From("retrieval.fusion", "tune")],
-    json: Annotated[str | None, opt.Option("Write the chosen weights as JSON (-: standard output).")] = None,
+    json: Annotated[
+        str | None, opt.Option("Write the chosen weights as JSON (-: standard output).", panel="Output")
+    ] = None,
 ) -> None:
-    """Interpolate runs: scores are scaled to 0 … 1 per query, weighted and summed."""
+    """Interpolate runs, with given or cross-validated weights. Scores are scaled to 0 … 1 per query, weighted and
+    summed.
+    """
     import evenrank
     from evenrank.io import Provenance
     from evenrank.io.run_cards import card_path, write_card

@@ -17,6 +17,19 @@ from ._signatures import From, Values
 if TYPE_CHECKING:
     from evenrank import GateResult
 
+EXAMPLES = r"""
+# May the new run take the old one's place?
+evenrank gate new=bert.run --baseline old=bm25.run --budget budget.toml \
+    --collection docs.tsv --qrels qrels.txt
+# The same from an audit that was made with --values.
+evenrank gate audit.json --budget budget.toml
+# A budget to begin with: what these queries can check.
+evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
+    --collection docs.tsv --qrels qrels.txt
+# In a pipeline: what is not shown fails too, and the results go to the CI.
+evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
+"""
+
 _AUDIT = From("auditing.compute", "audit", without=("runs", "stages", "rankings", "guaranteed", "baseline", "measures"))
 """The options of an audit that a gate has too: its budget says what is measured."""
 
@@ -31,17 +44,26 @@ def command(
         ),
     ],
     *,
-    own: Annotated[Values, From("decisions.gate", "gate")],
-    audited: Annotated[Values, _AUDIT],
-    strict: Annotated[bool, opt.Option("What is not shown fails as well (exit status 1, not 3).")] = False,
-    json: opt.Json = None,
-    junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE")] = None,
-    markdown: Annotated[
-        str | None, opt.Option("Also write a Markdown table; -: print it instead of the text.", metavar="FILE")
+    budget: Annotated[str | None, opt.Option("The rules (TOML).", reads=True)] = None,
+    init: Annotated[
+        str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
-    github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.")] = False,
+    own: Annotated[Values, From("decisions.gate", "gate", without=("budget",))],
+    audited: Annotated[Values, _AUDIT],
+    strict: Annotated[
+        bool, opt.Option("What is not shown fails as well (exit status 1, not 3).", panel="Statistics")
+    ] = False,
+    full: opt.Full = False,
+    json: opt.Json = None,
+    junit: Annotated[str | None, opt.Option("Also write JUnit XML.", metavar="FILE", panel="Output")] = None,
+    markdown: Annotated[
+        str | None,
+        opt.Option("Also write a Markdown table; -: print it instead of the text.", metavar="FILE", panel="Output"),
+    ] = None,
+    github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.", panel="Output")] = False,
 ) -> None:
     import evenrank
+    from evenrank.io import write_text
 
     _check_named(runs)
     made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
@@ -53,24 +75,32 @@ def command(
         if base in named:
             raise evenrank.EvenrankError(f"`baseline`: expected a name of its own, found {base!r} twice")
         named |= more
-    inputs = (made, *own.read, *_files(named.values()), *audited.read)
-    _output.check(junit, streams=(json, markdown), inputs=inputs)
+    if (budget is None) == (init is None):
+        raise evenrank.EvenrankError("expected `budget`, or `init` to make one")
+    inputs = (made, budget, *own.read, *_files(named.values()), *audited.read)
+    _output.check(junit, streams=(json, markdown, init), inputs=inputs)
     _output.will_write(json)
     if made is not None:
         for name in audited.changed:
             raise evenrank.EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
-        result = evenrank.gate(made, **{**own, "baseline": base})
+    if init is not None:
+        source = made or evenrank.audit(named, **audited, baseline=base)
+        with _output.target(init) as path:
+            write_text(path, evenrank.initial_budget(source, baseline=base, run=own["run"] or first))
+        return
+    if made is not None:
+        result = evenrank.gate(made, **{**own, "budget": budget, "baseline": base})
     else:
         from evenrank.decisions.budget import as_budget
 
-        rules = as_budget(own["budget"])
+        rules = as_budget(budget)  # type: ignore[arg-type]
         if audited["qrels"] is None:
             rules.check_unjudged()
         measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)
         run = first if own["run"] is None else own["run"]
         result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
     result = replace(result, warnings=tuple(map(_words.said, result.warnings)))
-    _write(result, json, junit, markdown, strict)
+    _write(result, json, junit, markdown, strict, full)
     if github:
         _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))
     raise typer.Exit(result.status(strict=strict))
@@ -97,7 +127,9 @@ def _check_named(runs: Collection[str]) -> None:
             raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")
 
 
-def _write(result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool) -> None:
+def _write(
+    result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool, full: bool
+) -> None:
     """Writes the files that were asked for, and then prints the rules."""
     from evenrank.io import write_text
 
@@ -109,4 +141,4 @@ def _write(result: GateResult, json: str | None, junit: str | None, markdown: st
         if junit is not None:
             write_text(junit, result.junit(strict=strict))
     if _output.STANDARD not in (json, markdown):
-        _output.say(result.table())
+        _output.say(result.table(full=full, width=120 if full else _output.SCREEN))

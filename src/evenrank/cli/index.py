@@ -9,6 +9,16 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# BM25, kept in a folder.
+evenrank index docs.tsv --out bm25.index
+# Dense vectors.
+evenrank index docs.tsv --model sentence-transformers/all-MiniLM-L6-v2 \
+    --out dense.index
+# BM25 for texts in German.
+evenrank index docs.tsv --stopwords german --stemmer german --out de.index
+"""
+
 
 def command(
     *,
@@ -16,7 +26,7 @@ def command(
     encoded: Annotated[Values, From("retrieval.index_folder", "Encoding")],
     quiet: opt.Quiet = False,
 ) -> None:
-    """Index a collection once, to search it often with evenrank retrieve INDEX QUERIES.
+    """Index a collection once, to search it often. To search: evenrank retrieve INDEX QUERIES.
 
     The same command continues an encoding that was interrupted. See also evenrank index debias INDEX, which erases
     groups from the vectors of an index (a collection of that name: ./debias).

@@ -9,6 +9,16 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Erase gender, and see what probes still recover.
+evenrank index debias dense.index --collection docs.tsv --out fair.index
+# Also show what it does to rankings, on a page.
+evenrank index debias dense.index --collection docs.tsv --out fair.index \
+    --queries queries.tsv --qrels qrels.txt --report debias.html
+# The groups of labels instead of words.
+evenrank index debias dense.index --labels sellers.csv --out fair.index
+"""
+
 SEARCH = From("retrieval.index_folder", "Encoding", only=("batch_size", "device", "precision", "query_prompt"))
 """How queries are encoded."""
 
@@ -18,6 +28,7 @@ def command(
     given: Annotated[Values, From("decisions.debiased_index", "debias_index")],
     encoded: Annotated[Values, SEARCH],
     quiet: opt.Quiet = False,
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -27,5 +38,5 @@ def command(
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     result = debias_index(**given, encoding=Encoding(**encoded), quiet=quiet)
-    _output.emit(result, json, report)
+    _output.emit(result, json, report, full=full)
     _output.say(f"{result.manifest.documents:,} documents debiased: {given['out']}", err=True)

@@ -10,10 +10,26 @@ from . import _output
 from ._signatures import From, Values
 
 HELP = "The built-in lexicons, and how well one fits a collection."
+EXAMPLES = {
+    "list_": r"""
+# What there is, and what each cannot see.
+evenrank lexicon list
+""",
+    "check": r"""
+# Does the built-in lexicon fit these texts?
+evenrank lexicon check gender-en --collection docs.tsv
+# Words of your own, on a page.
+evenrank lexicon check ages.toml --collection docs.tsv --report ages.html
+# How far words agree with what people said.
+evenrank lexicon check gender-en --collection docs.tsv --labels annotated.csv
+""",
+}
 
 
 def list_() -> None:
-    """List the built-in lexicons: name, language, words by group, poles, what its words become, what it cannot see."""
+    """List the built-in lexicons. For each: language, words by group, poles, what its words become, what it cannot
+    see.
+    """
     from evenrank import builtin_lexicons, load_lexicon
 
     for name in builtin_lexicons():
@@ -30,6 +46,7 @@ def list_() -> None:
 def check(
     *,
     given: Annotated[Values, From("auditing.lexicon_check", "check_lexicon")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -37,4 +54,4 @@ def check(
 
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
-    _output.emit(check_lexicon(**given), json, report)
+    _output.emit(check_lexicon(**given), json, report, full=full)

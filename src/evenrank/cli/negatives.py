@@ -9,6 +9,18 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Twenty negatives per query, 60% of them the most biased candidates.
+evenrank negatives bm25.run --qrels qrels.txt --collection docs.tsv \
+    --queries queries.tsv --out negatives.parquet
+# Fewer, and all at random, to compare with.
+evenrank negatives bm25.run --qrels qrels.txt --collection docs.tsv \
+    --n 8 --share 0 --out random.parquet
+# As tuples for sentence-transformers.
+evenrank negatives bm25.run --qrels qrels.txt --collection docs.tsv \
+    --queries queries.tsv --format n-tuple --out tuples.jsonl
+"""
+
 
 def command(
     *, given: Annotated[Values, From("mitigation.negatives", "write_negatives")], quiet: opt.Quiet = False

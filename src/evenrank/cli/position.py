@@ -6,15 +6,47 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _models, _output, _words
+from . import _models, _output
 from ._signatures import From, Values
 
-HELP = "Position bias: where answers appear, and what that does to a ranker."
+HELP = "Measure where answers appear, and what that does to a ranker."
+EXAMPLES = {
+    "answers": r"""
+# Where are the answers of a SQuAD file?
+evenrank position answers squad.json
+# As a page.
+evenrank position answers squad.json --report answers.html
+# In passages of your own.
+evenrank position answers answers.json --collection docs.tsv
+""",
+    "similarity": r"""
+# Do a model's vectors depend on a word's position?
+evenrank position similarity models/tk --collection docs.tsv
+# On more passages, with a page.
+evenrank position similarity models/tk --collection docs.tsv \
+    --passages 10000 --report similarity.html
+# A model of the hub.
+evenrank position similarity sentence-transformers/all-MiniLM-L6-v2 \
+    --collection docs.tsv
+""",
+    "sensitivity": r"""
+# Does a passage rank lower if its answer comes late?
+evenrank position sensitivity models/bert --squad squad.json
+# On 200 queries, with a page.
+evenrank position sensitivity models/bert --squad squad.json --sample 200 \
+    --report sensitivity.html
+# With a collection and candidates of your own.
+evenrank position sensitivity models/bert --collection docs.tsv \
+    --queries queries.tsv --qrels qrels.txt --answers answers.json \
+    --run bm25.run
+""",
+}
 
 
 def answers(
     *,
     given: Annotated[Values, From("position.answers", "position_answers")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
@@ -22,12 +54,13 @@ def answers(
 
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
-    _output.emit(position_answers(**given), json, report)
+    _output.emit(position_answers(**given), json, report, full=full)
 
 
 def similarity(
     *,
     given: Annotated[Values, From("position.similarity", "position_similarity")],
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
     quiet: opt.Quiet = False,
@@ -39,7 +72,7 @@ def similarity(
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     result = position_similarity(**given, quiet=quiet)
-    _output.emit(result, json, report, text=_words.said(result.table()))
+    _output.emit(result, json, report, full=full)
 
 
 def sensitivity(
@@ -54,6 +87,7 @@ def sensitivity(
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
     quiet: opt.Quiet = False,
@@ -74,4 +108,4 @@ def sensitivity(
         inputs=(model if url is None else None, *given.read),
     )
     _output.will_write(json, report)
-    _output.emit(position_sensitivity(chosen, **given, quiet=quiet), json, report)
+    _output.emit(position_sensitivity(chosen, **given, quiet=quiet), json, report, full=full)

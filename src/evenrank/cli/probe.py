@@ -8,8 +8,20 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _models, _output, _words
+from . import _models, _output
 from ._signatures import From, Values
+
+EXAMPLES = r"""
+# Would BM25 rank otherwise, were the group words swapped?
+evenrank probe bm25 --queries queries.tsv --collection docs.tsv \
+    --run bm25.run --variants swap
+# A neural model, on a page.
+evenrank probe models/bert --queries queries.tsv --collection docs.tsv \
+    --run bm25.run --variants swap --report probe.html
+# Variants of your own.
+evenrank probe models/bert --queries queries.tsv --collection docs.tsv \
+    --qrels qrels.txt --variants formal=formal.tsv
+"""
 
 
 def command(
@@ -29,6 +41,7 @@ def command(
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
+    full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
     quiet: opt.Quiet = False,
@@ -55,7 +68,7 @@ def command(
     lexicon = None if given["lexicon"] == "none" else given["lexicon"]
     asked = {**given, "variants": named, "placebos": placebos, "lexicon": lexicon}
     result = evenrank.probe(chosen, **asked, keep=beside, quiet=quiet)
-    _output.emit(result, json, report, text=_words.said(result.table()))
+    _output.emit(result, json, report, full=full)
 
 
 def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple[str | None, dict[str, str | None]]:

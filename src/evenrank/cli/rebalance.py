@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from evenrank.decisions.frontier import Frontier
     from evenrank.decisions.rebalance import Rebalanced
 
+EXAMPLES = r"""
+# Half the way to a fairer order.
+evenrank rebalance new.run --collection docs.tsv --strength 0.5 --out fair.run
+# As little as makes the lean small, with its price.
+evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
+    --meet "ARaB@10 <= 0.02" --out fair.run
+# Every method at every strength, to choose from.
+evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
+    --frontier frontier.html
+"""
+
 _OF_THE_RUN = ("method", "strength", "meet", "keep")
 """What the frontier has all of."""
 
@@ -24,9 +35,11 @@ def command(
     *,
     given: Annotated[Values, From("decisions.rebalance", "rebalance")],
     frontier: Annotated[
-        str | None, opt.Option("Also every method at every strength, on one HTML page.", metavar="F.html")
+        str | None,
+        opt.Option("Also every method at every strength, on one HTML page.", metavar="F.html", panel="Output"),
     ] = None,
     drawing: Annotated[Values, From("decisions.frontier", "frontier", only=("beside", "utility", "bias"))],
+    full: opt.Full = False,
     json: opt.Json = None,
 ) -> None:
     import evenrank
@@ -65,11 +78,11 @@ def command(
     if frontier is not None:
         same = {name: value for name, value in given.items() if name not in ("out", *_OF_THE_RUN)}
         drawn = evenrank.frontier(**same, **{**drawing, "beside": others})
-    _emit(made, drawn, json, frontier, quiet=out == _output.STANDARD)
+    _emit(made, drawn, json, frontier, full=full, quiet=out == _output.STANDARD)
 
 
 def _emit(
-    report: Rebalanced | None, drawn: Frontier | None, json: str | None, page: str | None, *, quiet: bool
+    report: Rebalanced | None, drawn: Frontier | None, json: str | None, page: str | None, *, full: bool, quiet: bool
 ) -> None:
     """Writes the files that were asked for, then prints the tables; ``quiet``: the run is on standard output."""
     from evenrank.io import write_text
@@ -85,6 +98,6 @@ def _emit(
             drawn.report(page)
     if json != _output.STANDARD:
         # With the run on standard output, the rest goes where it is not in the way.
-        _output.say("\n\n".join(_words.said(one.table()) for one in found), err=quiet)
+        _output.show(*found, full=full, err=quiet)
     if page is not None:
         _output.say(f"frontier: {page}", err=True)

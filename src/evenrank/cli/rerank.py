@@ -9,14 +9,30 @@ from evenrank import options as opt
 from . import _models, _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# With a ranker that evenrank train made.
+evenrank rerank bm25.run --model runs/fair/model --collection docs.tsv \
+    --queries queries.tsv --out fair.run
+# With a cross-encoder of the hub, the first hundred documents.
+evenrank rerank bm25.run --model cross-encoder/ms-marco-MiniLM-L6-v2 \
+    --collection docs.tsv --queries queries.tsv --depth 100 --out ce.run
+# With a server.
+evenrank rerank bm25.run --endpoint http://localhost:8080 --api tei \
+    --collection docs.tsv --queries queries.tsv --out tei.run
+"""
+
 
 def command(
     *,
-    out: Annotated[str, opt.Option("The run to write. After an interruption, the same command resumes.")],
+    out: Annotated[
+        str, opt.Option("The run to write. After an interruption, the same command resumes.", panel="Output")
+    ],
     model: Annotated[
         str | None,
         opt.Option(
-            "A trained ranker's folder, or a model that sentence-transformers loads; with --endpoint: its name there."
+            "A trained ranker's folder, or a model that sentence-transformers loads; with --endpoint: its name there.",
+            metavar="MODEL",
+            panel="Model",
         ),
     ] = None,
     given: Annotated[Values, From("rankers.rerank", "rerank")],

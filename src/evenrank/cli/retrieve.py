@@ -10,17 +10,26 @@ from . import _output
 from ._signatures import From, Values
 from .index_debias import SEARCH
 
+EXAMPLES = r"""
+# BM25, straight from the texts.
+evenrank retrieve docs.tsv queries.tsv --out bm25.run
+# The same with expansion by feedback, 100 documents per query.
+evenrank retrieve docs.tsv queries.tsv --rm3 --k 100 --out rm3.run
+# From an index that evenrank index made: BM25 or vectors.
+evenrank retrieve dense.index queries.tsv --out dense.run
+"""
+
 
 def command(
     *,
-    out: Annotated[str, opt.Option("The run to write (-: standard output).")],
+    out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
     given: Annotated[Values, From("retrieval.bm25", "retrieve")],
     feedback: Annotated[Values, From("retrieval.rm3", "RM3")],
     encoded: Annotated[Values, SEARCH],
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Rank a collection for each query, with BM25 or with its index, and write a TREC run.
+    """Rank a collection for each query, with BM25 or an index. Writes a TREC run.
 
     The first search of an index reads all of its files and compares them with their digests; later ones do so if a
     file's size or time has changed (INDEX/checked.json), or with --check.

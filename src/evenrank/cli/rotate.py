@@ -9,6 +9,15 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Answers anywhere: train on this instead.
+evenrank rotate docs.tsv --out rotated.tsv
+# Cut only between sentences.
+evenrank rotate docs.tsv --mode sentence --out rotated.tsv
+# The answers' spans move along.
+evenrank rotate docs.tsv --answers answers.json --out rotated.tsv
+"""
+
 
 def command(
     *, given: Annotated[Values, From("mitigation.rotation", "rotate_collection")], quiet: opt.Quiet = False

@@ -9,6 +9,15 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Count gender words once, for many audits (--scores groups.parquet).
+evenrank score docs.tsv --out groups.parquet
+# Words of your own.
+evenrank score docs.tsv --lexicon ages.toml --out ages.parquet
+# From labels instead of texts.
+evenrank score --labels sellers.csv --out groups.parquet
+"""
+
 
 def command(
     *, given: Annotated[Values, From("groups.tables", "score", without=("scores",))], quiet: opt.Quiet = False

@@ -8,6 +8,15 @@ from typing import Annotated
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# As the recipe says.
+evenrank train recipe.toml
+# With other settings.
+evenrank train recipe.toml --set name=strong --set fairness.weight=0.1
+# Where it was interrupted.
+evenrank train recipe.toml --resume
+"""
+
 
 def command(*, given: Annotated[Values, From("training.run", "train_recipe")]) -> None:
     from evenrank import train_recipe, training_summary

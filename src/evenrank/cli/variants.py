@@ -9,10 +9,22 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
+EXAMPLES = r"""
+# Male words for female ones, and the reverse.
+evenrank variants docs.tsv --kind swap --out swapped.tsv
+# Its placebo: as many other words are changed.
+evenrank variants docs.tsv --kind placebo --of swap --out placebo.tsv
+# Each answer's sentence first.
+evenrank variants docs.tsv --kind early --answers squad.json --out early.jsonl
+"""
+
 
 def command(
     *,
-    out: Annotated[str, opt.Option("The variant to write: .jsonl, .parquet, or TSV if it does not depend on queries.")],
+    out: Annotated[
+        str,
+        opt.Option("The variant to write: .jsonl, .parquet, or TSV if it does not depend on queries.", panel="Output"),
+    ],
     given: Annotated[Values, From("probes.variants", "variants")],
     quiet: opt.Quiet = False,
 ) -> None:

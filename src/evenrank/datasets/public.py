@@ -92,12 +92,12 @@ def public_data() -> dict[str, PublicData]:
 def fetch(
     name: Annotated[str, opt.Option("A name from `evenrank data list`.", metavar="NAME")],
     *,
-    to: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR")],
+    to: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR", panel="Output")],
     base_url: str | None = None,
     timeout: float = 30,
     total_timeout: float = 600,
 ) -> list[Path]:
-    """Download a data set from its repository and verify its SHA-256 digest.
+    """Download a data set, and verify its SHA-256 digests.
 
     Returns the paths of the files, in the folder ``to`` (created if needed).
 

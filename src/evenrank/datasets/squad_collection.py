@@ -161,12 +161,12 @@ def write_squad_collection(
         opt.Option("SQuAD files, or irds:NAME; of several, the last one is the test set.", metavar="FILE…", typed=list),
     ],
     *,
-    to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR")],
+    to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR", panel="Output")],
     validation: Annotated[
-        int, opt.Option("Several files: number of training questions, by article, to validate.")
+        int, opt.Option("Several files: number of training questions, by article, to validate.", rare=True)
     ] = 5000,
     shares: tuple[float, float, float] = SHARES,
-    seed: Annotated[int, opt.Option("Seed of the splits.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of the splits.", rare=True)] = 0,
 ) -> SquadCollection:
     """Makes a :func:`squad_collection` and writes it to ``to`` (see :meth:`SquadCollection.write`).
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -38,9 +38,10 @@ from evenrank.io.files import INDEX
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
-from evenrank.measures.inference import Comparison
-from evenrank.results.format import COUNT, Interval, P, digits, interval, intervals, number
-from evenrank.results.page import Page
+from evenrank.measures.inference import Comparison, Estimate
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.format import COUNT, Interval, P, digits, intervals, short_intervals, shorts
+from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 from evenrank.retrieval.erased_index import PassageNumbers, check_method, open_to_debias, remove_index, write_debiased
@@ -283,6 +284,7 @@ _SOURCE = (
     "LEACE: Belrose et al., NeurIPS 2023. Hard debiasing: Bolukbasi et al., NeurIPS 2016. What remains: Gonen &"
     " Goldberg, NAACL 2019."
 )
+_SAYS = phrases("index_debias")
 _METHODS = {"leace": "LEACE", "hard": "Hard debiasing"}
 
 
@@ -316,111 +318,125 @@ class DebiasedIndex(Result):
         return found["before"], found["after"]
 
     def _beside(self) -> Mapping[str, object]:
-        return {"summary": self.summary(), "index": self.manifest.path, "documents": self.manifest.documents}
-
-    def summary(self) -> tuple[str, ...]:
-        """The findings, in sentences; the last is what can still be recovered."""
-        lines = [_what(self)]
-        if self.rankings is not None:
-            lines += _ranked(self.rankings)
-        return (*lines, _remains(self.probes))
+        return {"index": self.manifest.path, "documents": self.manifest.documents}
 
     def page(self) -> Page:
         """The figures as a page."""
-        tables = [] if self.probes.before is None else [_probe_table(self.probes)]
-        if self.rankings is not None:
-            tables += [_ranking_table(self.rankings), _difference_table(self.rankings)]
         facts = [("passages", f"{self.manifest.documents:,}"), ("directions erased", f"{self.erasure['directions']}")]
+        sections = (
+            [] if self.probes.before is None else [Section("What a probe recovers", (_probe_table(self.probes),))]
+        )
         if self.rankings is not None:
             facts.append(("queries", f"{self.rankings.queries:,}"))
-        title = f"Debiased index: {self.manifest.path}"
-        return Page("index debias", title, _SOURCE, tuple(facts), tuple(tables), (), self.notes, self.summary())
+            tables = (_ranking_table(self.rankings), _difference_table(self.rankings))
+            sections.append(Section("Rankings", tables))
+        return Page(
+            "index debias",
+            f"Debiased index: {self.manifest.path}",
+            (remains(self.probes), *_warnings(self.rankings), *_ranked(self.rankings), _erased(self)),
+            _short(self),
+            ("● differs (p < .05)",),
+            counted(self.manifest.documents, "passage"),
+            sections=tuple(sections),
+            facts=tuple(facts),
+            source=_SOURCE,
+            notes=self.notes,
+            provenance=self.provenance,
+        )
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def _what(result: DebiasedIndex) -> str:
-    method, directions = str(result.erasure["method"]), result.erasure["directions"]
+def _erased(result: DebiasedIndex) -> Finding:
+    directions = result.erasure["directions"]
     assert isinstance(directions, int)
     before, after = result.gap
-    passages = counted(result.manifest.documents, "passage")
-    return (
-        f"{_METHODS[method]} erased {counted(directions, 'direction')} from {passages}"
-        " and from every query to come. The largest distance between the means of two groups, as stored, is"
-        f" {after:.2g}; it was {before:.2g}."
+    return _SAYS.find(
+        "erased",
+        method=_METHODS[str(result.erasure["method"])],
+        directions=counted(directions, "direction"),
+        passages=counted(result.manifest.documents, "passage"),
+        before=before,
+        after=after,
     )
 
 
-def _ranked(rankings: Rankings) -> list[str]:
-    own = rankings.figures[DEBIASED]
-    lines = [f"{measure}: {_change(rankings, measure)}." for measure in own]
-    if UTILITY not in own:
-        lines.insert(0, "Effectiveness is unknown: there are no qrels.")
-    return lines
+def _warnings(rankings: Rankings | None) -> Iterator[Finding]:
+    if rankings is not None and UTILITY not in rankings.figures[DEBIASED]:
+        yield _SAYS.find("unknown", level="cannot be told", place="warning")
 
 
-def _change(rankings: Rankings, measure: str) -> str:
-    before, after = rankings.figures[UNTOUCHED][measure], rankings.figures[DEBIASED][measure]
-    text = (
-        f"{number(after.mean)}, it was {number(before.mean)} ({_difference(after)}){_farther(before, after, measure)}"
+def _ranked(rankings: Rankings | None) -> Iterator[Finding]:
+    """What became of each figure of the rankings."""
+    for measure, after in ({} if rankings is None else rankings.figures[DEBIASED]).items():
+        assert rankings is not None
+        before, test = rankings.figures[UNTOUCHED][measure], after.against
+        key = "utility" if measure == UTILITY else "bias_further" if _farther(before, after, measure) else "bias"
+        level = "cannot be told" if test is None else test.verdict
+        values: dict[str, Any] = {"before": before.mean, "after": after.mean, "measure": measure, "difference": test}
+        yield _SAYS.find(key, "", level, test, **values)
+
+
+def _short(result: DebiasedIndex) -> Table | None:
+    """The rankings before and after; without queries what the probes recover."""
+    if result.rankings is None:
+        return None if result.probes.before is None else _probe_table(result.probes)
+    before, after = (result.rankings.figures[name] for name in (UNTOUCHED, DEBIASED))
+
+    def mark(row: tuple[str, Measured, Measured]) -> str:
+        return " ●" if row[2].against is not None and row[2].against.shown else "  "
+
+    columns = (
+        Column("measure", heading=""),
+        Column("before", shorts(3), of="1.mean"),
+        Column("after", shorts(3), of="2.mean"),
+        Column("difference", shorts(3, sign=True), of="2.against.mean", mark=mark),
+        Column(("low", "high"), short_intervals(3, sign=True), "", "2.against.ci95"),
     )
-    if before.added is None or after.added is None:
-        return text
-    return f"{text}; of this the order adds {number(after.added[0])}, it added {number(before.added[0])}"
+    return Table("Before and after", columns, [(measure, of, after[measure]) for measure, of in before.items()])
 
 
-def _farther(before: Measured, after: Measured, measure: str) -> str:
-    """Words for a difference that is shown and leads away from no bias."""
+def _farther(before: Measured, after: Measured, measure: str) -> bool:
+    """Whether a difference is shown and leads away from no bias."""
     against = after.against
-    if against is None or before.mean is None or after.mean is None or measure == UTILITY:
-        return ""
+    if against is None or before.mean is None or after.mean is None:
+        return False
     # Of a signed measure the sizes are compared: a lean that only turned is no farther.
     test = after.farther if after.farther is not None else against
-    farther = distance(after.mean, measure) > distance(before.mean, measure)
-    return ", farther from no bias" if test.shown and farther else ""
+    return test.shown and distance(after.mean, measure) > distance(before.mean, measure)
 
 
-def _difference(figure: Measured) -> str:
-    against = figure.against
-    if against is None or against.mean is None:
-        return "no difference is defined"
-    sign = "+" if against.mean >= 0 else ""
-    return f"{sign}{number(against.mean)} {interval(against.ci95)}"
-
-
-def _remains(probes: Probes) -> str:
+def remains(probes: Probes) -> Finding:
+    """What can still be told of the groups."""
     found, before = probes.after, probes.before
     if found is None or before is None:
-        return "What can still be recovered is not known: too few different passages of two groups to probe."
-    chance = number(probes.chance, 2)
-    held = "passages that the erasure was not fitted on" if probes.unseen else "held-out passages"
-    kernel = f"a kernel probe is right about the group of {_share(found.kernel)} of {held} {_was(before.kernel)}"
-    linear = f"a linear one of {_share(found.linear)} {_was(before.linear)}"
-    shares = f"{kernel}, {linear}; chance is {chance}"
-    if found.linear.shown:
-        return f"The groups can still be told apart: {shares}."
-    if found.kernel.shown:
-        return f"Linear erasure leaves what is not linear: {shares}."
-    best = found.best
-    if best.why is not None:
-        return f"Whether the groups can still be recovered cannot be told: {best.why}."
-    if not before.best.shown:
-        return f"Nothing was shown to be there to erase: {shares}."
+        return _SAYS.find("too_few", level="cannot be told", place="answer")
+    best, best_before = found.best, before.best
     noticed = max(one.noticeable or 0.0 for one in (found.kernel, found.linear))
-    return (
-        f"That the groups can still be recovered is not shown: {shares}, and {number(probes.chance + noticed, 2)} would"
-        " have been noticed. That these probes fail does not show that no other would succeed."
-    )
+    values: dict[str, Any] = {
+        "linear": _share(found.linear),
+        "linear_before": before.linear.accuracy,
+        "kernel": _share(found.kernel),
+        "kernel_before": before.kernel.accuracy,
+        "best": _share(best),
+        "best_before": best_before.accuracy,
+        "chance": probes.chance,
+        "noticed": probes.chance + noticed,
+        "why": best.why,
+    }
+    if found.linear.shown:
+        return _SAYS.find("told_apart", "", "shown", found.linear, "answer", **values)
+    if found.kernel.shown:
+        return _SAYS.find("left_over", "", "shown", found.kernel, "answer", **values)
+    if best.why is not None:
+        return _SAYS.find("untold", "", "cannot be told", best, "answer", **values)
+    key = "not_shown" if best_before.shown else "nothing_there"
+    return _SAYS.find(key, "", "no difference shown", best, "answer", **values)
 
 
-def _was(found: Recovered) -> str:
-    return f"(before: {number(found.accuracy, 2)})"
-
-
-def _share(found: Recovered) -> str:
-    ends = "" if found.ci95 is None else f" {interval(found.ci95, 2)}"
-    return f"{number(found.accuracy, 2)}{ends}"
+def _share(found: Recovered) -> Estimate:
+    return Estimate(found.accuracy, found.ci95, found.n, found.unit)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -499,11 +515,13 @@ def debias_index(
         opt.Option("An index of a model's vectors (evenrank index).", metavar="INDEX", reads=True),
     ],
     *,
-    out: Annotated[opt.File, opt.Option("The folder of the debiased index, new or empty.")],
+    out: Annotated[
+        opt.File, opt.Option("The folder of the debiased index, new or empty.", metavar="DIR", panel="Output")
+    ],
     method: Annotated[
         str, opt.Option("leace, fitted on the passages, or hard: the directions of the lexicon's pairs.")
     ] = "leace",
-    components: Annotated[int, opt.Option("hard: directions to project out.")] = 1,
+    components: Annotated[int, opt.Option("hard: directions to project out.", rare=True)] = 1,
     collection: opt.MaybeCollection = None,
     groups: Annotated[
         Sequence[str] | str | None,
@@ -511,23 +529,31 @@ def debias_index(
             "A group of --labels to erase though it has fewer than 20 passages; repeatable.",
             metavar="GROUP",
             typed=list,
+            panel="Groups",
+            rare=True,
         ),
     ] = None,
-    queries: Annotated[
-        object, opt.Option("Queries to rank before and after: TSV, JSONL, Parquet or irds:NAME.", reads=True)
-    ] = None,
+    queries: Annotated[object, opt.Option("Queries to rank before and after.", reads=True)] = None,
     qrels: opt.Qrels = None,
-    depth: Annotated[int, opt.Option("Documents per query.")] = 200,
-    sample: Annotated[int, opt.Option("The most passages of each group that the probes see.")] = 1000,
+    depth: Annotated[int, opt.Option("Documents per query.", panel="Statistics", rare=True)] = 200,
+    sample: Annotated[
+        int, opt.Option("The most passages of each group that the probes see.", panel="Statistics", rare=True)
+    ] = 1000,
     model: Annotated[
-        object, opt.Option("Where the index's model is now, if not where it was (the same files).")
+        object,
+        opt.Option(
+            "Where the index's model is now, if not where it was (the same files).",
+            metavar="MODEL",
+            panel="Model",
+            rare=True,
+        ),
     ] = None,
     encoding: Encoding | None = None,
-    seed: Annotated[int, opt.Option("Seed of the probes and the intervals.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of the probes and the intervals.", panel="Statistics", rare=True)] = 0,
     quiet: bool = False,
     **given: Unpack[opt.GroupOptions],
 ) -> DebiasedIndex:
-    """Erase the groups from a dense index and from the queries that search it, and show what is still recovered.
+    """Erase the groups from a dense index and from its queries. Probes show what is still recovered.
 
     The new index has the same format; :func:`open_index` and :func:`retrieve` search it, and apply the same map to each
     query: x − L R (x − μ), then, where the vectors have length 1, scaling to length 1. That scaling, and float16, leave

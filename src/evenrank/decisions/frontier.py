@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import floor, log10
-from typing import Annotated, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -24,14 +24,16 @@ from evenrank.io.errors import quoted
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
-from evenrank.io.wording import counted, percent
+from evenrank.io.wording import counted
 from evenrank.measures import OfMissing, Target, greatest_value, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.measures.inference import Comparison
 from evenrank.mitigation.reorderings import METHODS, Reordering
-from evenrank.results.format import Interval, P, digits, interval, number, p_value
-from evenrank.results.page import Page
+from evenrank.results.finding import Finding, Place, phrases
+from evenrank.results.finding import Level as Sure
+from evenrank.results.format import Interval, P, digits, short, short_intervals, shorts
+from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 
@@ -316,38 +318,51 @@ def method_names(found: Frontier) -> list[str]:
     return list(dict.fromkeys(point.method for point in found.points if point.method is not None))
 
 
-def summary(found: Frontier) -> Iterator[str]:
-    """What the figures at equal bias show."""
+def frontier_findings(found: Frontier) -> Iterator[Finding]:
+    """What the figures at equal bias show, at the level nearest to the run first."""
     utility, bias = found.measures
+    named: dict[str, Any] = {"bias": str(bias), "utility": str(utility)}
     if found.points[0].bias[0] is None:
-        yield f"{bias} of the run is undefined: there is nothing to compare at equal bias."
+        yield _SAYS.find("undefined", found.name, "cannot be told", None, "answer", **named)
     elif not found.equal:
-        yield f"The run has no {bias} to take away, or no method takes any: there is nothing to compare at equal bias."
-    for share, group in groupby(found.equal, key=lambda one: one.share):
+        yield _SAYS.find("nothing_to_take", found.name, "cannot be told", None, "answer", **named)
+    for number_, (share, group) in enumerate(groupby(found.equal, key=lambda one: one.share)):
         levels = list(group)
         least, others = levels[0], levels[1:]
         of = "the run's" if resolve(bias).better != "higher" else "the distance from the run's to the best"
-        yield (
-            f"At {bias} {number(least.bias, 4)} ({percent(share)} of {of}) {least.method} {_at_strength(least)}"
-            f" {_costs(utility, least)}.{''.join(_behind(one) for one in others[:1])}"
-        )
-        yield from (_jump(one, bias) for one in levels[:2] if one.jump)
-        short = [name for name in method_names(found) if name not in [one.method for one in levels]]
-        if short:
-            yield f"Not reached at any strength by {', '.join(short)}."
+        at: dict[str, Any] = named | {"figure": least.bias, "share": share, "of": of, "method": least.method}
+        place: Place = "answer" if not number_ else "finding"
+        subject = f"at {short(least.bias)}"
+        yield _SAYS.find(_cost(least), subject, least.cost.verdict, least.cost, place, cost=least.cost, **at)
+        for one in others[:1]:
+            if one.behind is not None:
+                key = "next_worse" if one.behind.shown else "next_alike"
+                values = named | {"method": one.method, "behind": one.behind}
+                yield _SAYS.find(key, subject, one.behind.verdict, one.behind, **values)
+        lacking = [name for name in method_names(found) if name not in [one.method for one in levels]]
+        if lacking:
+            yield _SAYS.find("not_reached", subject, "shown", methods=lacking)
+    jumps = {one.method: one for one in reversed(found.equal) if one.jump}
+    yield from (_jump(one, named) for one in jumps.values())
     beyond = [point for point in found.points if point.method is not None and point.beyond is not None]
     if beyond:
         shown = sorted({str(one.method) for one in beyond if _above(one.beyond)})
-        yield (
-            f"Beyond the straight line from the run to {BLIND}, with p < .05 (corrected):"
-            f" {', '.join(shown) or 'no method at any strength'}."
-        )
+        key, level = ("beyond", "shown") if shown else ("none_beyond", "no difference shown")
+        yield _SAYS.find(key, BLIND, cast("Sure", level), methods=shown)
 
 
-def _at_strength(one: EqualBias) -> str:
-    if one.jump:
-        return f"between strengths {strength_text(one.between[0])} and {strength_text(one.between[1])}"
-    return f"at strength {strength_text(one.strength)}"
+def _cost(one: EqualBias) -> str:
+    """What a method costs beside the run; nothing only where a loss of more than the margin is ruled out."""
+    if one.cost.shown and one.cost.mean is not None and one.cost.mean > 0:
+        return "gains"
+    return "within" if one.no_loss else "least"
+
+
+def _jump(one: EqualBias, named: Mapping[str, Any]) -> Finding:
+    low, high = map(strength_text, one.between)
+    before, after = one.biases
+    values = {"method": one.method, "figure": one.bias, "low": low, "high": high, "before": before, "after": after}
+    return _SAYS.find("jump", one.method, "shown", None, "note", **named, **values)
 
 
 def strength_text(value: float) -> str:
@@ -356,45 +371,8 @@ def strength_text(value: float) -> str:
     return f"{value:g}" if near <= 0 else f"{value:.{max(3, 1 - floor(log10(near)))}f}"
 
 
-def _costs(utility: Measure, one: EqualBias) -> str:
-    """What a method costs beside the run; nothing only where a loss of more than the margin is ruled out."""
-    said = f"{utility} {_signed(one.cost)}"
-    if one.cost.shown and one.cost.mean is not None and one.cost.mean > 0:
-        return f"gains: {said}"
-    if one.no_loss:
-        return f"costs no more than {percent(st.MARGIN)} of {utility}: {said}"
-    return f"costs least: {said}"
-
-
-def _jump(one: EqualBias, bias: Measure) -> str:
-    low, high = map(strength_text, one.between)
-    before, after = (number(value, 4) for value in one.biases)
-    return (
-        f"No strength of {one.method} that was tried has this bias: from {low} to {high} {bias} jumps from {before} to"
-        f" {after}. The figures are those of mixing these two rankings at random."
-    )
-
-
-def _behind(one: EqualBias) -> str:
-    if one.behind is None:
-        return ""
-    gains = one.cost.mean is not None and one.cost.mean > 0
-    if one.behind.shown:
-        verb = "gains less" if gains else "costs more"
-    else:
-        verb = f"is not shown to {'gain less' if gains else 'cost more'}"
-    p = p_value(one.behind.holm_p)
-    return f" {one.method} comes next and {verb}: {_signed(one.behind)} beside it (Holm p {p})."
-
-
 def _above(apart: Comparison | None) -> bool:
     return apart is not None and apart.mean is not None and apart.mean > 0 and apart.shown
-
-
-def _signed(apart: Comparison) -> str:
-    if apart.mean is None:
-        return number(None)
-    return f"{'+' if apart.mean > 0 else ''}{number(apart.mean, 4)} {interval(apart.ci95, 4)}"
 
 
 def notes_on(
@@ -419,6 +397,7 @@ def notes_on(
         yield "No run named blind was given: there is no straight line that a method should be beyond."
 
 
+_SAYS = phrases("rebalance")
 STRENGTHS = tuple(step / 10 for step in range(1, 11))
 NEAR_ZERO = (0.002, 0.005, 0.01, 0.02, 0.05)
 """More strengths of ``shift``, which is often far past an equal share of exposure at 0.1."""
@@ -483,13 +462,25 @@ def frontier(
     strengths: Sequence[float] | None = None,
     beside: Annotated[
         Mapping[str, object] | None,
-        opt.Option("A run to draw on that page too, as blind=RUN; repeatable.", metavar="NAME=RUN", typed=list),
+        opt.Option(
+            "A run to draw on that page too, as blind=RUN; repeatable.",
+            metavar="NAME=RUN",
+            typed=list,
+            panel="Output",
+            rare=True,
+        ),
     ] = None,
     utility: Annotated[
-        str | None, opt.Option("Of the frontier: of effectiveness (default: nDCG@10).", metavar="MEASURE")
+        str | None,
+        opt.Option(
+            "Of the frontier: of effectiveness (default: nDCG@10).", metavar="MEASURE", panel="Output", rare=True
+        ),
     ] = None,
     bias: Annotated[
-        str | None, opt.Option("Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE")
+        str | None,
+        opt.Option(
+            "Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE", panel="Output", rare=True
+        ),
     ] = None,
     depth: int = DEPTH,
     collection: object = None,
@@ -733,20 +724,41 @@ def frontier_page(found: Frontier) -> Page:
         ("methods", f"{len(method_names(found))}"),
         ("points", f"{len(found.points)}"),
     )
-    tables = [_equal(found)] if found.equal else []
-    title = f"Frontier of {found.name}: {found.measures[0]} against {found.measures[1]}"
+    lacks = (Finding("warning", "", "cannot be told", None, said, "warning") for said in found.warnings)
+    sections = [Section("At equal bias", (_equal(found),))] if found.equal else []
+    sections.append(Section("All points", (_all(found),)))
     return Page(
-        "rebalance",
-        title,
-        _SOURCE,
-        facts,
-        tuple(tables),
-        (),
-        found.notes,
-        (*found.warnings, *summary(found)),
-        late=(_all(found),),
+        "frontier",
+        f"Frontier of {found.name}: {found.measures[0]} against {found.measures[1]}",
+        (*frontier_findings(found), *lacks),
+        _short(found) if found.equal else None,
+        ("● differs from the run (p < .05, corrected)",),
+        counted(found.queries, "query"),
         plane=_plane(found),
+        sections=tuple(sections),
+        facts=facts,
+        source=_SOURCE,
+        notes=found.notes,
+        provenance=found.provenance,
     )
+
+
+def _shown(found: Comparison) -> str:
+    return " ●" if found.shown else "  "
+
+
+def _short(found: Frontier) -> Table:
+    """Each method at equal bias: what it costs."""
+    utility, bias = map(str, found.measures)
+    columns = (
+        Column("method", heading=""),
+        Column("bias", shorts(3), bias),
+        Column("strength", of=_strengths_of),
+        Column("utility", shorts(3), utility),
+        Column("cost", shorts(3, sign=True), "minus the run", "cost.mean", mark=lambda of: _shown(of.cost)),
+        Column(("cost_low", "cost_high"), short_intervals(3, sign=True), "", "cost.ci95"),
+    )
+    return Table("At equal bias", columns, found.equal)
 
 
 def _plane(found: Frontier) -> str:

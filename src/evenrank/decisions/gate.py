@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
 from xml.etree import ElementTree
 
 from evenrank import options as opt
@@ -17,11 +17,12 @@ from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, plain, quoted, readable, shown
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
-from evenrank.io.wording import are, counted
+from evenrank.io.wording import counted
 from evenrank.measures.inference import (
     LEAST,
     POWER,
     BoundTest,
+    Estimate,
     MeanBound,
     Outcome,
     SizeBound,
@@ -29,14 +30,16 @@ from evenrank.measures.inference import (
     queries_to_hold,
 )
 from evenrank.measures.inference import outcome as outcome_of
-from evenrank.results.format import equation, number
-from evenrank.results.page import Page
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.format import COUNT, P, digits, short, true_minus
+from evenrank.results.page import Chip, Page, Section, Verdicts
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
 from .budget import Budget, Rule, as_budget
 from .gate_rules import Audited, Tested, against, as_audited, tested, unequal_depth
 
+_SAYS = phrases("gate")
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
 
@@ -89,8 +92,8 @@ class Ruling:
 
     @property
     def subject(self) -> str:
-        """What the rule looks at: ``nDCG@10 against BM25``."""
-        return self.rule.subject + ("" if self.against is None else f" against {self.against}")
+        """What the rule looks at: ``nDCG@10 vs BM25``."""
+        return self.rule.subject + ("" if self.against is None else f" vs {self.against}")
 
     @property
     def title(self) -> str:
@@ -149,17 +152,28 @@ class GateResult(Result):
         return {"holds": 0, "broken": 1, "not shown": 1 if strict else 3}[self.outcome]
 
     def __repr__(self) -> str:
-        return f"GateResult({self.table()})"
+        return self.table()
 
-    def table(self) -> str:
-        """The rules for a terminal, a line each, and the outcome last."""
-        return text(self)
+    def table(self, *, full: bool = False, width: int = 80) -> str:
+        """The outcome and the rules for a terminal: no line of it is a command to a pipeline."""
+        return "\n".join(map(_printed, self.page().text(full=full, width=width).split("\n")))
 
     def page(self) -> Page:
-        """The rules as a page."""
-        facts = (("rules", f"{len(self.rulings):,}"), ("level of the limits", f"{self.alpha:g}"))
-        source = "A rule holds if the one-sided interval of its value lies within the budget"
-        return Page("gate", verdict(self), source, facts, (rules_table(self),), (), self.warnings)
+        """The outcome, and the rules with their figures."""
+        warnings = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.warnings)
+        glance = tuple((one.title, (Chip(one.outcome, _TONES[one.outcome]),)) for one in self.rulings)
+        found = (_outcome(self), *warnings, *(finding(ruling) for ruling in self.rulings))
+        return Page(
+            "gate",
+            f"{self.run} against its budget",
+            found,
+            rules_table(self),
+            sections=(Section("All figures", (_figures_table(self),)),),
+            verdicts=Verdicts(("rule", "outcome"), glance),
+            facts=(("level of the limits", f"{self.alpha:g}"),),
+            source="A rule holds if the one-sided interval of its value lies within the budget.",
+            provenance=self.provenance,
+        )
 
     def markdown(self) -> str:
         """The rules as a Markdown table, for a pull request."""
@@ -193,16 +207,23 @@ def gate(
     budget: Annotated[Budget | opt.File | Mapping[str, object], opt.Option("The rules (TOML).", reads=True)],
     baseline: Annotated[
         str | None,
-        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN"),
+        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN", panel="Input"),
     ] = None,
     run: Annotated[
-        str | None, opt.Option("Which run to gate (default: the first; of AUDIT.json the only other one).")
+        str | None,
+        opt.Option(
+            "Which run to gate (default: the first; of AUDIT.json the only other one).",
+            metavar="NAME",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     correction: Annotated[
-        Literal["holm", "none"], opt.Option("For the number of rules, of those that are broken: holm or none.")
+        Literal["holm", "none"],
+        opt.Option("For the number of rules, of those that are broken: holm or none.", panel="Statistics", rare=True),
     ] = "holm",
 ) -> GateResult:
-    """Decide whether a run keeps to a budget: every rule holds, is broken, or is not shown.
+    """Decide whether a run keeps to a budget. Every rule holds, is broken, or is not shown.
 
     A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *broken* if the value is
     shown to lie beyond the budget, also after Holm's correction for the number of rules: with several rules, more than
@@ -224,7 +245,7 @@ def gate(
     provenance = Provenance("evenrank.gate").add("audit", audited)
     provenance.add("budget", budget.path if isinstance(budget, Budget) and budget.path is not None else budget)
     provenance.ahead()
-    values = as_audited(audited if isinstance(audited, str | os.PathLike | Mapping) else _values_of(audited))
+    values = as_audited(as_json_values(audited))
     rules = as_budget(budget, values.facts)
     base = values.baseline(baseline)
     gated = values.run(run, base)
@@ -253,7 +274,10 @@ def gate(
     )
 
 
-def _values_of(audited: WithValues) -> dict[str, object]:
+def as_json_values(audited: WithValues | opt.File | Mapping[str, object]) -> opt.File | Mapping[str, object]:
+    """A file or a dict as it is, a result as the dict that its JSON has."""
+    if isinstance(audited, str | os.PathLike | Mapping):
+        return audited
     values: dict[str, object] = json.loads(audited.to_json(values=True))
     return values
 
@@ -386,13 +410,12 @@ def _warnings(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> list[s
 
 
 def amount(rule: Rule, value: float | None) -> str:
-    """A value in the units of a rule: ``-1.2%``, ``+0.0120`` for a difference, ``0.0480``."""
+    """A value in the units of a rule: ``−1.2%``, ``+.012`` for a difference, ``.048``."""
     if value is None:
         return "no value"
     if rule.relative:
-        return f"{100 * value:+.1f}%"
-    text = number(value, 4)
-    return f"+{text}" if rule.against is not None and not text.startswith("-") else text
+        return true_minus(f"{100 * value:+.1f}%")
+    return short(value, sign=rule.against is not None)
 
 
 def limits(ruling: Ruling) -> str:
@@ -403,92 +426,131 @@ def limits(ruling: Ruling) -> str:
     return f"[{low}, {high}]"
 
 
-def remark(ruling: Ruling) -> str:
-    """What the outcome rests on: the queries, how clear it is, what it would take, and what would be caught."""
-    parts = [counted(ruling.n, "query")]
-    if ruling.test is None:
-        parts.append("one query decides nothing" if ruling.n == 1 else "too few to show anything")
+def noticed(ruling: Ruling) -> str:
+    """The value nearest to the budget that would be shown to break it; "" where none is stated."""
+    return amount(ruling.rule, ruling.catches) if ruling.catches is not None and _has_power(ruling.test) else ""
+
+
+def _undecided(ruling: Ruling) -> str:
+    """Why a rule is not shown: the template of its line."""
+    test = ruling.test
+    if test is None:
+        return "few"
+    if not math.isfinite(test.loss):
+        return "unbounded"
+    if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
+        return "corrected"
+    if ruling.one_in is not None and ruling.if_equal is not None and ruling.if_equal > ruling.n:
+        return "margin"
+    if ruling.queries_to_decide is not None:
+        return "needs"
+    return "never" if abs(test.distance) <= EQUAL else ""
+
+
+def _values(ruling: Ruling) -> dict[str, Any]:
+    return {
+        "value": found(ruling),
+        "limit": ruling.rule.limit,
+        "noticed": noticed(ruling),
+        "needed": ruling.queries_to_decide,
+        "count": ruling.n,
+        "if_equal": ruling.if_equal,
+        "one_in": None if ruling.one_in is None else round(ruling.one_in),
+    }
+
+
+def finding(ruling: Ruling) -> Finding:
+    """A rule in a sentence."""
+    why = _undecided(ruling) if ruling.outcome == "not shown" else ""
     if ruling.outcome == "broken":
-        parts.append(equation("p", ruling.p_broken))
-        if ruling.holm_p != ruling.p_broken:
-            parts[-1] = equation("Holm p", ruling.holm_p)
-    elif ruling.outcome == "not shown" and ruling.test is not None and not math.isfinite(ruling.test.loss):
-        parts.append("the audit does not tell how large a query's value can be, so nothing holds")
-    elif ruling.outcome == "not shown" and ruling.test is not None:
-        if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
-            parts.append("broken but for the correction for several rules")
-        if ruling.queries_to_decide is not None:
-            parts.append(f"about {ruling.queries_to_decide:,} would decide it")
-        elif abs(ruling.test.distance) <= EQUAL:
-            parts.append("no number of queries would decide it")
-        if ruling.one_in is not None and ruling.if_equal is not None:
-            parts.append(
-                f"one query in {ruling.one_in:,.0f} that loses everything would use up the margin; {ruling.if_equal:,}"
-                " queries would show that it holds if the runs were equal"
-            )
-    if ruling.outcome == "broken" or not _has_power(ruling.test):
-        return "; ".join(parts)
-    if ruling.catches is None:
-        parts.append("would catch nothing on this measure's scale in 8 of 10 such samples")
+        key = "is_broken"
+    elif ruling.outcome == "holds":
+        key = "holds_notices" if noticed(ruling) else "holds"
+    elif why:
+        key = f"untold_{why}"
     else:
-        parts.append(f"would catch {amount(ruling.rule, ruling.catches)} or worse in 8 of 10 such samples")
-    return "; ".join(parts)
-
-
-def line(ruling: Ruling) -> str:
-    """A rule in one line, without its outcome."""
-    return f"{ruling.title}: {found(ruling)}, {ruling.rule.limit}; {remark(ruling)}"
+        key = "untold_notices" if noticed(ruling) else "untold"
+    estimate = Estimate(ruling.value, ruling.limits, ruling.n)
+    return _SAYS.find(key, ruling.title, ruling.outcome, estimate, "detail", **_values(ruling))
 
 
 def found(ruling: Ruling) -> str:
-    """The value with its limits; of an absolute value also the signed means that it is made of.
-
-    ``|new| − |old| = +0.0100 [-0.0050, +0.0250] (new -0.0300 towards f, old +0.0200 towards m)``
-    """
+    """The value with its limits, and where an absolute value leans to: ``.056 [.039, .114] towards f``."""
     value = " ".join(filter(None, [amount(ruling.rule, ruling.value), limits(ruling)]))
-    if not ruling.rule.absolute or ruling.mean is None:
-        return value
-    means = [(ruling.run, ruling.mean, ruling.towards[0])]
-    if ruling.against is None or ruling.other_mean is None:
-        return f"{value} ({_signed(*means[0][1:])})"
-    means.append((ruling.against, ruling.other_mean, ruling.towards[1]))
-    said = ", ".join(f"{name} {_signed(mean, group)}" for name, mean, group in means)
-    return f"|{ruling.run}| − |{ruling.against}| = {value} ({said})"
+    own, other = ruling.towards
+    if own is not None and other is not None and own != other:
+        return f"{value} ({ruling.run} towards {own}, {ruling.against} towards {other})"
+    return value if own is None else f"{value} towards {own}"
 
 
-def _signed(mean: float, towards: str | None) -> str:
-    text = number(mean, 4)
-    return ("" if text.startswith("-") else "+") + text + ("" if towards is None else f" towards {towards}")
+def _leaning(ruling: Ruling) -> str:
+    own = ruling.towards[0]
+    return amount(ruling.rule, ruling.value) + ("" if own is None or ruling.against is not None else f" ({own})")
+
+
+def _bound(ruling: Ruling) -> str:
+    """The limit that has to be within the budget."""
+    return "" if ruling.limits is None else amount(ruling.rule, ruling.limits[0 if ruling.rule.floor else 1])
+
+
+def _outcome(result: GateResult) -> Finding:
+    """The outcome of all rules."""
+    total = len(result.rulings)
+    by_outcome = {outcome: [one for one in result.rulings if one.outcome == outcome] for outcome in _LEVELS}
+    broken, open_ = by_outcome["broken"], by_outcome["not shown"]
+    values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
+    if not broken and not open_:
+        return _SAYS.find("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
+    named = [one.rule.name or one.rule.subject for one in broken or open_]
+    values |= {"rules": named, "count": len(broken), "held": len(by_outcome["holds"])}
+    if broken:
+        return _SAYS.find("broken", result.run, "broken", place="answer", **values)
+    effective = [one for one in result.rulings if not one.rule.facts.bias]
+    kept = bool(effective) and all(one.outcome == "holds" for one in effective)
+    needs = [one.queries_to_decide or one.if_equal for one in open_]
+    known = [need for need in needs if need is not None]
+    if len(known) < len(needs) or max(known) <= max(one.n for one in open_):
+        return _SAYS.find("effective" if kept else "not_shown", result.run, "not shown", place="answer", **values)
+    values |= {"needed": max(known), "count": max(one.n for one in open_)}
+    key = "effective_needs" if kept else "not_shown_needs"
+    return _SAYS.find(key, result.run, "not shown", place="answer", **values)
 
 
 def verdict(result: GateResult) -> str:
-    """The outcome of all rules in one line: ``new: broken (1 of 3 rules is broken, 1 is not shown)``."""
-    total = counted(len(result.rulings), "rule")
-    counts = {outcome: sum(r.outcome == outcome for r in result.rulings) for outcome in ("broken", "not shown")}
-    failed = [f"{count} {are(count)} {outcome}" for outcome, count in counts.items() if count]
-    if not failed:
-        held = "the rule holds" if len(result.rulings) == 1 else f"all {total} hold"
-        return f"{result.run}: {result.outcome} ({held})"
-    return f"{result.run}: {result.outcome} (of {total}, {', '.join(failed)})"
+    """The outcome of all rules in one sentence."""
+    return _outcome(result).text
 
 
 def rules_table(result: GateResult) -> Table:
-    """The rules with their outcomes, for Markdown, pages and notebooks."""
+    """The rules with their outcomes, a line each; below what is not shown what would decide it."""
+
+    def below(ruling: Ruling) -> str:
+        why = _undecided(ruling) if ruling.outcome == "not shown" else ""
+        return _SAYS.say(why, **_values(ruling)) if why else ""
+
     columns = (
-        Column("outcome"),
-        Column("rule", of="title"),
-        Column("value", of=found),
+        Column("outcome", heading=""),
+        Column("rule", of="title", heading=""),
+        Column("value", of=_leaning),
+        Column("bound", heading="95% limit", of=_bound),
         Column("budget", of="rule.limit"),
-        Column("remark", heading="", of=remark),
+        *([Column("noticed", heading="would notice", of=noticed)] if any(map(noticed, result.rulings)) else []),
     )
-    return Table("Rules", columns, result.rulings)
+    return Table("Rules", columns, result.rulings, below=below)
 
 
-def text(result: GateResult) -> str:
-    """The rules, a line each, and the outcome last; warnings first."""
-    lines = [f"note: {warning}" for warning in result.warnings]
-    said = Table("", (Column("outcome", heading=""), Column("rule", heading="", of=line)), result.rulings).text()
-    return "\n".join(map(_printed, [*lines, *said.split("\n"), verdict(result)]))
+def _figures_table(result: GateResult) -> Table:
+    columns = (
+        Column("rule", of="title"),
+        Column("n", COUNT, "queries"),
+        Column("left_out", COUNT, "left out"),
+        Column("mean", digits(4), result.run),
+        Column("other_mean", digits(4), "against"),
+        Column("p_holds", P, "p holds"),
+        Column("p_broken", P, "p broken"),
+        Column("holm_p", P, "Holm p"),
+    )
+    return Table("All figures", columns, result.rulings)
 
 
 def _printed(text: str) -> str:
@@ -499,6 +561,7 @@ def _printed(text: str) -> str:
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#!|~])")
 _LINKED = re.compile(r"(?<![a-zA-Z0-9_])@|#|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_TONES: dict[str, Literal["good", "bad", "unknown"]] = {"holds": "good", "broken": "bad", "not shown": "unknown"}
 _LEVELS = {"holds": "notice", "broken": "error", "not shown": "warning"}
 
 
@@ -512,7 +575,7 @@ def junit(result: GateResult, *, strict: bool) -> str:
     for ruling, name in zip(result.rulings, _case_names(result), strict=True):
         names = {"classname": _xml(f"evenrank.gate.{result.run}"), "name": _xml(name), "time": "0"}
         case = ElementTree.SubElement(suite, "testcase", names)
-        said = _xml(f"{ruling.outcome}: {line(ruling)}")
+        said = _xml(finding(ruling).text)
         if _fails(ruling, strict):
             ElementTree.SubElement(case, "failure", {"message": said, "type": ruling.outcome}).text = said
         elif ruling.outcome == "not shown":
@@ -551,7 +614,7 @@ def _xml(text: str) -> str:
 
 def markdown(result: GateResult) -> str:
     """The rules as a Markdown table, and the outcome above it."""
-    table = rules_table(result)
+    table = replace(rules_table(result), below=None)
     rows = [[_cell(column.read(column.value(ruling, 0))) for column in table.columns] for ruling in table.rows]
     for row in rows:
         row[0] = row[0] if row[0] == "holds" else f"**{row[0]}**"
@@ -578,7 +641,7 @@ def workflow_commands(result: GateResult, *, strict: bool) -> str:
     for ruling in result.rulings:
         level = "error" if _fails(ruling, strict) else _LEVELS[ruling.outcome]
         title = f"evenrank gate {result.run}: {ruling.outcome}"
-        lines.append(f"::{level} title={_property(title)}::{_command(line(ruling))}")
+        lines.append(f"::{level} title={_property(title)}::{_command(finding(ruling).text)}")
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -37,8 +37,9 @@ from evenrank.io.wording import are, counted, percent
 from evenrank.measures import facts, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
-from evenrank.results.format import Interval, P, interval, number
-from evenrank.results.page import Page
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.format import Interval, P, number, short_intervals, shorts
+from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 
@@ -154,14 +155,6 @@ class Outcome:
     verdict: Verdict
     n: int = 0
 
-    def sentence(self) -> str:
-        """The outcome in words."""
-        said = {"holds": "holds", "broken": "is broken", "not shown": "is not shown to hold"}[self.verdict]
-        return (
-            f"{self.bound.text}: {number(self.tuning, 4)} on the queries tuned on; on the {counted(self.n, 'other')}"
-            f" {number(self.others, 4)} {interval(self.limits, 4)}: the bound {said} there."
-        )
-
     def to_dict(self) -> dict[str, object]:
         """The outcome as JSON values."""
         return {"bound": self.bound.text, **fields_of(self)}
@@ -191,6 +184,7 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
     return Outcome(bound, tuning, size, (low, high), met, verdict, n)
 
 
+_SAYS = phrases("rebalance")
 STEPS = 1000
 GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 39, *range(50, STEPS + 1, 50))
 """Strengths are thousandths; these are tried first, close together near 0, where a small ``shift`` goes a long way."""
@@ -634,28 +628,42 @@ class Rebalanced(Result):
         return self.audit is not None and any(not is_bias(measure) for measure in self.audit.measures)
 
     @property
-    def headline(self) -> str:
-        """What was done, in a line."""
-        bounds = [*self.settings["meet"], *self.settings["keep"]]  # type: ignore[misc]
-        if self.strength > 0 or not bounds:
-            return f"{self.name}: {self.method} at strength {self.strength:g}"
-        met = "the bound is" if len(bounds) == 1 else "the bounds are"
-        if not self.settings["meet"]:
-            return f"{self.name}: unchanged: {self.method} lessens no bias on the tuning queries where {met} kept"
-        return f"{self.name}: unchanged: {met} met already on the tuning queries"
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Judged queries that the run lacks; measures of bias that are shown to be further from none than they were."""
-        if self.audit is None:
-            return self.lacks
-        found: dict[str, list[str]] = {}
-        for measure, before, after, _ in _rows(self.audit, self.name):
-            if (how := _worse(before, after)) is not None:
-                figures = f"{measure} {number(before.mean, 4)} before, {number(after.mean, 4)} after"
-                found.setdefault(how, []).append(figures)
-        further = (f"Warning: the new order {how}: {'; '.join(figures)}." for how, figures in found.items())
-        return (*self.lacks, *further)
+        return (*self.lacks, *(one.text for one in self._further()))
+
+    def _further(self) -> Iterator[Finding]:
+        """The measures of bias that are shown to be further from none than they were."""
+        for measure, before, after, test in [] if self.audit is None else _rows(self.audit, self.name):
+            if (key := _worse(before, after)) is not None:
+                named: dict[str, Any] = {"measure": measure, "before": before.mean, "after": after.mean}
+                yield _SAYS.find(key, measure, "shown", test, "warning", **named)
+
+    def _answer(self) -> Finding:
+        """What became of the bias, and at what price."""
+        unchanged = self.strength == 0 and bool(self.outcomes)
+        if unchanged:
+            key = "met_already" if self.settings["meet"] else "nothing_lessened"
+            return _SAYS.find(key, self.name, "shown", None, "answer", method=self.method)
+        found = [] if self.audit is None else _rows(self.audit, self.name)
+        biased = next((row for row in found if is_bias(row[1].measure)), None)
+        if biased is None:
+            return _SAYS.find("not_measured", self.name, "cannot be told", None, "answer")
+        measure, before, after, _ = biased
+        named: dict[str, Any] = {"bias": measure, "before": before.mean, "after": after.mean}
+        cost = next((row for row in found if not is_bias(row[1].measure)), None)
+        if cost is None:
+            return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
+        key = "changed" if self.tuning is not None else "changed_untuned"
+        return _SAYS.find(key, self.name, "shown", cost[3], "answer", utility=cost[0], cost=cost[3], **named)
+
+    def _bounds(self) -> Iterator[Finding]:
+        """How each bound fares on the queries that it was not chosen on."""
+        for one in self.outcomes:
+            estimate = st.Estimate(one.others, one.limits, one.n)
+            values: dict[str, Any] = {"others": one.others, "limits": one.limits, "tuning": one.tuning}
+            key = one.verdict.replace(" ", "_")
+            yield _SAYS.find(key, one.bound.text, one.verdict, estimate, **values)
 
     @property
     def _which(self) -> str:
@@ -666,19 +674,33 @@ class Rebalanced(Result):
 
     def page(self) -> Page:
         """The figures as a page."""
-        tables = [] if self.audit is None else [_figures(self.audit, self.name, "Figures")]
-        if self.tuning is not None:
-            tables.append(
-                _figures(self.tuning, self.name, "Figures on the tuning queries (chosen on these: no evidence)")
-            )
         facts = (
             ("queries", f"{self.changes.queries:,}"),
             (f"{self._which} in the first {self.settings['depth']} ranks", f"{self.changes.documents:,}"),
         )
-        # What is not known of the cost is said first, and is the first of the notes.
-        first = self.notes[:1] if not self.judged else ()
-        said = (*first, *self.warnings, *(found.sentence() for found in self.outcomes), self.changes.sentence())
-        return Page("rebalance", self.headline, _SOURCE, facts, tuple(tables), (), self.notes[len(first) :], said)
+        lacks = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.lacks)
+        table = sections = None
+        if self.audit is not None and self.strength > 0:
+            table = _short(self.audit, self.name)
+        if self.audit is not None:
+            sections = [Section("All figures", (_figures(self.audit, self.name, "Figures"),))]
+        if self.tuning is not None and sections is not None:
+            title = "Figures on the tuning queries (chosen on these: no evidence)"
+            sections.append(Section("On the tuning queries", (_figures(self.tuning, self.name, title),)))
+        return Page(
+            "rebalance",
+            f"{self.name}: {self.method} at strength {self.strength:g}",
+            (self._answer(), *lacks, *self._further(), *self._bounds()),
+            table,
+            ("● differs (p < .05, not corrected)",),
+            counted(self.changes.queries, "query"),
+            ("evenrank gate",),
+            sections=tuple(sections or ()),
+            facts=facts,
+            source=_SOURCE,
+            notes=(f"{self.method} at strength {self.strength:g}. {self.changes.sentence()}", *self.notes),
+            provenance=self.provenance,
+        )
 
     def _beside(self) -> Mapping[str, object]:
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
@@ -696,15 +718,25 @@ def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.C
 
 
 def _worse(before: Figure, after: Figure) -> str | None:
-    """How a signed measure is shown to be further from 0 than it was; None if it is not, and of other measures."""
+    """The template of a signed measure that is shown to be further from 0 than it was; None of others."""
     sizes = None if after.vs_baseline is None else after.vs_baseline.sizes
     if sizes is None or not sizes.shown or before.mean is None or after.mean is None:
         return None
     if (sizes.mean or 0.0) < 0:
         return None
-    if before.mean * after.mean < 0:
-        return "leans to the other side, by more than the run does"
-    return "leans further than the run does"
+    return "other_side" if before.mean * after.mean < 0 else "further"
+
+
+def _short(audit: AuditResult, name: str) -> Table:
+    """Before, after, and the difference."""
+    columns = (
+        Column("measure", heading=""),
+        Column("run", shorts(3), "before", "1.mean"),
+        Column("rebalanced", shorts(3), "after", "2.mean"),
+        Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: " ●" if row[3].shown else "  "),
+        Column(("difference_low", "difference_high"), short_intervals(3, sign=True), "", "3.ci95"),
+    )
+    return Table("Before and after", columns, _rows(audit, name))
 
 
 def _figures(audit: AuditResult, name: str, title: str) -> Table:
@@ -741,10 +773,10 @@ UNKNOWN_EFFECTIVENESS = (
 def rebalance(
     run: Annotated[object, opt.Option("A TREC run.", metavar="RUN", reads=True)],
     *,
-    out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).")] = None,
+    out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).", panel="Output")] = None,
     method: Annotated[
         Literal["neutral", "fair", "detconstsort", "shift"],
-        opt.Option("neutral, fair (FA*IR), detconstsort or shift."),
+        opt.Option("neutral, fair (FA*IR), detconstsort or shift.", metavar="NAME"),
     ] = "neutral",
     strength: Annotated[float | None, opt.Option("From 0, the run as it is, to 1, as far as the method goes.")] = None,
     meet: Annotated[
@@ -759,12 +791,13 @@ def rebalance(
             typed=list,
         ),
     ] = None,
-    depth: Annotated[int, opt.Option("How many documents of each query are put into a new order: the pool.")] = 100,
+    depth: Annotated[int, opt.Option("The pool: how many documents of each query move.")] = 100,
     top: Annotated[
         int | None,
         opt.Option(
             "fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
-            " these)."
+            " these).",
+            rare=True,
         ),
     ] = None,
     collection: opt.MaybeCollection = None,
@@ -774,13 +807,17 @@ def rebalance(
             "The groups' shares in a fair list: uniform, candidates, or a file of group,share or query_id,group,share"
             " (default: those of the lexicon, equal ones of labels).",
             reads=True,
+            panel="Groups",
+            rare=True,
         ),
     ] = None,
     missing: Annotated[
         Literal["error", "skip", "neutral"] | None,
         opt.Option(
             "What to do with documents without text or label: error, skip (they keep their rank) or neutral (default:"
-            " error; of labels skip)."
+            " error; of labels skip).",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     qrels: opt.Qrels = None,
@@ -792,25 +829,31 @@ def rebalance(
             "Ids of the queries to choose on, or queries; figures are of the others (default: a half, by --seed).",
             metavar="FILE",
             reads=True,
+            panel="Statistics",
+            rare=True,
         ),
     ] = None,
     protected: Annotated[
         str | None,
         opt.Option(
-            "fair: the group that needs a minimum (default: the one furthest below its target).", metavar="GROUP"
+            "fair: the group that needs a minimum (default: the one furthest below its target).",
+            metavar="GROUP",
+            rare=True,
         ),
     ] = None,
-    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).")] = None,
+    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).", rare=True)] = None,
     per: Annotated[
-        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).")
+        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).", rare=True)
     ] = None,
-    seed: Annotated[int, opt.Option("Seed of the division of queries and of intervals.")] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of the division of queries and of intervals.", panel="Statistics", rare=True)
+    ] = 0,
     order: Order = "score",
     name: str = "rebalanced",
     provenance: Provenance | None = None,
     **groups: Unpack[opt.GroupOptions],
 ) -> Rebalanced:
-    """Put the first documents of a run into a fairer order, without training.
+    """Put a run into a fairer order, without training. What moves are the first documents of each query.
 
     Ids and the length of lists stay; scores are rewritten, n, n − 1, …, 1 over the n documents of a query.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +13,9 @@ from evenrank.io import EvenrankError, Provenance
 from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
+from evenrank.results.finding import Finding, phrases
 from evenrank.results.format import P, digits
-from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
@@ -29,15 +30,17 @@ _SOURCE = (
 )
 
 
+_SAYS = phrases("embeddings")
 _States = Mapping[str, BiasFigures]
 """The figures before, and after if there are any."""
 
 
-def evaluation_page(found: BiasEvaluation, name: str, after: str | None = None) -> Page:
+def evaluation_page(
+    found: BiasEvaluation, name: str, after: str | None = None, provenance: Provenance | None = None
+) -> Page:
     """The figures and charts of an evaluation; ``name`` and ``after``: the names of the vectors."""
     settings = found.settings
     states = {"before": found.before} | ({} if found.after is None else {"after": found.after})
-    tables = [_figures(states), _associations(states), *_neighbours(states), *_analogies(states)]
     facts = (
         ("words", f"{settings['words']:,}"),
         ("dimensions", f"{settings['dimensions']}"),
@@ -64,8 +67,41 @@ def evaluation_page(found: BiasEvaluation, name: str, after: str | None = None) 
     lacking = sorted({word for test in found.before.associations for word in test.missing})
     if lacking:
         notes.append(f"Words of the association tests without a vector: {', '.join(lacking)}.")
-    drawings = (_scatter(found),) if len(found.most[0]) else ()
-    return Page("embeddings audit", title, _SOURCE, facts, tuple(tables), drawings, tuple(notes))
+    sections = [Section("Association tests", (_associations(states),))]
+    if len(found.most[0]):
+        sections.insert(0, Section("Clusters of the most biased words", (), lambda: [_scatter(found)]))
+    words = (*_neighbours(states), *_analogies(states))
+    if words:
+        sections.append(Section("Nearest words and analogies", words))
+    return Page(
+        "embeddings audit",
+        title,
+        tuple(_findings(found)),
+        _figures(states),
+        aside=f"{settings['words']:,} words",
+        next=("evenrank embeddings debias",) if after is None else (),
+        sections=tuple(sections),
+        facts=facts,
+        source=_SOURCE,
+        notes=tuple(notes),
+        provenance=provenance,
+    )
+
+
+def _findings(found: BiasEvaluation) -> Iterator[Finding]:
+    """How large the bias is, and whether it can be recovered."""
+    before, after = found.before, found.after
+    share, left = before.recovery, None if after is None else after.recovery
+    if after is None:
+        yield _SAYS.find("direct", place="answer", bias=before.direct_bias)
+    else:
+        yield _SAYS.find("direct_change", place="answer", before=before.direct_bias, after=after.direct_bias)
+    if share is None:
+        yield _SAYS.find("not_recovered", level="cannot be told", place="warning")
+    elif left is None:
+        yield _SAYS.find("recovered", place="answer", share=share.linear)
+    else:
+        yield _SAYS.find("recovered_change", place="answer", before=share.linear, after=left.linear)
 
 
 def _figures(states: _States) -> Table:
@@ -179,7 +215,7 @@ class BiasAudit(Result):
 
     def page(self) -> Page:
         """The figures and charts as a page."""
-        return evaluation_page(self.evaluation, self.name, self.after)
+        return evaluation_page(self.evaluation, self.name, self.after, self.provenance)
 
 
 @checked
@@ -194,16 +230,17 @@ def audit_file(
     specific: opt.Specific = None,
     learn_specific: opt.LearnSpecific = False,
     words: Annotated[
-        str | Sequence[str] | None, opt.Option("Words whose nearest words to show, separated by spaces.")
+        str | Sequence[str] | None,
+        opt.Option("Words whose nearest words to show, separated by spaces.", metavar="WORDS", panel="Output"),
     ] = None,
     analogies: Annotated[
         Sequence[tuple[str, str, str]] | None,
-        opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list),
+        opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list, panel="Output"),
     ] = None,
     limit: opt.Limit = None,
     settings: EvaluationSettings | None = None,
 ) -> BiasAudit:
-    """Evaluate the bias of word vectors, and what is left of it after debiasing.
+    """Measure the bias of word vectors, and what debiasing leaves.
 
     ``vectors``, ``after``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only their first words.
     ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets; ``learn_specific``: also

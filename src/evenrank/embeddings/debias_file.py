@@ -10,9 +10,10 @@ from typing import Annotated
 from evenrank import options as opt
 from evenrank.io import EvenrankError, Provenance, check_apart
 from evenrank.io.arguments import checked
-from evenrank.io.errors import plain, quoted
+from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
+from evenrank.results.finding import Finding
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 
@@ -48,10 +49,6 @@ class DebiasResult(Result):
         done = self.debiased
         return [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
 
-    def table(self) -> str:
-        """The summary, for a terminal."""
-        return "\n".join(map(plain, self.summary.split("\n")))
-
     def page(self) -> Page:
         """The summary as a page."""
         facts = (
@@ -59,7 +56,8 @@ class DebiasResult(Result):
             ("words that keep their group", f"{len(self.kept):,}"),
         )
         title = f"Debiased word vectors: {os.fspath(self.out)}"
-        return Page("embeddings debias", title, _SOURCE, facts, (), summary=tuple(self.summary.split("\n")))
+        said = (Finding("erased", "", "shown", None, line, "answer") for line in self.summary.split("\n"))
+        return Page("embeddings debias", title, tuple(said), facts=facts, source=_SOURCE, provenance=self.provenance)
 
     def message(self) -> str:
         """What was written, in a line, after a line on learned words if there are any."""
@@ -76,22 +74,30 @@ class DebiasResult(Result):
 def debias_file(
     vectors: Annotated[Path, opt.Option(opt.VECTORS, metavar="IN", reads=True)],
     *,
-    out: Annotated[Path, opt.Option(opt.OUT_VECTORS)],
+    out: Annotated[Path, opt.Option(opt.OUT_VECTORS, panel="Output")],
     definitional: opt.Definitional = None,
     equalize: opt.Equalize = None,
     specific: opt.Specific = None,
     learn_specific: opt.LearnSpecific = False,
     method: Annotated[str, opt.Option("hard (Bolukbasi et al.), or leace.")] = "hard",
-    components: Annotated[int, opt.Option("hard: dimensions of the bias subspace.")] = 1,
+    components: Annotated[int, opt.Option("hard: dimensions of the bias subspace.", rare=True)] = 1,
     groups: Annotated[
         Path | None,
-        opt.Option("leace: a list of words per group to fit on, as JSON.", metavar="F.json", reads=True),
+        opt.Option(
+            "leace: a list of words per group to fit on, as JSON.",
+            metavar="F.json",
+            reads=True,
+            panel="Groups",
+            rare=True,
+        ),
     ] = None,
-    most: Annotated[int, opt.Option("leace without --groups: most biased neutral words per side to fit on.")] = 500,
+    most: Annotated[
+        int, opt.Option("leace without --groups: most biased neutral words per side to fit on.", rare=True)
+    ] = 500,
     limit: opt.Limit = None,
-    seed: Annotated[int, opt.Option("Random seed.")] = 0,
+    seed: Annotated[int, opt.Option("Random seed.", rare=True)] = 0,
 ) -> DebiasResult:
-    """Remove the bias direction from word vectors, and report how equal the distances are afterwards.
+    """Remove the bias direction from word vectors. The table shows how equal the distances are afterwards.
 
     ``vectors``: see :func:`evenrank.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
     :func:`evenrank.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that replace the

@@ -234,14 +234,19 @@ class EvaluationSettings:
     value out of range.
     """
 
-    count: Annotated[int, opt.Option("Number of most biased words per side.", flag="--most")] = 500
-    train: Annotated[int, opt.Option("Words per side to train the SVMs on.")] = 200
-    splits: Annotated[int, opt.Option("Random draws of the training words.")] = 10
-    first: Annotated[int, opt.Option("First words to choose the most biased from.")] = 50_000
-    permutations: Annotated[int, opt.Option("Random partitions of an association test with too many to try all.")] = (
-        10_000
+    count: Annotated[
+        int, opt.Option("Number of most biased words per side.", flag="--most", panel="Statistics", rare=True)
+    ] = 500
+    train: Annotated[int, opt.Option("Words per side to train the SVMs on.", panel="Statistics", rare=True)] = 200
+    splits: Annotated[int, opt.Option("Random draws of the training words.", panel="Statistics", rare=True)] = 10
+    first: Annotated[int, opt.Option("First words to choose the most biased from.", panel="Statistics", rare=True)] = (
+        50_000
     )
-    seed: Annotated[int, opt.Option("Random seed.")] = 0
+    permutations: Annotated[
+        int,
+        opt.Option("Random partitions of an association test with too many to try all.", panel="Statistics", rare=True),
+    ] = 10_000
+    seed: Annotated[int, opt.Option("Random seed.", panel="Statistics", rare=True)] = 0
 
     def __post_init__(self) -> None:
         check_ranges(**asdict(self))

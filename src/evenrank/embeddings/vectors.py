@@ -456,7 +456,7 @@ def train_vectors(
     window: Annotated[int, opt.Option("Context words on either side.")] = 5,
     epochs: Annotated[int, opt.Option("Passes over the collection.")] = 5,
     min_count: Annotated[int, opt.Option("Ignore words that occur less often.")] = 5,
-    seed: Annotated[int, opt.Option("Seed: the same gives the same vectors.")] = 0,
+    seed: Annotated[int, opt.Option("Seed: the same gives the same vectors.", rare=True)] = 0,
 ) -> Vectors:
     """Trains word vectors on a collection: word2vec (skip-gram, 5 negatives), with gensim, on one thread.
 

@@ -40,13 +40,17 @@ def run_experiment(
     seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,
     out: Annotated[
         opt.File | None,
-        opt.Option("Folder (default: experiments/NAME-SCALE); an interrupted run resumes."),
+        opt.Option(
+            "Folder (default: experiments/NAME-SCALE); an interrupted run resumes.", metavar="DIR", panel="Output"
+        ),
     ] = None,
-    jobs: Annotated[int | None, opt.Option("Parallel trainings (default: one per core, up to 8; full: 1).")] = None,
+    jobs: Annotated[
+        int | None, opt.Option("Parallel trainings (default: one per core, up to 8; full: 1).", panel="Machine")
+    ] = None,
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ExperimentPage:
-    """Run a paper's experiment: print its tables, and write JSON, CSV and a report.
+    """Run a paper's experiment, in small or in full. Its tables are printed, and written as JSON, CSV and a report.
 
     ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
     number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one

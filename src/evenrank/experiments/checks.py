@@ -21,15 +21,24 @@ from evenrank.rankers.models import model_bytes
 class Options:
     """What a user gives in place of an experiment's own data and models; None: the defaults of the scale."""
 
-    squad: Annotated[Sequence[str], opt.Option("A SQuAD 2.0 file; can be repeated.", typed=list)] = ()
+    squad: Annotated[
+        Sequence[str], opt.Option("A SQuAD 2.0 file; can be repeated.", typed=list, metavar="FILE", panel="Input")
+    ] = ()
     """SQuAD 2.0 files (position, sampling, ibbr, expansion at ``real``; position at ``full``)."""
-    grepbiasir: Annotated[str | None, opt.Option("Folder with Grep-BiasIR (default: fetched).")] = None
+    grepbiasir: Annotated[
+        str | None, opt.Option("Folder with Grep-BiasIR (default: fetched).", metavar="DIR", panel="Input")
+    ] = None
     """A folder with Grep-BiasIR as collection.tsv, queries.tsv and qrels.txt, or as published."""
-    encoder: Annotated[str | None, opt.Option("The small pre-trained encoder, a folder or a name on the hub.")] = None
+    encoder: Annotated[
+        str | None,
+        opt.Option("The small pre-trained encoder, a folder or a name on the hub.", metavar="MODEL", panel="Model"),
+    ] = None
     """The pre-trained encoder of the scale ``real``: a folder or a name on the hub."""
-    vectors: Annotated[str | None, opt.Option("A file of word vectors.")] = None
+    vectors: Annotated[str | None, opt.Option("A file of word vectors.", metavar="FILE", panel="Input")] = None
     """A file of word vectors."""
-    debiased_vectors: Annotated[str | None, opt.Option("expansion: the same vectors, debiased.")] = None
+    debiased_vectors: Annotated[
+        str | None, opt.Option("expansion: the same vectors, debiased.", metavar="FILE", panel="Input")
+    ] = None
     """The same vectors, debiased elsewhere."""
     definitional: opt.Definitional = None
     """Sets that define the bias to remove from vectors, as JSON; those of gender-en if None."""

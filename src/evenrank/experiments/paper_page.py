@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,9 @@ from evenrank.io.errors import plain
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate, Mixed, over_seeds
+from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.format import COUNT, NONE, digits, interval, intervals, number
-from evenrank.results.page import COLOURS, Drawing, bars, curve, render_charts, specification
+from evenrank.results.page import COLOURS, Drawing, Page, bars, curve, render_charts, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, html_text
 from evenrank.results.table import Table as Shown
@@ -268,6 +269,8 @@ def every(*verdicts: Verdict) -> Verdict:
     return Verdict(True)
 
 
+_SAYS = phrases("experiment")
+_LEVELS: dict[str, Level] = {"supported": "shown", "not supported": "broken", "not decidable": "cannot be told"}
 FLOOR = "a ranker that beats BM25"
 
 
@@ -309,6 +312,12 @@ class Claim:
         needs = f"; {self.verdict.needs} would decide" if self.verdict.needs else ""
         published = f"; published: {self.statement.published}" if self.statement.published else ""
         return f"{self.verdict.state}: {self.text} ({self.detail}{needs}{published})"
+
+    def finding(self) -> Finding:
+        """The claim with its verdict, as a line."""
+        needs, level = self.verdict.needs, _LEVELS[self.verdict.state]
+        key = "needs" if needs else "claim"
+        return _SAYS.find(key, self.verdict.state, level, text=self.text, detail=self.detail, needs=needs)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -425,12 +434,31 @@ class ExperimentPage(Result):
         figures = [{"name": one.name, "title": one.title, "chart": one.specification} for one in self.drawings]
         return {"facts": dict(self.facts), "figures": figures}
 
-    def table(self) -> str:
-        """The results for a terminal."""
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """How many claims are supported, and each claim with its verdict."""
+        states: list[str] = [claim.verdict.state for claim in self.claims]
+        supported, refuted, undecided = (states.count(one) for one in get_args(State))
+        counts: dict[str, Any] = {"supported": supported, "refuted": refuted, "undecided": undecided}
+        warnings = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.warnings)
+        first = _SAYS.find("count", self.name, place="answer", total=len(states), **counts)
+        return (first, *warnings, *(claim.finding() for claim in self.claims))
+
+    def page(self) -> Page:
+        """The claims; the page of an experiment has its tables beside."""
+        return Page(
+            "experiment",
+            self.title,
+            self.findings,
+        )
+
+    def table(self, *, full: bool = False, width: int = 80) -> str:
+        """The claims, one a line with its verdict; ``full``: with all tables and notes."""
+        screen = self.page().text(width=width)
+        if not full:
+            return screen
         facts = "; ".join(f"{name}: {value}" for name, value in self.facts)
-        head = [*self.warnings, self.title, self.source, facts]
-        parts = ["\n".join(head), *(table.text() for table in self.tables)]
-        parts.append("\n".join(["Claims:", *(f"  {claim}" for claim in self.claims)]))
+        parts = [screen, "\n".join([self.title, self.source, facts]), *(table.text() for table in self.tables)]
         parts.append("\n".join(["Notes:", *(f"  {note}" for note in self.notes)]))
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 

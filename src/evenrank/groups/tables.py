@@ -26,10 +26,15 @@ from .table import METADATA_KEY
 def score(
     collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)] = None,
     *,
-    out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).")],
+    out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).", panel="Output")],
     magnitudes: Annotated[
         str | Sequence[Magnitude] | None,
-        opt.Option("Some of count, bool, tf, tf_words, tf_literal. Default: tf bool tf_words.", typed=str),
+        opt.Option(
+            "Some of count, bool, tf, tf_words, tf_literal. Default: tf bool tf_words.",
+            typed=str,
+            metavar="LIST",
+            rare=True,
+        ),
     ] = None,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
@@ -37,7 +42,8 @@ def score(
     quiet: bool = True,
     **groups: Unpack[opt.GroupOptions],
 ) -> tuple[int, int]:
-    """Count each group's words in every document, or take its labels: magnitudes and neutrality, as a Parquet table.
+    """Count each group's words in every document, or take labels. Magnitudes and neutrality are written as a Parquet
+    table.
 
     Args:
         collection: A path, ``irds:NAME``, ``{document: text}``, or a frame. Of labels, only its documents are kept.

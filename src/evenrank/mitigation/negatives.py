@@ -213,23 +213,30 @@ def write_negatives(
     ],
     *,
     qrels: Annotated[object, opt.Option("TREC qrels or irds:NAME.", reads=True)],
-    out: Annotated[PathLike, opt.Option("The file to write: .parquet or .jsonl.")],
+    out: Annotated[PathLike, opt.Option("The file to write: .parquet or .jsonl.", panel="Output")],
     collection: opt.MaybeCollection = None,
     queries: opt.MaybeQueries = None,
     n: Annotated[int, opt.Option("Negatives per query.")] = 20,
     share: Annotated[float, opt.Option("Share of them chosen by bias; 0: all at random.")] = 0.6,
-    beta: Annotated[Literal["abs_tf", "count", "one_minus_neutrality"], opt.Option("How bias is measured.")] = "abs_tf",
-    depth: Annotated[int, opt.Option("Documents of each query to sample from.")] = 1000,
-    gendered_only: Annotated[bool, opt.Option("Choose no document without bias as a biased negative.")] = False,
-    seed: Annotated[int, opt.Option("Seed of the random negatives.")] = 0,
+    beta: Annotated[
+        Literal["abs_tf", "count", "one_minus_neutrality"],
+        opt.Option("How bias is measured.", metavar="HOW", rare=True),
+    ] = "abs_tf",
+    depth: Annotated[int, opt.Option("Documents of each query to sample from.", rare=True)] = 1000,
+    gendered_only: Annotated[
+        bool, opt.Option("Choose no document without bias as a biased negative.", rare=True)
+    ] = False,
+    seed: Annotated[int, opt.Option("Seed of the random negatives.", rare=True)] = 0,
     format: Annotated[
         Literal["groups", "labeled-list", "labeled-pair", "n-tuple"],
-        opt.Option("groups: for evenrank train; the others: for sentence-transformers."),
+        opt.Option(
+            "groups: for evenrank train; the others: for sentence-transformers.", metavar="FORM", panel="Output"
+        ),
     ] = "groups",
     quiet: bool = True,
     **groups: Unpack[opt.GroupOptions],
 ) -> dict[str, Any]:
-    """Sample negatives by their bias and at random; OUT.manifest.json and .parquet count them.
+    """Sample negatives by their bias and at random. OUT.manifest.json and .parquet count them.
 
     The training lists have the judged relevant documents first.
 

@@ -297,25 +297,30 @@ def _check(seed: int, mode: str) -> None:
 def rotate_collection(
     collection: Annotated[opt.File, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
-    out: Annotated[opt.File, opt.Option("The collection to write: TSV, .jsonl or .parquet (ray: a folder).")],
+    out: Annotated[
+        opt.File, opt.Option("The collection to write: TSV, .jsonl or .parquet (ray: a folder).", panel="Output")
+    ],
     answers: Annotated[
         opt.File | None,
         opt.Option("Answers in these documents; their spans move along.", metavar="SQUAD.json", reads=True),
     ] = None,
     answers_out: Annotated[
         opt.File | None,
-        opt.Option("Where to write the moved answers (default: OUT.answers.json).", metavar="FILE"),
+        opt.Option(
+            "Where to write the moved answers (default: OUT.answers.json).", metavar="FILE", panel="Output", rare=True
+        ),
     ] = None,
     mode: Annotated[
         Literal["word", "sentence"], opt.Option("Cut before any word, or only where a sentence begins.")
     ] = "word",
-    seed: Annotated[int, opt.Option("A document's cut depends only on the seed and its id.")] = 0,
+    seed: Annotated[int, opt.Option("A document's cut depends only on the seed and its id.", rare=True)] = 0,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
     cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Rotated:
-    """Rotate each document's words at a random position, so that an answer's position carries no information.
+    """Rotate each document's words, against position bias. The cut is random, so that an answer's position carries no
+    information.
 
     One streaming pass; the same bytes for any number of ``workers``. ``out``: TSV, JSONL or Parquet, by its name
     (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD file whose paragraphs are documents of

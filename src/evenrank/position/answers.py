@@ -21,8 +21,10 @@ from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE
 from evenrank.io.squad import AnswerAlignment, list_answers, load_squad, match_answers, read_question_answers
 from evenrank.io.types import Array
+from evenrank.io.wording import counted
+from evenrank.results.finding import phrases
 from evenrank.results.format import COUNT, digits, number
-from evenrank.results.page import Drawing, Page, histogram
+from evenrank.results.page import Drawing, Page, Section, histogram
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
@@ -205,16 +207,29 @@ class AnswersResult(Result):
             ("passages with a located answer", f"{found.table['doc_id'].n_unique():,}"),
             ("answers not found", f"{found.unmatched.height:,}"),
         )
-        tables = (_figures(found), _tenths(found))
-        title = f"Answer positions of {self.name}"
-        return Page("position answers", title, _SOURCE, facts, tables, _charts(found), self._notes())
+        uniform = found.uniform()
+        values = {"mean": found.mean, "third": found.first_third}
+        values |= {"uniform": uniform["mean"], "uniform_third": uniform["first_third"]}
+        said = phrases("position").find("answers", self.name, "shown", None, "answer", **values)
+        return Page(
+            "position answers",
+            f"Answer positions of {self.name}",
+            (said,),
+            _figures(found),
+            aside=counted(found.table.height, "answer"),
+            sections=(Section("By tenths of the passage", (_tenths(found),), lambda: _charts(found)),),
+            facts=facts,
+            source=_SOURCE,
+            notes=self._notes(),
+            provenance=self.provenance,
+        )
 
     def _notes(self) -> tuple[str, ...]:
         found = self.positions
-        counted = "annotated span" if self.settings["annotated"] else "match of an answer's text in its passage"
+        counts = "annotated span" if self.settings["annotated"] else "match of an answer's text in its passage"
         unmatched = found.unmatched.select("query_id", "doc_id", "answer").rows()
         return (
-            f"Every {counted} counts, so a question may count several times for a passage.",
+            f"Every {counts} counts, so a question may count several times for a passage.",
             "Words are separated by white space; the relative position is the number of words before the answer divided"
             " by the number of words of the passage.",
             "Uniform: expected for the same passages if answers were equally likely to begin at each word.",
@@ -271,9 +286,11 @@ def position_answers(
         opt.File | Sequence[opt.File],
         opt.Option("Take the passages from here: TSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
     ] = (),
-    annotated: Annotated[bool, opt.Option("Count only the annotated position, not every match of the answer.")] = False,
+    annotated: Annotated[
+        bool, opt.Option("Count only the annotated position, not every match of the answer.", panel="Statistics")
+    ] = False,
 ) -> AnswersResult:
-    """Measure where answers appear in their passages: mean, first third, distance to uniform.
+    """Measure where answers appear in their passages. The table has mean, first third and distance to uniform.
 
     [Hofstätter et al., ECIR 2021, §2]. The arguments and the errors are those of :func:`load_answer_positions`.
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,8 +28,9 @@ from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import Comparison, Estimate, cluster_means, estimate
 from evenrank.probes.sentences import first_answers, locate
 from evenrank.rankers.load import load_ranker
-from evenrank.results.format import COUNT, digits, interval, intervals, number, p_value
-from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.finding import Finding, Place, phrases
+from evenrank.results.format import COUNT, digits, intervals, number, p_value, short_intervals, shorts
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
@@ -216,14 +218,10 @@ class SensitivityResult(Result):
     notes: tuple[str, ...] = ()
 
     def _beside(self) -> Mapping[str, object]:
-        return {"measure": MEASURE, "summary": self.summary(), "unit": "passage"}
-
-    def summary(self) -> tuple[str, ...]:
-        """The findings, in sentences."""
-        return summary(self)
+        return {"measure": MEASURE, "unit": "passage"}
 
     def page(self) -> Page:
-        """The figures as a page."""
+        """What was found, its figures and its charts."""
         return sensitivity_page(self)
 
 
@@ -417,15 +415,17 @@ def position_sensitivity(
         opt.Option("Answers, with the ids of queries and documents.", metavar="SQUAD.json", reads=True),
     ] = None,
     run: Annotated[object, opt.Option("Candidates (default: BM25).", reads=True)] = None,
-    depth: Annotated[int, opt.Option("Candidates per query.")] = 100,
-    places: Annotated[int, opt.Option("Places to move the answer's sentence to (first, last, between).")] = 5,
-    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.")] = None,
+    depth: Annotated[int, opt.Option("Candidates per query.", panel="Input", rare=True)] = 100,
+    places: Annotated[
+        int, opt.Option("Places to move the answer's sentence to (first, last, between).", panel="Statistics")
+    ] = 5,
+    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.", panel="Statistics")] = None,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of intervals and the sample.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of intervals and the sample.", panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Measure a passage's score as its answer's sentence moves.
@@ -572,111 +572,122 @@ def _ranked(
     return rerank(both, model=model, collection=collection, queries=asked, depth=whole, **options), added.height
 
 
-def summary(result: SensitivityResult) -> tuple[str, ...]:
-    """One sentence or more on each of: moved answers, truncation."""
+def sensitivity_findings(result: SensitivityResult) -> Iterator[Finding]:
+    """Whether answers at late places rank lower, those at the ends higher, and what truncation has to do with it."""
     moved = result.moved
     if moved is None:
-        return (_unmoved(result.unmovable),)
-    return *_preference(moved), *_ends(moved), _truncation(moved, result.cut, result.queries)
+        counts = counted(result.unmovable, "query")
+        yield _SAYS.find("unmoved", result.name, "cannot be told", None, "answer", count=counts)
+        return
+    yield from _preference(result.name, moved)
+    yield _SAYS.find("effectiveness", value=result.value)
+    yield from _truncation(moved, result.cut)
 
 
-def _unmoved(count: int) -> str:
-    fewer = "the passage of none has two sentences besides the answer's" if count > 1 else "its passage is too short"
-    return f"No answer could be moved, of {counted(count, 'query')}: {fewer}."
-
-
-def _preference(moved: MovedAnswers) -> list[str]:
-    """What moving the answer's sentence does to the score beyond moving another one: a finding a sentence."""
+def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
+    """What moving the answer's sentence does to the score beyond moving another one."""
     score = moved.score.difference
     if not score.n:
-        return ["Cannot be told: the candidates of each query all have one score."]
+        yield _SAYS.find("no_scores", name, "cannot be told", None, "answer")
+        return
     first, ends = score.first_last, score.ends_middle
-    if first.why is not None and first.why == ends.why:
-        return [f"Cannot be told: {first.why}."]
-    return [_first_last(first), _ends_middle(ends)]
+    # Of places, the change is said from the first to the last.
+    down = None if first.ci95 is None else (-first.ci95[1], -first.ci95[0])
+    change = Estimate(None if first.mean is None else -first.mean, down, first.n, first.unit)
+    values: dict[str, Any] = {"change": change, "noticed": first.noticeable, "why": first.why}
+    yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
+    if first.why is None or first.why != ends.why:
+        place: Place = "answer" if ends.shown else "finding"
+        values = {"change": ends, "noticed": ends.noticeable, "why": ends.why}
+        yield _SAYS.find(_of_ends(ends), "", ends.verdict, ends, place, **values)
 
 
-def _first_last(found: Comparison) -> str:
-    if not found.shown:
-        return _not_shown("early and late answers", "from the first place to the last", found, -1)
-    assert found.mean is not None
-    rank = "lower" if found.mean > 0 else "higher"
-    return f"Later answers rank {rank}: {_sd(found, -1)} from the first place of a passage to the last."
-
-
-def _ends_middle(found: Comparison) -> str:
-    if not found.shown:
-        return _not_shown("answers at the ends and in the middle", "from the middle to the ends", found)
-    assert found.mean is not None
-    rank = "higher" if found.mean > 0 else "lower"
-    return f"Answers at the ends of a passage rank {rank} than in the middle: {_sd(found)} from the middle to the ends."
-
-
-def _not_shown(between: str, of: str, found: Comparison, sign: int = 1) -> str:
+def _of_places(found: Comparison) -> str:
+    if found.shown:
+        return "later_lower" if (found.mean or 0.0) > 0 else "later_higher"
     if found.why is not None:
-        return f"Whether {between} differ cannot be told: {found.why}."
-    if not found.noticeable:
-        return f"No difference between {between} is shown: no score changes."
-    return (
-        f"No difference between {between} is shown: {_sd(found, sign)} {of};"
-        f" {number(found.noticeable, 2)} would have been noticed."
-    )
+        return "untold"
+    return "no_difference" if found.noticeable else "unchanged"
 
 
-def _sd(found: Estimate, sign: int = 1) -> str:
-    """A figure and its interval in standard deviations, or that of the opposite change (``sign`` −1)."""
-    if found.mean is None:
-        return "no value"
-    ends = None if found.ci95 is None else sorted(sign * end for end in found.ci95)
-    plus = "+" if sign * found.mean >= 0 else ""
-    between = "" if ends is None else f" {interval((ends[0], ends[1]), 2)}"
-    return f"{plus}{number(sign * found.mean, 2)} sd{between}"
+def _of_ends(found: Comparison) -> str:
+    if found.shown:
+        return "ends_higher" if (found.mean or 0.0) > 0 else "ends_lower"
+    if found.why is not None:
+        return "ends_untold"
+    return "ends_alike" if found.noticeable else "ends_unchanged"
 
 
-def _ends(moved: MovedAnswers) -> list[str]:
-    """The answer's sentence moved first and last, against the passage as it is."""
-    named = (("first", moved.early), ("last", moved.late))
-    parts = [f"moved {name} {_sd(one)}" for name, one in named if one.ci95 is not None]
-    return [f"Against the passage as it is, beyond what another sentence does: {', '.join(parts)}."] if parts else []
-
-
-def _truncation(moved: MovedAnswers, cut: int | None, queries: int) -> str:
+def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     """The effect of truncation on the answers."""
     if moved.cut is None or cut is None:
-        return "How far the model reads is unknown, so an answer that it cuts off counts as one at a late place."
-    read = f"The model reads {queries - cut:,} of {queries:,} answers to the end as they stand"
+        yield _SAYS.find("reads_unknown", level="cannot be told", place="warning")
+        return
     if not moved.cut.any():
-        return f"{read}, and all at every place they are moved to: truncation plays no part."
-    lines = f"{read}; moved, up to {int(moved.cut.max()):,} of {moved.queries:,} are cut off"
+        yield _SAYS.find("reads_all")
+        return
     kept = moved.kept.difference
-    if not kept.n:
-        return f"{lines}, and none is read whole at every place: preference and truncation cannot be told apart."
-    if moved.read is not None and moved.read < ENOUGH:
-        return f"{lines}."
-    first = kept.first_last
-    whole = f"{lines}; {kept.n:,} are read whole at every place"
-    if first.why is not None:
-        return f"{whole}: preference and truncation cannot be told apart."
-    return f"{whole}, whose score changes by {_sd(first, -1)} from first to last."
+    values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
+    first = kept.first_last if kept.n else None
+    if first is None or first.why is not None or first.mean is None:
+        yield _SAYS.find("cut_off_untold", level="cannot be told", place="warning", **values)
+        return
+    ends = None if first.ci95 is None else (-first.ci95[1], -first.ci95[0])
+    change = Estimate(-first.mean, ends, first.n, first.unit)
+    yield _SAYS.find("cut_off", "", "shown", change, "warning", change=change, **values)
 
 
 _SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
+_SAYS = phrases("position")
+_ENDS = short_intervals(2, sign=True)
 _SCORE = "score (sd of the candidates)"
 _NAMES = ("answer's sentence", "another sentence", "difference")
 
 
 def sensitivity_page(result: SensitivityResult) -> Page:
     """All figures of a result as a page."""
+    moved = result.moved
+    sections: tuple[Section, ...] = ()
+    if moved is not None:
+        charts = (("Score", 0), ("Rank", 1), (MEASURE, 2))
+        tables = _moved_tables(moved)
+        sections = tuple(
+            Section(f"{name} by place", (tables[place],), functools.partial(_moved_chart, moved, place))
+            for name, place in charts
+        )
     return Page(
         "position sensitivity",
         f"Position sensitivity of {result.name}",
-        _SOURCE,
-        _facts(result),
-        () if result.moved is None else _moved_tables(result.moved),
-        () if result.moved is None else tuple(_moved_charts(result.moved)),
-        (*_notes(result), *result.notes),
-        result.summary(),
+        tuple(sensitivity_findings(result)),
+        None if moved is None else _short(moved),
+        ("change of the score (sd of the candidates) with the sentence moved to a place",) if moved is not None else (),
+        counted(result.queries, "query"),
+        sections=sections,
+        facts=_facts(result),
+        source=_SOURCE,
+        notes=(*_notes(result), *result.notes),
+        provenance=result.provenance,
     )
+
+
+def _short(moved: MovedAnswers) -> Table:
+    """The change of the score by place."""
+    curves = (("answer", moved.score.answer), ("control", moved.score.control), ("difference", moved.score.difference))
+    columns = [
+        Column("place", shorts(2), "place (0 first, 1 last)", lambda place: float(moved.score.answer.places[place]))
+    ]
+    for (key, curve), heading in zip(curves, _NAMES, strict=True):
+        columns.append(Column(key, shorts(2, sign=True), heading, functools.partial(_mean_at, curve)))
+    ends = moved.score.difference.ci95
+    columns.append(Column(("low", "high"), _ENDS, "", lambda place: ends[place]))
+    cut = moved.cut
+    if cut is not None and cut.any():
+        columns.append(Column("cut", COUNT, "answers cut", lambda place: int(cut[place])))
+    return Table("Score by place", tuple(columns), range(len(moved.score.answer.places)))
+
+
+def _mean_at(curve: PositionCurve, place: int) -> float:
+    return float(curve.means[place])
 
 
 def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
@@ -788,22 +799,21 @@ def _with_interval(ci: tuple[float, float] | None, p: float | None) -> str:
     return f"({between}, {'no p' if p is None else f'p {p_value(p)}'})"
 
 
-def _moved_charts(moved: MovedAnswers) -> list[Drawing]:
-    charts = []
-    for name, found in ((_SCORE, moved.score), ("rank", moved.rank), (MEASURE, moved.value)):
-        # Beside ranks and effectiveness the difference is drawn at the control's level, which the score has at 0.
-        level = 0.0 if found is moved.score else float(found.control.means.mean())
-        curves = zip(_NAMES, (found.answer, found.control, found.difference), (0.0, 0.0, level), strict=True)
-        rows = [
-            {"x": place, "value": mean + up, "low": ci[0] + up, "high": ci[1] + up, "n": curve.n, "queries": series}
-            for series, curve, up in curves
-            for place, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
-            if ci is not None and not math.isnan(mean)
-        ]
-        title = f"{name[0].upper()}{name[1:]} of the same passage by the place of a sentence"
-        hint = "" if found is moved.score else "Difference: answer's minus another sentence, at the latter's mean."
-        charts.append(Drawing(name.split()[0], title, _chart(rows, "place (0 first, 1 last)", name), hint))
-    return charts
+def _moved_chart(moved: MovedAnswers, place: int) -> list[Drawing]:
+    """The curves of the score, the rank or the effectiveness."""
+    name, found = ((_SCORE, moved.score), ("rank", moved.rank), (MEASURE, moved.value))[place]
+    # Beside ranks and effectiveness the difference is drawn at the control's level, which the score has at 0.
+    level = 0.0 if found is moved.score else float(found.control.means.mean())
+    curves = zip(_NAMES, (found.answer, found.control, found.difference), (0.0, 0.0, level), strict=True)
+    rows = [
+        {"x": x, "value": mean + up, "low": ci[0] + up, "high": ci[1] + up, "n": curve.n, "queries": series}
+        for series, curve, up in curves
+        for x, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
+        if ci is not None and not math.isnan(mean)
+    ]
+    title = f"{name[0].upper()}{name[1:]} of the same passage by the place of a sentence"
+    hint = "" if found is moved.score else "Difference: answer's minus another sentence, at the latter's mean."
+    return [Drawing(name.split()[0], title, _chart(rows, "place (0 first, 1 last)", name), hint)]
 
 
 def _chart(rows: Sequence[Mapping[str, float | str]], x: str, y: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -22,8 +22,9 @@ from evenrank.io import Provenance, as_batches
 from evenrank.io.arguments import checked
 from evenrank.io.json_values import INLINE
 from evenrank.io.ranges import check_ranges
+from evenrank.results.finding import Level, phrases
 from evenrank.results.format import COUNT, digits
-from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
 
@@ -238,10 +239,8 @@ class SimilarityResult(Result):
             Column("terms", COUNT, of=lambda place: int(found.terms[place])),
             Column("pairs", COUNT, of=lambda place: int(found.pairs[place])),
         )
-        tables = (
-            Table("Position in word vectors", (Column("figure"), Column("value", digits(4))), figures),
-            Table("Average term similarity by distance", columns, every),
-        )
+        table = Table("Position in word vectors", (Column("figure"), Column("value", digits(4))), figures)
+        curve = Table("Average term similarity by distance", columns, every)
         notes = [
             f"Vectors: {self.vectors}. A pair: the same term in two passages, its positions Δ words apart.",
             f"A term counts at Δ with at least {settings['min_pairs']} pairs there, a Δ with at least"
@@ -252,9 +251,21 @@ class SimilarityResult(Result):
         ]
         if found.delta_max < 2:
             notes.append("MATS is undefined: too few terms. Use more passages, or a smaller `min_terms`.")
-        facts = (("passages at most", f"{settings['passages']:,}"),)
-        title = f"Position in the word vectors of {self.name}"
-        return Page("position similarity", title, _SOURCE, facts, tables, (_chart(found),), tuple(notes))
+        told = found.delta_max >= 2
+        key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
+        values = {"mats": found.mats, "distance": found.delta_max}
+        said = phrases("position").find(key, self.name, cast("Level", level), None, "answer", **values)
+        return Page(
+            "position similarity",
+            f"Position in the word vectors of {self.name}",
+            (said,),
+            table,
+            sections=(Section("By distance", (curve,), lambda: [_chart(found)]),),
+            facts=(("passages at most", f"{settings['passages']:,}"),),
+            source=_SOURCE,
+            notes=tuple(notes),
+            provenance=self.provenance,
+        )
 
 
 def _chart(found: TermSimilarity) -> Drawing:
@@ -293,17 +304,21 @@ def position_similarity(
     ],
     *,
     collection: opt.Collection,
-    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.")] = 2000,
-    max_words: Annotated[int, opt.Option("Words of each passage to use.")] = 200,
-    min_pairs: Annotated[int, opt.Option("Fewest pairs of a term to count at a distance.")] = 5,
-    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.")] = 100,
-    cap: Annotated[int, opt.Option("Most occurrences of a term to compare, sampled with --seed.")] = 1000,
+    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.", panel="Statistics")] = 2000,
+    max_words: Annotated[int, opt.Option("Words of each passage to use.", panel="Statistics", rare=True)] = 200,
+    min_pairs: Annotated[
+        int, opt.Option("Fewest pairs of a term to count at a distance.", panel="Statistics", rare=True)
+    ] = 5,
+    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.", panel="Statistics", rare=True)] = 100,
+    cap: Annotated[
+        int, opt.Option("Most occurrences of a term to compare, sampled with --seed.", panel="Statistics", rare=True)
+    ] = 1000,
     batch_size: opt.BatchSize = 32,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the samples.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of the samples.", panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SimilarityResult:
-    """Measure how much of a word's vector is its position: average term similarity by distance, and MATS.
+    """Measure how much of a word's vector is its position. The table has average term similarity by distance, and MATS.
 
     ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
 

@@ -5,32 +5,34 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from evenrank.auditing.about import group_label
 from evenrank.io.errors import UnknownNameError, quoted
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.wording import counted
 from evenrank.measures.inference import Estimate
+from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.format import (
     COUNT,
     TEXT,
     P,
     differences,
     digits,
-    equation,
-    interval,
     intervals,
-    number,
     percents,
-    signed,
+    short_intervals,
+    shorts,
 )
-from evenrank.results.page import COLOURS, Drawing, Page, specification
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS
+
+_SAYS = phrases("probe")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,18 +64,10 @@ class ProbeResult(Result):
         raise UnknownNameError(f"no variant {quoted(name)} (the variants are {known})")
 
     def _beside(self) -> Mapping[str, object]:
-        return {"summary": self.summary(), "variants": {variant.name: variant for variant in self.variants}}
-
-    def summary(self) -> tuple[str, ...]:
-        """The findings, in sentences."""
-        return summary(self)
-
-    def table(self) -> str:
-        """The figures for a terminal, without the examples' texts."""
-        return probe_page(self, texts=False).text()
+        return {"variants": {variant.name: variant for variant in self.variants}}
 
     def page(self) -> Page:
-        """The figures as a page."""
+        """What the probe found, its figures and its charts."""
         return probe_page(self)
 
 
@@ -92,25 +86,53 @@ _PREFERENCES: dict[str | None, tuple[str, str]] = {
 """By kind: what an effect above 0 prefers, and what one below."""
 
 
-def summary(result: ProbeResult) -> tuple[str, ...]:
-    """Effectiveness first, then a sentence for each variant."""
-    return (_effectiveness(result), *(f"{one.name}: {verdict(one)}" for one in result.variants))
-
-
-def _effectiveness(result: ProbeResult) -> str:
+def probe_findings(result: ProbeResult) -> Iterator[Finding]:
+    """The answer, how effective the ranker is, and a finding for each variant."""
+    several = len(result.variants) > 1
+    if several:
+        shown = [one.name for one in result.variants if one.finding.shown]
+        values: dict[str, Any] = {
+            "total": len(result.variants),
+            "shown": len(shown),
+            "names": shown,
+        }
+        key, level = ("some_move", "shown") if shown else ("none_moves", "no difference shown")
+        yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
     own = result.original.get(UTILITY)
     if own is None:
-        return "Effectiveness is unknown: there are no qrels. A ranker that prefers nothing may still rank nonsense."
-    line = f"{UTILITY} of {result.name} on the list as it is: {_figure(own)}"
-    replaced = [(one.name, one.replaced[UTILITY]) for one in result.variants if UTILITY in one.replaced]
-    if not replaced:
-        return f"{line}."
-    every = ", ".join(f"{_figure(found)} by {name}" for name, found in replaced)
-    return f"{line}; with every passage replaced: {every}."
+        yield _SAYS.find("unknown", level="cannot be told", place="warning")
+    for one in result.variants:
+        found = variant_finding(result.name, one)
+        yield found if several else replace(found, place="answer")
+    if own is not None:
+        figure = Estimate(own.mean, own.ci95, result.queries)
+        yield _SAYS.find("effectiveness", result.name, "shown", figure, name=result.name)
 
 
-def _figure(found: RunFigure) -> str:
-    return f"{number(found.mean)} {interval(found.ci95)}" if found.ci95 else number(found.mean)
+def variant_finding(name: str, variant: VariantFigures) -> Finding:
+    """A variant's finding: shown, no difference shown, or cannot be told."""
+    test = variant.finding
+    key = _template(variant)
+    above, below = preferred(variant)
+    if key.startswith("prefers") and (test.mean or 0.0) < 0:
+        above, below = below, above
+    over = counted(variant.counts.compared, "pair")
+    values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
+    why = _why_none(variant) if not test.n else test.why
+    return _SAYS.find(key, variant.name, test.verdict, test, why=why, **values)
+
+
+def _template(variant: VariantFigures) -> str:
+    test = variant.finding
+    if not test.n:
+        return "no_pairs"
+    if test.verdict == "cannot be told":
+        return "untold"
+    if test.shown:
+        return "prefers_any_edit" if _lacks_placebo(variant) else "prefers"
+    if test.mean == test.noticeable == 0:
+        return "unchanged"
+    return "no_preference_any_edit" if test.noticeable is None else "no_preference"
 
 
 def preferred(variant: VariantFigures) -> tuple[str, str]:
@@ -128,40 +150,12 @@ def _wording(pole: str, poles: tuple[str, str]) -> str:
     return "the wording of the other groups" if pole == "rest" else f"the wording of the group {pole}"
 
 
-def verdict(variant: VariantFigures) -> str:
-    """A variant's finding: shown, no difference shown, or cannot be told."""
-    found, beyond, counts = variant.finding, variant.means.beyond_placebo, variant.counts
-    if not found.n:
-        return f"cannot be told: no pair is left to compare ({_why_none(variant)})."
-    over = ", ".join(
-        counted(count, noun)
-        for count, noun in ((counts.compared, "pair"), (counts.queries, "query"), (counts.passages, "passage"))
-    )
-    ends = "" if found.ci95 is None else f" {interval(found.ci95)}"
-    against = " beyond the placebo" if beyond else ""
-    measured = "" if found.mean is None else f": {signed(found.mean)} sd{ends}{against}"
-    p = "" if found.holm_p is None else f"{equation('Holm p', found.holm_p)}; "
-    if found.verdict == "cannot be told":
-        return f"cannot be told, as {found.why}{measured} ({over})."
-    if found.shown:
-        return f"prefers {preferred(variant)[(found.mean or 0.0) < 0]}{measured} ({p}{over}).{_unplaced(variant)}"
-    if found.mean == found.noticeable == 0:
-        return f"no preference shown, as no pair's score changes ({over})."
-    text = f"no preference shown{measured} ({p}{over})."
-    if found.noticeable is None:
-        return f"{text} Without a placebo, only a preference that outweighs what any edit does would show."
-    return f"{text} {number(found.noticeable)} sd or more would have been noticed.{_unplaced(variant)}"
-
-
-def _unplaced(variant: VariantFigures) -> str:
-    """That a placebo is missing, where there could be one."""
+def _lacks_placebo(variant: VariantFigures) -> bool:
+    """Whether a placebo is missing where there could be one."""
     kind = KINDS.get(variant.kind or "")
     if variant.means.beyond_placebo or variant.poles is not None:
-        return ""
-    if variant.placebo is None and (kind is None or not kind.placebo):
-        return ""
-    why = "Without a placebo" if variant.placebo is None else "As its placebo changes none of these pairs"
-    return f" {why}, any edit of this size may do as much."
+        return False
+    return variant.placebo is not None or (kind is not None and kind.placebo)
 
 
 def _why_none(variant: VariantFigures) -> str:
@@ -176,6 +170,7 @@ def _why_none(variant: VariantFigures) -> str:
 
 
 _SOURCE = "Probe: the same passages with one thing changed; intervals over queries and passages"
+_ENDS = short_intervals(3, sign=True)
 _EFFECT, _PLACEBO, _FINDING = "effect", "placebo", "finding"
 _WORDS = 14
 """Words shown before the first change of an example, and after the last."""
@@ -183,25 +178,55 @@ _LONGEST = 60
 """Words shown of an example."""
 
 
-def probe_page(result: ProbeResult, *, texts: bool = True) -> Page:
-    """All figures of a result as a page; ``texts``: with the examples."""
-    tables = [_effects(result), _counts(result), _ranks(result)]
+def probe_page(result: ProbeResult) -> Page:
+    """All figures of a result as a page."""
+    figures = [_counts(result), _ranks(result)]
     if any(one.replaced for one in result.variants):
-        tables.append(_replaced(result))
-    summary = result.summary()
-    if texts and any(one.examples for one in result.variants):
-        tables.append(_examples(result))
-        summary = (*summary, "Which passages change most: see the examples.")
+        figures.append(_replaced(result))
+    sections = [Section("Effects", (_effects(result),), lambda: _charts(result))]
+    sections.append(Section("Pairs and ranks", tuple(figures)))
+    if any(one.examples for one in result.variants):
+        sections.append(Section("Which passages change most", (_examples(result),)))
     return Page(
         "probe",
         f"Probe of {result.name}",
-        _SOURCE,
-        _facts(result),
-        tuple(tables),
-        tuple(_charts(result)),
-        (*_notes(result), *result.notes),
-        summary,
+        tuple(probe_findings(result)),
+        _short(result),
+        (
+            "● shown (p < .05, corrected)",
+            "in standard deviations of the query's scores",
+            *(
+                ("finding: beyond a placebo, an edit that should not matter",)
+                * any(one.placebo for one in result.variants)
+            ),
+        ),
+        counted(result.pairs, "pair"),
+        sections=tuple(sections),
+        facts=_facts(result),
+        source=_SOURCE,
+        notes=(*_notes(result), *result.notes),
+        provenance=result.provenance,
     )
+
+
+def _short(result: ProbeResult) -> Table:
+    """The effects in short."""
+    placebo = [Column("placebo", shorts(3, sign=True), of="means.placebo.mean")]
+    finding = [
+        Column(
+            "finding", shorts(3, sign=True), of="finding.mean", mark=lambda one: " ●" if one.finding.shown else "  "
+        ),
+        Column(("finding_low", "finding_high"), _ENDS, "", "finding.ci95"),
+    ]
+    columns = (
+        Column("name", TEXT, ""),
+        Column("pairs", COUNT, of="counts.compared"),
+        Column("effect", shorts(3, sign=True), of="means.effect.mean"),
+        *(placebo if any(one.placebo for one in result.variants) else ()),
+        *finding,
+        Column("noticeable", shorts(3), "would notice", "finding.noticeable"),
+    )
+    return Table("Effects", columns, result.variants)
 
 
 def _facts(result: ProbeResult) -> tuple[tuple[str, str], ...]:

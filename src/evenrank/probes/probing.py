@@ -215,10 +215,10 @@ def probe(
     variants: Annotated[
         Mapping[str, object] | Sequence[str] | str,
         opt.Option(
-            "Variants of the collection: files by name, or kinds (swap, early, …) that are made in memory with their"
-            " placebos.",
+            "Files by name, or kinds (swap, early, …) that are made in memory with their placebos.",
             metavar="NAME=FILE…",
             typed=list,
+            panel="Input",
         ),
     ],
     run: Annotated[object, opt.Option("The run whose passages are probed.", reads=True)] = None,
@@ -226,8 +226,10 @@ def probe(
         object,
         opt.Option("TREC qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
     ] = None,
-    depth: Annotated[int, opt.Option("Passages of each query of --run.")] = 100,
-    sample: Annotated[int | None, opt.Option("Number of queries of the list, drawn with --seed.")] = None,
+    depth: Annotated[int, opt.Option("Passages of each query of --run.", panel="Input", rare=True)] = 100,
+    sample: Annotated[
+        int | None, opt.Option("Number of queries of the list, drawn with --seed.", panel="Statistics", rare=True)
+    ] = None,
     placebos: Annotated[
         Mapping[str, object] | None,
         opt.Option(
@@ -235,6 +237,8 @@ def probe(
             flag="--placebo",
             metavar="[NAME=]FILE",
             typed=list,
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     answers: Annotated[
@@ -242,7 +246,9 @@ def probe(
     ] = None,
     lexicon: Annotated[
         LexiconLike | None,
-        opt.Option(f"{opt.LEXICON} Its poles orient swap; none: no groups.", reads=True),
+        opt.Option(
+            "A lexicon as of evenrank audit; its poles orient swap. none: no groups.", reads=True, panel="Groups"
+        ),
     ] = "gender-en",
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
@@ -250,11 +256,11 @@ def probe(
     document_prompt: opt.DocumentPrompt = None,
     precision: opt.Precision = "auto",
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of variants made in memory and samples.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of variants made in memory and samples.", panel="Statistics", rare=True)] = 0,
     keep: str | os.PathLike[str] | None = None,
     quiet: bool = True,
 ) -> ProbeResult:
-    """Probe a ranker: its scores of passages and of their variants, beside a placebo.
+    """Measure what one change in passages does to their scores. The change is compared with a placebo.
 
     For each query and each passage d of its list, with its variant d′: Δ = (score of d′ − score of d) / standard
     deviation of the query's scores (ddof 0; queries whose scores do not vary are left out and counted). Pairs whose

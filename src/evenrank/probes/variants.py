@@ -692,7 +692,10 @@ def variants(
     *,
     kind: Annotated[
         str,
-        opt.Option("swap, neutral, rotate, padded, brief, early, late, foil, repeated, or placebo (of one of them)."),
+        opt.Option(
+            "swap, neutral, rotate, padded, brief, early, late, foil, repeated, or placebo (of one of them).",
+            metavar="KIND",
+        ),
     ],
     out: Path | None = None,
     of: Annotated[
@@ -701,7 +704,7 @@ def variants(
     ] = None,
     form: Annotated[
         Literal["synonym", "name", "spacing", "any"] | None,
-        opt.Option("placebo of swap or neutral: what it changes instead (default: any)."),
+        opt.Option("placebo of swap or neutral: what it changes instead (default: any).", rare=True),
     ] = None,
     lexicon: opt.Lexicon = "gender-en",
     answers: Annotated[
@@ -713,18 +716,18 @@ def variants(
     ] = None,
     run: Annotated[object, opt.Option("repeated: the run whose passages are changed.", reads=True)] = None,
     qrels: Annotated[object, opt.Option("repeated: judgements, instead of a run.", reads=True)] = None,
-    depth: Annotated[int, opt.Option("Ranks of the run.")] = 100,
+    depth: Annotated[int, opt.Option("Ranks of the run.", panel="Input", rare=True)] = 100,
     mode: Annotated[
         Literal["word", "sentence"] | None,
-        opt.Option("rotate: cut before any word, or only where a sentence begins (the default)."),
+        opt.Option("rotate: cut before any word, or only where a sentence begins (the default).", rare=True),
     ] = None,
-    seed: Annotated[int, opt.Option("What is drawn depends only on the seed and the ids.")] = 0,
+    seed: Annotated[int, opt.Option("What is drawn depends only on the seed and the ids.", rare=True)] = 0,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
     cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Varied:
-    """Make a variant of a collection: the same passages with one thing changed, to see what a ranker makes of it.
+    """Make a variant of a collection, with one thing changed. A probe shows what a ranker makes of it.
 
     Of a ``kind`` of KINDS, or the placebo ``of`` one of them (swap).
 

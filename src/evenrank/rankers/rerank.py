@@ -248,32 +248,41 @@ def rerank(
     document_prompt: opt.DocumentPrompt = None,
     backend: Annotated[
         Literal["torch", "onnx", "openvino"],
-        opt.Option("Back end for encoders; onnx and openvino: on the CPU."),
+        opt.Option("Back end for encoders; onnx and openvino: on the CPU.", panel="Machine", rare=True),
     ] = "torch",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        opt.Option("auto: bfloat16 with torch on a GPU that supports it, else float32."),
+        opt.Option("auto: bfloat16 with torch on a GPU that supports it, else float32.", panel="Machine", rare=True),
     ] = "auto",
     device: opt.Device = None,
     tag: Annotated[
-        str | None, opt.Option("Name in the run's last column (default: that of the model's folder).")
+        str | None,
+        opt.Option(
+            "Name in the run's last column (default: that of the model's folder).",
+            metavar="NAME",
+            panel="Output",
+            rare=True,
+        ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
     listwise: Annotated[
         bool,
         opt.Option(
-            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5)."
+            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5).",
+            rare=True,
         ),
     ] = False,
-    resolve_ties: Annotated[bool, opt.Option("Score different texts with equal scores again in float32.")] = False,
-    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.")] = 0,
+    resolve_ties: Annotated[
+        bool, opt.Option("Score different texts with equal scores again in float32.", rare=True)
+    ] = False,
+    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.", rare=True)] = 0,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
     cpus: opt.Cpus = 1,
     gpus: opt.Gpus = 0,
     quiet: bool = False,
 ) -> Run:
-    """Re-rank a run with any ranker: a trained one, a model of sentence-transformers, or an endpoint.
+    """Re-rank a run with a neural model or a server. The model is a trained ranker, or one of sentence-transformers.
 
     The first ``depth`` documents of each query, by the scores of ``model``; the others are left out.
 

@@ -26,8 +26,8 @@ from .format import NONE, short, short_interval
 
 Level = Literal["shown", "no difference shown", "cannot be told", "holds", "broken", "not shown"]
 """How sure a finding is: a comparison's verdicts, and those of a rule."""
-Place = Literal["answer", "warning", "finding", "note"]
-"""Where it stands: in the first line, below it, below the table, or at the end."""
+Place = Literal["answer", "warning", "finding", "note", "detail"]
+"""Where it stands: in the first line, below it, below the table, at the end, or nowhere as the table has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Phrases:
         level: Level = "shown",
         estimate: Estimate | None = None,
         place: Place = "finding",
-        **values: object,
+        **values: Any,
     ) -> Finding:
         """A finding in the words of a template, which may also name its ``subject`` and its ``estimate``."""
         said = self.say(key, **{"subject": subject, "estimate": estimate, **values})

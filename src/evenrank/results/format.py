@@ -132,6 +132,11 @@ def shorts(places: int, *, sign: bool = False) -> Format:
     return Format(lambda value: short(value, places, sign=sign))
 
 
+def short_intervals(places: int, *, sign: bool = False) -> Format:
+    """Intervals of such figures, which sort by their lower end."""
+    return Format(lambda ends: short_interval(ends, places, sign=sign), sort=lambda ends: ends[0])
+
+
 TEXT = Format(str, "text")
 COUNT = Format(lambda count: f"{count:,}", "count")
 P = Format(p_value)

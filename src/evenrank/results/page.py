@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -421,7 +422,8 @@ class Page:
     Attributes:
         kind: The command; ``title``: what it is about.
         findings: What is said; those placed as the answer and as warnings stand above the table.
-        table: The one table; ``legend``: its marks in a line.
+        table: The one table; ``legend``: what its marks mean: parts that begin with a mark are
+            left out where the table has none.
         aside: What stands beside the answer, such as the number of queries.
         next: What can be done now: commands, each as it is typed.
         verdicts, plane: On pages, verdicts at a glance, and effectiveness against bias as an SVG.
@@ -433,7 +435,7 @@ class Page:
     title: str
     findings: tuple[Finding, ...] = ()
     table: Table | None = None
-    legend: str = ""
+    legend: tuple[str, ...] = ()
     aside: str = ""
     next: tuple[str, ...] = ()
     verdicts: Verdicts | None = None
@@ -450,6 +452,15 @@ class Page:
         first = () if self.table is None else (self.table,)
         return (*first, *(table for section in self.sections for table in section.tables))
 
+    @property
+    def key(self) -> str:
+        """What the marks of the table mean, as far as they stand in it."""
+        drawn = "" if self.table is None else replace(self.table, title="").text()
+        marked = {part: part.partition(" ")[0] for part in self.legend}
+        plain_or_there = [p for p, mark in marked.items() if mark[0] in _LETTERS or set(mark) & set(drawn)]
+        # A line ends between two parts.
+        return "   ".join(part.replace(" ", "\xa0") for part in plain_or_there)
+
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""
         return tuple(one for one in self.findings if one.place in places)
@@ -461,7 +472,7 @@ class Page:
             parts += [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
         said = _paragraphs([*self.said("finding"), *self.said("note")[:MOST_NOTES]], width)
         parts += [said] * bool(said)
-        parts += [wrapped(plain(self.legend), width)] * bool(self.legend)
+        parts += [wrapped(plain(self.key), width)] * bool(self.key)
         if full:
             parts += [", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts)
             parts += [table.text() for section in self.sections for table in section.tables]
@@ -499,7 +510,7 @@ class Page:
             f"<li>{f'<b>{html_text(one.subject)}</b> ' * bool(one.subject)}{html_text(one.text)}</li>" for one in found
         )
         parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
-        parts.append(f"<p><small>{html_text(self.legend)}</small></p>" * bool(self.legend))
+        parts.append(f"<p><small>{html_text(self.key)}</small></p>" * bool(self.key))
         return f"<div>{''.join(parts)}{self.plane}</div>"
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -508,6 +519,7 @@ class Page:
 
 
 MOST_NOTES = 3
+_LETTERS = frozenset(string.ascii_lowercase)
 _LONGEST_LABEL = 16
 
 

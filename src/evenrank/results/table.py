@@ -206,29 +206,26 @@ class Table:
         return indent + min(sizes[0], LEAST_NAME) + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
 
     def packed(self, width: int) -> list[Table]:
-        """The table, or where it is too wide its columns in several, each with the first one.
+        """The table, or where it is too wide its columns in several, each with the names of the rows.
 
-        A column without a heading stays with the one before it.
+        Names are the first columns, without a heading; any other such column stays with the one before it.
         """
-        if not self.rows or self.fits(width):
+        if not self.rows or self.fits(width) or self.columns[0].title:
             return [self]
         sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
-        room = width - min(sizes[0], MOST_NAME)
+        headed = [place for place, column in enumerate(self.columns) if column.title]
+        names, ends = range(headed[0]), [*headed[1:], len(self.columns)]
+        room = width - sum(min(sizes[place], MOST_NAME) for place in names)
         parts: list[list[int]] = []
         left = 0
-        for place in range(1, len(self.columns)):
-            joined = [place]
-            while place + len(joined) < len(self.columns) and not self.columns[place + len(joined)].title:
-                joined.append(place + len(joined))
-            if not self.columns[place].title:
-                continue
-            need = sum(sizes[one] + len(_GAP) for one in joined)
+        for start, end in zip(headed, ends, strict=True):
+            need = sum(sizes[place] + len(_GAP) for place in range(start, end))
             if not parts or need > left:
                 parts.append([])
                 left = room
-            parts[-1] += joined
+            parts[-1] += range(start, end)
             left -= need
-        return [replace(self, columns=tuple(self._placed(one) for one in (0, *part))) for part in parts]
+        return [replace(self, columns=tuple(map(self._placed, (*names, *part)))) for part in parts]
 
     def _heads(self) -> list[str]:
         heads = [column.title if column.short is None else column.short for column in self.columns]

@@ -202,15 +202,21 @@ def retrieve(
     *,
     k: Annotated[int, opt.Option("Documents per query.")] = 1000,
     k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).")
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", rare=True)
     ] = None,
     b: Annotated[
-        float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).")
+        float | None,
+        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", rare=True),
     ] = None,
     stopwords: Annotated[
         str | Collection[str] | None,
         opt.Option(
-            f"{opt.STOP_WORDS} Default: english, or the index's.", metavar="NAME", typed=str, reads=True, shown=False
+            f"{opt.STOP_WORDS} Default: english, or the index's.",
+            metavar="NAME",
+            typed=str,
+            reads=True,
+            shown=False,
+            panel="Method",
         ),
     ] = "default",
     stemmer: Annotated[
@@ -225,11 +231,23 @@ def retrieve(
     weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
     name: str | None = None,
     quiet: bool = False,
-    model: Annotated[object, opt.Option("Where an index's model is now, if not where it was (the same files).")] = None,
+    model: Annotated[
+        object,
+        opt.Option(
+            "Where an index's model is now, if not where it was (the same files).",
+            metavar="MODEL",
+            panel="Model",
+            rare=True,
+        ),
+    ] = None,
     encoding: Encoding | None = None,
     check: Annotated[
         bool,
-        opt.Option("Compare an index's files with their digests each time, not once after they have changed."),
+        opt.Option(
+            "Compare an index's files with their digests each time, not once after they have changed.",
+            panel="Input",
+            rare=True,
+        ),
     ] = False,
 ) -> Run:
     """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.

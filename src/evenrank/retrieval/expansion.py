@@ -154,7 +154,14 @@ def expand(
     form: Annotated[Literal["cosine", "dot"], opt.Option("cosine, or dot (Diaz et al.).")] = "cosine",
     stopwords: Annotated[
         str | Container[str],
-        opt.Option(f"nltk (English), or as for retrieve: {opt.STOP_WORDS}", metavar="NAME|FILE", typed=str, reads=True),
+        opt.Option(
+            f"nltk (English), or as for retrieve: {opt.STOP_WORDS}",
+            metavar="NAME|FILE",
+            typed=str,
+            reads=True,
+            panel="Method",
+            rare=True,
+        ),
     ] = "nltk",
 ) -> Expansion:
     """Replace each query with its nearest words in a vector space.

@@ -23,6 +23,7 @@ from evenrank.io import EvenrankError, Run, as_qrels, as_runs
 from evenrank.io.arguments import checked
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.measures import Evaluation, is_bias, parse_measure
+from evenrank.results.finding import phrases
 from evenrank.results.format import digits
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -147,8 +148,17 @@ class Tuned(Result):
         rows = list(zip(self.names, self.alone, self.mean, self.deviation, strict=True))
         notes = ("Alone: the measure of the run on its own. Weight, sd: mean and standard deviation over the folds.",)
         facts = (("folds", f"{len(self.folds)}"), (f"mean {self.measure}", f"{self.value:.4f}"))
+        values = {"measure": self.measure, "value": self.value, "best": max(self.alone)}
+        said = phrases("fuse").find("tuned", self.measure, "shown", None, "answer", **values)
         return Page(
-            "fuse", "Fused runs", "Weights by cross-validation", facts, (Table("Weights", columns, rows, notes),)
+            "fuse",
+            "Fused runs",
+            (said,),
+            Table("Weights", columns, rows),
+            facts=facts,
+            source="Weights by cross-validation",
+            notes=notes,
+            provenance=self.provenance,
         )
 
 
@@ -214,9 +224,11 @@ def tune(
     *,
     qrels: object,
     measure: str = "nDCG@10",
-    folds: Annotated[int, opt.Option("Folds of the cross-validation.")] = 5,
-    restarts: Annotated[int, opt.Option("Random starts of the coordinate ascent (three or more runs).")] = 5,
-    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.")] = 0,
+    folds: Annotated[int, opt.Option("Folds of the cross-validation.", panel="Statistics", rare=True)] = 5,
+    restarts: Annotated[
+        int, opt.Option("Random starts of the coordinate ascent (three or more runs).", panel="Statistics", rare=True)
+    ] = 5,
+    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.", panel="Statistics", rare=True)] = 0,
     name: str = "fused",
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.

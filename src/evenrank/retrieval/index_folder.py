@@ -486,13 +486,26 @@ class Encoding:
 
     batch_size: opt.BatchSize = 32
     device: opt.Device = None
-    kind: Annotated[str | None, opt.Option("bi or sparse, if the model's files do not tell.")] = None
+    kind: Annotated[
+        str | None, opt.Option("bi or sparse, if the model's files do not tell.", panel="Model", rare=True)
+    ] = None
     precision: Annotated[
         str | None,
-        opt.Option("auto (bfloat16 on a GPU that supports it), float32 or bfloat16.", metavar="NAME"),
+        opt.Option(
+            "auto (bfloat16 on a GPU that supports it), float32 or bfloat16.",
+            metavar="NAME",
+            panel="Machine",
+            rare=True,
+        ),
     ] = None
-    query_prompt: Annotated[str | None, opt.Option("Before each query, in place of the model's own.")] = None
-    document_prompt: Annotated[str | None, opt.Option("Before each document, in place of the model's own.")] = None
+    query_prompt: Annotated[
+        str | None,
+        opt.Option("Before each query, in place of the model's own.", metavar="TEXT", panel="Model", rare=True),
+    ] = None
+    document_prompt: Annotated[
+        str | None,
+        opt.Option("Before each document, in place of the model's own.", metavar="TEXT", panel="Model", rare=True),
+    ] = None
     engine: opt.Engine = "local"
     workers: opt.Workers = None
     cpus: opt.Cpus = 1

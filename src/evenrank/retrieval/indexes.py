@@ -47,12 +47,23 @@ class FirstStage(Protocol):
 def build_index(
     collection: opt.TheCollection,
     *,
-    out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.")],
-    k1: Annotated[float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).")] = None,
-    b: Annotated[float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).")] = None,
+    out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.", metavar="DIR", panel="Output")],
+    k1: Annotated[
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", rare=True)
+    ] = None,
+    b: Annotated[
+        float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", rare=True)
+    ] = None,
     stopwords: Annotated[
         str | Collection[str] | None,
-        opt.Option(f"BM25: {opt.STOP_WORDS} Default: english.", metavar="NAME", typed=str, reads=True, shown=False),
+        opt.Option(
+            f"BM25: {opt.STOP_WORDS} Default: english.",
+            metavar="NAME",
+            typed=str,
+            reads=True,
+            shown=False,
+            panel="Method",
+        ),
     ] = "default",
     stemmer: Annotated[
         str | None,
@@ -60,7 +71,10 @@ def build_index(
     ] = "default",
     rm3: Annotated[bool, opt.Option("BM25: keep each passage's words, for searches with RM3.")] = False,
     model: Annotated[
-        object, opt.Option("Index the vectors of this model (a folder or a hub name) instead of BM25.")
+        object,
+        opt.Option(
+            "Index the vectors of this model (a folder or a hub name) instead of BM25.", metavar="MODEL", panel="Model"
+        ),
     ] = None,
     encoding: Encoding | None = None,
     quiet: bool = False,

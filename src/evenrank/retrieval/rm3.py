@@ -28,9 +28,9 @@ class RM3:
     Raises EvenrankError for a number out of range.
     """
 
-    fb_docs: Annotated[int, opt.Option("RM3: number of feedback documents.")] = 10
-    fb_terms: Annotated[int, opt.Option("RM3: number of feedback terms.")] = 10
-    original_weight: Annotated[float, opt.Option("RM3: weight of the original query (0 to 1).")] = 0.5
+    fb_docs: Annotated[int, opt.Option("RM3: number of feedback documents.", rare=True)] = 10
+    fb_terms: Annotated[int, opt.Option("RM3: number of feedback terms.", rare=True)] = 10
+    original_weight: Annotated[float, opt.Option("RM3: weight of the original query (0 to 1).", rare=True)] = 0.5
 
 
 @dataclass(frozen=True, slots=True)

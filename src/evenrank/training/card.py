@@ -87,7 +87,7 @@ def write_card(
         provenance=made,
     )
     found.to_json(folder / "audit.json")
-    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(100), made.to_dict()))
+    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(), made.to_dict()))
 
 
 @checked

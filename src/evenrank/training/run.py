@@ -311,7 +311,7 @@ def train_recipe(
     resume: Annotated[bool, opt.Option("Resume an interrupted run.")] = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """Train a ranker; the run's folder contains the model, its log and its model card.
+    """Train a ranker from a recipe. The run's folder contains the model, its log and its model card.
 
     Returns the folder.
 

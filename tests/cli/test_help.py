@@ -1,0 +1,127 @@
+"""The help: a screen a command, with examples that work and options under a few headings; the rest on request."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import pytest
+
+from evenrank.cli import _words, commands
+from evenrank.options import Panel
+
+LINES = 60
+HEADING = re.compile(r"╭─ (\w+) ─")
+LISTED = re.compile(r"│ [ *]*(?P<name>--[\w-]+) ")
+WITHOUT_OPTIONS = ("data list", "lexicon list")
+"""They have one example, as there is but one way to call them."""
+
+
+def walk(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        yield f"{prefix}{name}", command
+        if hasattr(command, "commands"):
+            yield from walk(command, f"{prefix}{name} ")
+
+
+ALL = dict(walk(commands()))
+COMMANDS = {name: command for name, command in ALL.items() if not hasattr(command, "commands")}
+
+
+@pytest.fixture
+def text(monkeypatch: pytest.MonkeyPatch, evenrank: Callable[..., Any]) -> Callable[..., str]:
+    """What a command prints on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def printed(*arguments: str) -> str:
+        done = evenrank(*arguments)
+        assert (done.status, done.err) == (0, "")
+        return str(done.out)
+
+    return printed
+
+
+def options(command: Any, *, rare: bool) -> set[str]:
+    """The options that ``--help`` shows, or those that it leaves out."""
+    found = [one for one in command.params if one.param_type_name == "option" and one.name != "help_all"]
+    return {max(one.opts, key=len) for one in found if one.hidden == rare}
+
+
+def examples(command: Any) -> list[str]:
+    lines = command.epilog.replace("\\\n", " ").splitlines()
+    return [line for line in lines if not line.startswith("# ")]
+
+
+@pytest.mark.parametrize("name", ["", *ALL])
+def test_a_help_is_one_screen(text: Callable[..., str], name: str) -> None:
+    lines = text(*name.split(), "--help").splitlines()
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= 80
+    assert not re.search(r"<\w+(\[\w+\])?>", "\n".join(lines))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_stand_under_the_headings_or_are_rare(text: Callable[..., str], name: str) -> None:
+    command = COMMANDS[name]
+    short, whole = text(*name.split(), "--help"), text(*name.split(), "--help-all")
+    frequent, rare = options(command, rare=False), options(command, rare=True)
+    assert set(LISTED.findall(short)) == frequent
+    assert set(LISTED.findall(whole)) == frequent | rare
+    for page in (short, whole):
+        headings = HEADING.findall(page)
+        assert headings == [heading for heading in ("Arguments", *get_args(Panel)) if heading in headings]
+    said = f"More options ({len(rare)}): evenrank {name} --help-all"
+    assert (said in short) == bool(rare)
+    assert "More options" not in whole
+    # The next help is the short one again.
+    assert text(*name.split(), "--help") == short
+    assert all(one.required is False for one in command.params if getattr(one, "hidden", False))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_work(text: Callable[..., str], name: str) -> None:
+    command = COMMANDS[name]
+    shown = [line.strip() for line in text(*name.split(), "--help").splitlines()]
+    assert [line.strip() for line in command.epilog.splitlines() if line.strip() not in shown] == []
+    called = examples(command)
+    assert len(called) == (1 if name in WITHOUT_OPTIONS else 3)
+    assert command.epilog.count("# ") == len(called)
+    for example in called:
+        arguments = shlex.split(example)[1:]
+        assert _words.chosen(commands(), arguments)[1] is command
+        given = arguments[len(name.split()) :]
+        # Wrong options, values and numbers of arguments raise.
+        with command.make_context(f"evenrank {name}", given) as context:
+            assert context.args == []
+
+
+def test_a_wrong_example_would_be_seen() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        COMMANDS["audit"].make_context("evenrank audit", ["a.run", "--nothing"])
+
+
+def test_commands_are_in_four_groups(text: Callable[..., str]) -> None:
+    page = text("--help")
+    assert HEADING.findall(page) == ["Options", "Measure", "Decide", "Reduce", "Prepare"]
+    rows = re.findall(r"│ (\S+(?: \w+)?)  +\S", page[page.index("─ Measure ─") :])
+    assert sorted(rows) == sorted(commands().commands)
+    for name, command in commands().commands.items():
+        # One line each.
+        assert re.search(rf"│ {name} +{re.escape(command.short_help or command.help)} +│", page), name
+
+
+@pytest.mark.parametrize("name", ["position", "embeddings", "data", "lexicon"])
+def test_a_group_shows_an_example_of_each(text: Callable[..., str], name: str) -> None:
+    page = text(name, "--help")
+    for sub, command in COMMANDS.items():
+        if sub.startswith(f"{name} "):
+            assert re.search(rf"│{sub.removeprefix(name)} +{re.escape(command.short_help)} +│", page)
+            assert examples(command)[0] in page
+
+
+def test_a_rare_option_works(evenrank: Callable[..., Any]) -> None:
+    done = evenrank("audit", "x.run", "--background-depth", "0")
+    assert (done.status, done.err) == (2, "evenrank: --background-depth: expected 1 or more, found 0\n")
+    assert "--background-depth" in options(COMMANDS["audit"], rare=True)

@@ -60,8 +60,8 @@ class Opened:
         """Opens a part, or all, and waits for its charts."""
         part = f"#{name}" if name else ".part"
         self.page.evaluate(f"document.querySelectorAll('{part}').forEach(one => {{ one.open = true; }})")
-        drawn = f"[...document.querySelectorAll('{part} .chart')].every(c => c.querySelector('svg.marks, .chart, .hint'))"
-        self.page.wait_for_function(drawn)
+        there = "c => c.querySelector('svg.marks, .chart, .hint')"
+        self.page.wait_for_function(f"() => [...document.querySelectorAll('{part} .chart')].every({there})")
 
     def bottom(self, selector: str) -> float:
         """Where an element ends, in pixels from the top of the page."""

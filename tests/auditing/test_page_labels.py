@@ -168,7 +168,7 @@ def test_groups_are_chosen_by_rank_and_cards_say_what_is_unknown(browser: Any, w
     opened.open()
     assert opened.texts("#depth-group option") == list(GROUPS)
     opened.page.select_option("#depth-group", label="c")
-    opened.page.wait_for_function("document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
+    opened.page.wait_for_function("() => document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
     assert "old from 0.000 at rank 1" in (opened.page.locator("#depth-share").get_attribute("aria-label") or "")
     assert opened.page.inner_text("#depth-name") == "group c"
     opened.page.click("#list button[data-query=q1]")

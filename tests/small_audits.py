@@ -40,7 +40,7 @@ def head(result: AuditResult) -> str:
 
 
 def words(result: AuditResult) -> str:
-    return " ".join((one.text for one in result.findings))
+    return " ".join(one.text for one in result.findings)
 
 
 def warnings(page: str) -> list[str]:

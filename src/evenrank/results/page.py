@@ -1,13 +1,14 @@
-"""A page of facts, tables, charts and notes: as text, and as one HTML file that opens without a network.
+"""A page of an answer, tables, charts and notes: as text, and as one HTML file that opens without a network.
 
-If a table is too wide for its container, each row becomes a card of labelled figures. A style sheet cannot tell how
-much width a table needs, so each table gets a class that tells it. Folding needs no script, so it works in mail
-previews and on paper too.
+On a phone and on paper, each row of a table that is too wide becomes a card of labelled figures. A style sheet cannot
+tell how much width a table needs, so each table gets a class that tells it. Folding needs no script, so it works in
+mail previews too. On wider screens no table folds: a script hides the columns that do not fit until a click.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import itertools
@@ -54,11 +55,19 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
+NARROW = 860
+"""The widest window (in pixels) whose tables fold; a sheet of paper is narrower."""
+
+
 def style_sheet() -> str:
-    """The style sheet of every page, with the folding rules for each width."""
-    rules = asset("fold.css")
-    folds = [f"@container (max-width: {step}em) {{ .fold-{step} {{\n{rules}}} }}" for step in STEPS]
-    return "\n".join([asset("page.css"), *folds, f".fold {{\n{rules}}}"])
+    """The style sheet of every page, with the folding rules for each width.
+
+    The one table of the first part does not fold, nor do those in boxes of the class ``keep``.
+    """
+    rules, folding = asset("fold.css"), ".part :not(.keep) > .fold"
+    folds = [f"@container (max-width: {step}em) {{ {folding}-{step} {{\n{rules}}} }}" for step in STEPS]
+    narrow = "\n".join([*folds, f"{folding} {{\n{rules}}}"])
+    return f"{asset('page.css')}\n@media (max-width: {NARROW}px) {{\n{narrow}\n}}"
 
 
 def make_foldable(page: str) -> str:
@@ -178,29 +187,29 @@ def _read(path: Path) -> str | None:
         return None
 
 
-_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-
-
 def render(
     template: str,
     *,
     scripts: Sequence[str],
-    data: Mapping[str, object],
+    data: object = None,
+    charts: bool,
     provenance: Provenance | None,
     **context: object,
 ) -> str:
     """A page from a template.
 
-    ``scripts``: the assets that make up its script, which runs after the chart libraries; ``data``: JSON values by
-    the id of the element that carries them. Besides ``context`` the template sees ``css``, ``policy``, ``version``,
-    ``data``, ``scripts`` and ``provenance`` (None if it is unknown), and may include the assets ``head.html.j2``,
-    ``provenance.html.j2`` and ``scripts.html.j2``. Every text is escaped.
+    ``scripts``: the assets that its script consists of, besides ``page.js``; ``data``: JSON values that they read;
+    ``charts``: whether they draw with the chart libraries. Libraries and data, which are large, are packed. Besides
+    ``context`` the template sees ``css``, ``policy``, ``version``, ``packs``, ``script`` and ``provenance`` (None if it
+    is unknown), and may extend or include assets. Every text is escaped.
     """
     import jinja2
     from markupsafe import Markup
 
-    code = "\n".join(asset(name) for name in scripts)
-    elements = [_script(_scoped(chart_libraries())), _script(_scoped(f'"use strict";\n{code}'))]
+    code = "\n".join(asset(name) for name in ("page.js", *scripts))
+    script = _script(f'(async () => {{\n"use strict";\n{code}\n}})();')
+    libraries = f"(() => {{\n{chart_libraries()}\n}})();" if charts else ""
+    packs = {"data": None if data is None else _json(data), "libraries": libraries or None}
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -214,12 +223,21 @@ def render(
         **context,
         version=__version__,
         css=Markup(style_sheet()),
-        policy=_policy(elements),
-        data=[(name, _embedded(value)) for name, value in data.items()],
-        scripts=elements,
+        policy=_policy([str(script), *([libraries] if charts else [])]),
+        packs=[(name, packed(text)) for name, text in packs.items() if text is not None],
+        script=script,
         provenance=None if provenance is None else _provenance(provenance),
     )
     return make_foldable(page)
+
+
+def packed(text: str) -> str:
+    """A text as ``page.js`` unpacks it: gzip and base64, the same bytes for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _shown(value: object) -> object:
@@ -227,35 +245,21 @@ def _shown(value: object) -> object:
     return STEERING.sub("�", value) if type(value) is str else value
 
 
-def _scoped(code: str) -> str:
-    """Code in a function, so that its names are its own, but for those that it defines on the window."""
-    return f"(() => {{\n{code}\n}})();"
-
-
 def _script(code: str) -> Markup:
     """Code as the content of a script element; whatever would end it or open a comment is escaped."""
     from markupsafe import Markup
 
-    code = code.replace("\r\n", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return Markup(code)
+    return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))
 
 
-def _policy(scripts: list[Markup]) -> str:
-    """A content security policy that forbids every request and every script but these."""
-    hashes = [base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode() for script in scripts]
+def _policy(scripts: Sequence[str]) -> str:
+    """A content security policy that forbids every request and every script but these, packed or not."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
     )
-
-
-def _embedded(value: object) -> Markup:
-    """JSON as the content of a script element, which nothing in it can end."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_ESCAPES))
 
 
 def _provenance(provenance: Provenance) -> dict[str, object]:
@@ -478,12 +482,22 @@ class Page:
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
-        drawings = [list(section.draw()) for section in self.sections]
+        drawn = [tuple(section.draw()) for section in self.sections]
         numbers = itertools.count()
-        numbered = [[(next(numbers), one) for one in of] for of in drawings]
-        sections = [(section, of) for section, of in zip(self.sections, numbered, strict=True)]
-        flat = [one for of in drawings for one in of]
+        sections = [
+            (section, [(next(numbers), drawing) for drawing in drawings])
+            for section, drawings in zip(self.sections, drawn, strict=True)
+        ]
+        flat = [*itertools.chain.from_iterable(drawn)]
         return render_charts(asset("page.html.j2"), flat, self.provenance, page=self, sections=sections)
+
+    def said_below(self) -> list[tuple[str, str]]:
+        """What stands below the table: each name with the sentences about it, then a line for each note."""
+        by_name: dict[str, list[str]] = {}
+        for one in self.said("finding"):
+            by_name.setdefault(one.subject, []).append(one.text.removeprefix(f"{one.subject} "))
+        found = [(name, " ".join(texts)) for name, texts in by_name.items()]
+        return [*found, *(("Note", one.text) for one in self.said("note"))]
 
     def notebook(self) -> str:
         """The same as the screen, as HTML for a notebook."""
@@ -553,5 +567,13 @@ def fact(name: str, value: str) -> str:
 
 def render_charts(template: str, drawings: Sequence[Drawing], provenance: Provenance | None, **context: object) -> str:
     """A page from a template (see :func:`render`); chart n is drawn into its element ``chart-n``."""
-    data = {"data-charts": [drawing.specification for drawing in drawings]}
-    return render(template, scripts=("fit.js", "drawings.js"), data=data, provenance=provenance, **context)
+    specifications = [drawing.specification for drawing in drawings]
+    scripts = ["charts.js", "drawings.js"] if drawings else []
+    return render(
+        template,
+        scripts=scripts,
+        data=specifications or None,
+        charts=bool(drawings),
+        provenance=provenance,
+        **context,
+    )

@@ -41,8 +41,7 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
 
 def _answer(result: AuditFigures) -> Iterator[Finding]:
     given = result.given
-    if not result.judged:
-        yield _SAYS.find("unknown", level="cannot be told", place="answer")
+    yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
         yield from _orders(result)
     elif len(given) == 2 and result.baseline is not None:
@@ -198,9 +197,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
 
 
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
-    for said in result.warnings:
-        if not said.startswith("Effectiveness is unknown"):
-            yield Finding("warning", "", "cannot be told", None, said, "warning")
+    yield from (one for one in result.misleading if one.place == "warning")
     if len(result.queries) < LEAST:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
@@ -379,7 +376,7 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.unequal_depth:
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=list(result.unequal_depth))
     yield from _no_figures(result)
-    yield from (Finding("caution", "", "cannot be told", None, said, "note") for said in result.cautions)
+    yield from result.cautions
     if len(result.given) == 2:
         yield from _to_rule_out(result)
 

@@ -108,6 +108,7 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = "less_and_more_biased"
     elif less or more:
         key = "less_biased" if less else "more_biased"
+        key = f"{key}_in" if apart else key
     elif apart:
         key = "bias_apart"
     elif ties := [str(measure) for measure, one in found if one.by_ties]:
@@ -119,13 +120,9 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
-    named: dict[str, Any] = {
-        "run": run.name,
-        "baseline": result.baseline,
-        "measures": less or more or apart,
-        "why": why,
-    }
-    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", less=less, more=more, **named)
+    values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "measures": less or more or apart, "why": why}
+    test = found[0][1].test
+    yield _SAYS.find(key, run.name, level, test, "answer", run=run.name, baseline=result.baseline, **values)
 
 
 def _compared_measures(result: AuditFigures) -> list[Measure]:
@@ -235,7 +232,9 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
         why = test.why if test.n > 1 else "there is only one query"
         return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.added
-    key = _whose(test.shown, figure, added)
+    # Shown, had it been the only run.
+    alone = not test.shown and test.p is not None and test.p < st.SIGNIFICANT and added is not None
+    key = "no_lean_corrected" if alone else _whose(test.shown, figure, added)
     held = None if added is None else added.reference
     values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
@@ -245,6 +244,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
         "added": None if added is None else st.Estimate(added.mean, added.ci95, added.n),
         "noticed": test.noticeable,
         "tied": figure.tie_mean,
+        "runs": len(result.given),
     }
     return _SAYS.find(key, run.name, test.verdict, test, **values)
 

@@ -41,7 +41,11 @@ def audited(queries: int, runs: int) -> AuditResult:
             }
         )
     judged = pl.DataFrame(
-        {"query_id": [f"q{place // POOL}" for place in range(len(documents))], "doc_id": documents, "relevance": relevance}
+        {
+            "query_id": [f"q{place // POOL}" for place in range(len(documents))],
+            "doc_id": documents,
+            "relevance": relevance,
+        }
     )
     asked = [" ".join(text.split()[:6]) for text in texts[::POOL]]
     return evenrank.audit(

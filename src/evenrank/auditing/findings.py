@@ -18,7 +18,7 @@ from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, phrases
 
-from .about import Poles, poles, shown_lean, utility_measures
+from .about import Poles, poles, shown_lean, shown_name, utility_measures
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, RunAudit
 
 _SAYS = phrases("audit")
@@ -52,7 +52,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
         measure = utility_measures(result)[0]
         figure = given[0].figures[str(measure)]
         found = st.Estimate(figure.mean, figure.ci95, figure.n)
-        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=str(measure))
+        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
 
 def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     measures = utility_measures(result)
     if not measures:
         return
-    figure, other = run.figures[str(measures[0])], base.figures[str(measures[0])]
+    figure, other = run.figures[shown_name(measures[0])], base.figures[shown_name(measures[0])]
     compared = figure.vs_baseline
     assert compared is not None
     key, level = _how_good(compared)
@@ -69,7 +69,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     named: dict[str, Any] = {
         "run": run.name,
         "baseline": base.name,
-        "measure": str(measures[0]),
+        "measure": shown_name(measures[0]),
         "why": compared.test.why,
     }
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
@@ -101,9 +101,9 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     if not found:
         return
     level: Level = "shown"
-    less = [str(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
-    more = [str(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
-    apart = [str(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
+    less = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
+    more = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
+    apart = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
     if less and more:
         key = "less_and_more_biased"
     elif less or more:
@@ -111,7 +111,7 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = f"{key}_in" if apart else key
     elif apart:
         key = "bias_apart"
-    elif ties := [str(measure) for measure, one in found if one.by_ties]:
+    elif ties := [shown_name(measure) for measure, one in found if one.by_ties]:
         key, level, apart = "bias_by_ties", "cannot be told", ties
     elif any(one.test.p is not None for _, one in found):
         key, level = "no_bias_difference", "no difference shown"
@@ -165,7 +165,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
         key, order = _in_order(ranked, apart)
         level: Level = "shown" if apart else "no difference shown"
         pair = poles(result, measure) if resolve(measure).signed else None
-        ends = str(measure)
+        ends = shown_name(measure)
         if pair is not None and apart:
             ends = _SAYS.say("from_to", measure=ends, least=side(pair, -1.0), most=side(pair, 1.0))
         yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
@@ -210,7 +210,7 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
             found = lean_finding(result, run, lean)
             yield replace(found, place="answer") if only else found
         elif result.shares:
-            yield from _group_findings(result, run)
+            yield from (replace(one, place="answer") if only else one for one in _group_findings(result, run))
         if run.name == result.baseline or result.baseline is None:
             continue
         leading = lean if lean is not None else next(iter(_compared_measures(result)), None)
@@ -278,7 +278,7 @@ def side(pair: Poles, mean: float) -> str:
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:
-    named: dict[str, Any] = {"measure": str(figure.measure)}
+    named: dict[str, Any] = {"measure": shown_name(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
         return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
@@ -311,7 +311,7 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {"baseline": result.baseline, "measure": str(measure), "why": test.why}
+    named: dict[str, Any] = {"baseline": result.baseline, "measure": shown_name(measure), "why": test.why}
     named |= {"tied": None if compared.tied is None else compared.tied.mean, "noticed": test.noticeable}
     named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
     yield _SAYS.find(key, run.name, test.verdict, test, **named)
@@ -355,12 +355,13 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         level: Level = "cannot be told" if untold else "no difference shown"
         yield _SAYS.find("groups_untold" if untold else "groups_alike", run.name, level, why=why)
         return
-    groups = [one.group for one in shown]
-    more = [f"{len(groups) - MOST_GROUPS} more"] * (len(groups) > MOST_GROUPS)
-    yield _SAYS.find("groups_differ", run.name, "shown", groups=[*groups[:MOST_GROUPS], *more])
+    groups = []
     for one in shown[:MOST_GROUPS]:
         added = st.Estimate(one.test.mean, one.test.ci95, one.test.n)
-        yield _SAYS.find("more_of", run.name, "shown", one.test, group=one.group, share=one.share, added=added)
+        groups.append(_SAYS.say("a_group", group=one.group, share=one.share, added=added))
+    if len(shown) > MOST_GROUPS:
+        groups.append(_SAYS.say("more_groups", count=len(shown) - MOST_GROUPS))
+    yield _SAYS.find("groups_differ", run.name, "shown", shown[0].test, groups=groups)
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------
@@ -403,7 +404,7 @@ def _moved(result: AuditFigures, by: str) -> list[str]:
             if (one.tie_sensitive if by == "tie" else one.order_sensitive)
         ]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
-            found.append(_SAYS.say("moved_figure", measure=str(measure), run=run.name, low=low, high=high))
+            found.append(_SAYS.say("moved_figure", measure=shown_name(measure), run=run.name, low=low, high=high))
     return found
 
 

@@ -13,7 +13,7 @@ from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import Column, Table
 
-from .about import group_label, groups, poles, shown_lean, utility_measures
+from .about import group_label, groups, poles, shown_lean, shown_name, utility_measures
 from .comparison import PARTLY
 from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
 from .findings import bias_verdict, side
@@ -149,7 +149,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
         (m for m in known_measures(result) if _is_share(m)),
         key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
-    lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]
+    lines = [_Line(shown_name(m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(one.run, one.group): one for one in result.shares}
     columns = (Column("name", TEXT, ""), *(_run_column(result, run, lines, shares) for run in rows))
@@ -161,7 +161,7 @@ def _run_column(
 ) -> Column:
     marks = {line.key: _share_mark(result, run, line, shares) for line in lines}
     size = max(map(len, marks.values()))
-    heading = NAMES.get(run.name, run.name)
+    heading = _name(run, _letters(result))
     return Column(
         run.name,
         _FIGURE,

@@ -88,7 +88,8 @@ def test_each_part_draws_its_chart_when_it_is_opened(browser: Any, written: Path
         drawn = opened.page.locator(f"#{name} .chart svg.marks")
         if name in charts:
             opened.page.wait_for_function(
-                "([name, n]) => document.querySelectorAll(`#${name} .chart svg.marks`).length >= n", arg=[name, charts[name]]
+                "([name, n]) => document.querySelectorAll(`#${name} .chart svg.marks`).length >= n",
+                arg=[name, charts[name]],
             )
         assert drawn.count() == charts.get(name, 0)
         for chart in drawn.all():
@@ -104,7 +105,10 @@ def test_columns_that_do_not_fit_open_by_a_click(browser: Any, of_six_groups: Pa
     # No table is folded into cards, and none is wider than its box.
     tables = opened.page.locator("table:visible")
     assert set(tables.evaluate_all("all => all.map(one => getComputedStyle(one).display)")) == {"table"}
-    assert max(opened.page.locator(".scroll").evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)")) <= 1
+    assert (
+        max(opened.page.locator(".scroll").evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)"))
+        <= 1
+    )
     opened.page.set_viewport_size({"width": 900, "height": 800})
     last = opened.page.locator("#table thead th").last
     button = opened.page.locator("#figures .scroll + button")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +171,9 @@ def test_groups_are_chosen_by_rank_and_cards_say_what_is_unknown(browser: Any, w
     assert "old from 0.000 at rank 1" in (opened.page.locator("#depth-share").get_attribute("aria-label") or "")
     assert opened.page.inner_text("#depth-name") == "group c"
     opened.page.click("#list button[data-query=q1]")
-    cards = [" ".join(text.split()) for text in opened.page.locator(".rankings > div").first.locator("li").all_inner_texts()]
+    cards = [
+        " ".join(text.split()) for text in opened.page.locator(".rankings > div").first.locator("li").all_inner_texts()
+    ]
     assert cards[0].endswith("neutrality 0.00 <b> 1 He said q1-0.")
     assert "no group" in cards[2]
     assert "unknown" in cards[3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.about import perfect
+from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.tables import stage_rows
 from page_parts import cells, data, section
 from small_audits import text_of

@@ -19,6 +19,7 @@ from evenrank.io.wording import counted, percent
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
+from evenrank.results.finding import Finding
 from evenrank.results.format import Interval, equation
 from evenrank.results.result import Result
 
@@ -486,6 +487,7 @@ class GroupShare:
 class AuditFigures(Result):
     """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
 
+    also: ClassVar = ("warnings",)
     settings: dict[str, Any]
     baseline: str | None
     runs: tuple[RunAudit, ...] = field(metadata=LEFT_OUT)
@@ -500,7 +502,7 @@ class AuditFigures(Result):
     collection: PathLike | pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
     """Where the report finds the documents' texts."""
     query_texts: pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
-    warnings: tuple[str, ...] = ()
+    misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """The notes that come first in every view, since the figures mislead without them."""
     unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
     """The measures that are decided by the unequal depths of the runs."""
@@ -514,7 +516,7 @@ class AuditFigures(Result):
     """Every two of several runs."""
     shares: tuple[GroupShare, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' shares of the first ranks, where shares were measured."""
-    cautions: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
     stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
     """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
@@ -549,6 +551,11 @@ class AuditFigures(Result):
     def __len__(self) -> int:
         """Number of runs, reference rankings included."""
         return len(self.runs)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What misleads, in words."""
+        return tuple(one.text for one in self.misleading)
 
     @property
     def measures(self) -> list[Measure]:

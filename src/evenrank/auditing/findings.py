@@ -28,7 +28,12 @@ MOST_GROUPS = 5
 
 def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     """All findings of an audit, those of the first line before the others."""
-    return (*_answer(result), *_warnings(result), *_of_runs(result), *_notes(result))
+    found = [*_answer(result), *_warnings(result), *_of_runs(result), *_of_stages(result), *_notes(result)]
+    if not any(one.place == "answer" for one in found):
+        # Where effectiveness is not asked for and nothing is compared, the first finding answers.
+        first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
+        found = found if first is None else [replace(found[first], place="answer"), *found[:first], *found[first + 1 :]]
+    return tuple(found)
 
 
 # --- the first line --------------------------------------------------------------------------------------------------
@@ -36,8 +41,7 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
 
 def _answer(result: AuditFigures) -> Iterator[Finding]:
     given = result.given
-    if not result.judged:
-        yield _SAYS.find("unknown", level="cannot be told", place="answer")
+    yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
         yield from _orders(result)
     elif len(given) == 2 and result.baseline is not None:
@@ -193,9 +197,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
 
 
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
-    for said in result.warnings:
-        if not said.startswith("Effectiveness is unknown"):
-            yield Finding("warning", "", "cannot be told", None, said, "warning")
+    yield from (one for one in result.misleading if one.place == "warning")
     if len(result.queries) < LEAST:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
@@ -280,13 +282,16 @@ def _without_mean(run: RunAudit, figure: Figure) -> Finding:
     if figure.bounds is not None:
         low, high = figure.bounds
         return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
+    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=_why_none(figure), **named)
+
+
+def _why_none(figure: Figure) -> str:
+    """Why there is neither a figure nor bounds."""
     if figure.known is not None and figure.known[0] == 0:
-        why = "no document that it looks at has a label"
-    elif figure.known is not None and not figure.undefined:
-        why = "it has no exact bounds over unknown labels"
-    else:
-        why = "it is undefined for every query"
-    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=why, **named)
+        return "no document that it looks at has a label"
+    if figure.known is not None and not figure.undefined:
+        return "it has no exact bounds over unknown labels"
+    return "it is undefined for every query"
 
 
 def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: Comparison) -> Iterator[Finding]:
@@ -310,6 +315,29 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
     named |= {"tied": None if compared.tied is None else compared.tied.mean, "noticed": test.noticeable}
     named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
     yield _SAYS.find(key, run.name, test.verdict, test, **named)
+
+
+def _of_stages(result: AuditFigures) -> Iterator[Finding]:
+    """What the stages of a pipeline hold and add, of the lean if there is one."""
+    if result.stages is None or not result.stages.measures:
+        return
+    of = result.stages.measures.get(str(shown_lean(result)), next(iter(result.stages.measures.values())))
+    first, measure = of.steps[0].stage, str(of.measure)
+    if of.retrieval is None:
+        held = st.Estimate(of.candidates, of.ci95, of.n)
+        yield _SAYS.find("stages_hold", first, "shown", held, held=of.candidates, measure=measure)
+    else:
+        test = of.retrieval.test
+        values: dict[str, Any] = {"measure": measure, "collection": of.collection, "held": of.candidates}
+        added = st.Estimate(of.retrieval.added, test.ci95, of.n)
+        yield _SAYS.find("retrieval_holds", first, test.verdict, test, added=added, **values)
+    for step in of.steps:
+        key = "stage_changes_nothing" if step.equal else "stage_adds" if step.test.shown else "stage_not_shown"
+        key = "stage_by_ties" if step.tie_sensitive and not step.equal else key
+        added = st.Estimate(step.added, step.test.ci95, step.test.n)
+        yield _SAYS.find(
+            key, step.stage, step.test.verdict, step.test, added=added, tied=step.tie_added, measure=measure
+        )
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -347,9 +375,21 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=list(result.unequal_depth))
-    yield from (Finding("caution", "", "cannot be told", None, said, "note") for said in result.cautions)
+    yield from _no_figures(result)
+    yield from result.cautions
     if len(result.given) == 2:
         yield from _to_rule_out(result)
+
+
+def _no_figures(result: AuditFigures) -> Iterator[Finding]:
+    """The measures of which no run has a figure."""
+    by_reason: dict[str, list[str]] = {}
+    for measure in result.measures:
+        figures = [run.figures[str(measure)] for run in result.given]
+        if measure != shown_lean(result) and all(one.mean is None and one.bounds is None for one in figures):
+            by_reason.setdefault(_why_none(figures[0]), []).append(str(measure))
+    for why, measures in by_reason.items():
+        yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
 
 def _moved(result: AuditFigures, by: str) -> list[str]:

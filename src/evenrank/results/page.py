@@ -523,13 +523,13 @@ _LONGEST_LABEL = 16
 
 
 def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
-    """The sentences of the answer, with what stands beside it at the end of the first line if there is room."""
+    """The sentences of the answer, and at the end of the line what stands beside it."""
     lines = wrapped(plain(" ".join(one.text for one in findings)), width).split("\n")
-    room = width - cell_len(lines[0])
+    room = width - cell_len(lines[-1])
     if aside and room > len(aside) + 1:
-        lines[0] += plain(aside).rjust(room)
+        lines[-1] += plain(aside).rjust(room)
     elif aside:
-        lines.append(plain(aside))
+        lines.append(plain(aside).rjust(width))
     return "\n".join(lines)
 
 

@@ -243,7 +243,8 @@ def _references(result: AuditFigures) -> tuple[str, str]:
         "random, neutral-first, relevance-first",
         "Three reference rankings of the same candidates: the mean over all random orders, called candidates above; the"
         " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what"
-        f" a perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant). {useless}",
+        " a perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant)."
+        f" {useless}",
     )
 
 

@@ -242,8 +242,9 @@ def _references(result: AuditFigures) -> tuple[str, str]:
     return (
         "random, neutral-first, relevance-first",
         "Three reference rankings of the same candidates: the mean over all random orders, called candidates above; the"
-        " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what a"
-        f" perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant). {useless}",
+        " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what"
+        " a perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant)."
+        f" {useless}",
     )
 
 

@@ -44,7 +44,7 @@ STEPS = (18, 21, 24, 27, 30, 34, 38, 42, 47, 52, 58, 64, 71, 78, 86)
 
 _LETTER, _PADDING, _SORT = 0.66, 0.9, 0.7
 _NAME = 7.5  # the minimum width in page.css of a name with long words, which may be broken
-_LONG = 10  # letters
+_LONG, _LONG_HEADING = 10, 12  # letters
 _TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
 _PART = re.compile(r"<(thead|tbody|tr)\b|<(th|td)\b([^>]*)>(.*?)</\2>", re.DOTALL)
 _ROLES = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
@@ -60,11 +60,8 @@ NARROW = 860
 
 
 def style_sheet() -> str:
-    """The style sheet of every page, with the folding rules for each width.
-
-    The one table of the first part does not fold, nor do those in boxes of the class ``keep``.
-    """
-    rules, folding = asset("fold.css"), ".part :not(.keep) > .fold"
+    """The style sheet of every page, with the folding rules for each width; in a box of class ``keep`` none folds."""
+    rules, folding = asset("fold.css"), ":not(.keep) > .fold"
     folds = [f"@container (max-width: {step}em) {{ {folding}-{step} {{\n{rules}}} }}" for step in STEPS]
     narrow = "\n".join([*folds, f"{folding} {{\n{rules}}}"])
     return f"{asset('page.css')}\n@media (max-width: {NARROW}px) {{\n{narrow}\n}}"
@@ -106,7 +103,9 @@ def _foldable_table(match: re.Match[str]) -> str:
         named = tag == "th" or 'class="left"' in attributes
         if place == len(widths):
             widths.append(0.0)
-        widths[place] = max(widths[place], _width(text, named and not in_head, "<button" in content))
+        long = max(map(len, text.split()), default=0) > (_LONG_HEADING if in_head else _LONG)
+        broken = long if in_head else named
+        widths[place] = max(widths[place], _width(text, broken, "<button" in content))
         role, label = "rowheader" if tag == "th" else "cell", ""
         if in_head:
             headings.append(html.escape(text))
@@ -114,7 +113,7 @@ def _foldable_table(match: re.Match[str]) -> str:
         # The row's name needs no heading, unless it is a number.
         elif place < len(headings) and (place or not named or text[:1].isdigit()):
             label = f' data-label="{headings[place]}"'
-        if named and not in_head and max(map(len, text.split()), default=0) > _LONG:
+        if named and long:
             label += " data-long"
         place += 1
         return f'<{tag} role="{role}"{label}{attributes}>{content}</{tag}>'

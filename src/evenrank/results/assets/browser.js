@@ -111,7 +111,7 @@ function explanation(query) {
 
 function valueTable(query) {
   if (!perQuery.length) return "";
-  const head = el("tr", {}, el("th", { class: "left", scope: "col" }, "measure"), ...runNames.map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, el("th", { class: "left", scope: "col" }, "measure"), ...runNames.map((name) => el("th", { scope: "col", "data-long": /\S{13}/.test(name) }, name)));
   const rows = perQuery.map(([measure, name]) =>
     el("tr", {}, el("th", { class: "left", scope: "row" }, name), ...runNames.map((_, run) => el("td", {}, number(valueOf(measure, run, query.id))))),
   );

@@ -538,7 +538,13 @@ def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
         for figure in run.figures.values():
             added = figure.added
             if type(figure.measure) is type(Share) and added is not None and figure.mean is not None:
-                test = replace(added.test, holm_p=None)
-                found.append(GroupShare(run.name, str(figure.measure["group"]), figure.mean, added.reference, test))
-    tests = st.corrected([one.test for one in found])
-    return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))
+                beyond = None if figure.beyond_relevance is None else figure.beyond_relevance.test
+                group = str(figure.measure["group"])
+                found.append(GroupShare(run.name, group, figure.mean, added.reference, added.test, beyond))
+    tests = st.corrected([replace(one.test, holm_p=None) for one in found])
+    found = [replace(one, test=test) for one, test in zip(found, tests, strict=True)]
+    judged = [place for place, one in enumerate(found) if one.beyond is not None]
+    of_relevance = st.corrected([replace(one.beyond, holm_p=None) for one in found if one.beyond is not None])
+    for place, test in zip(judged, of_relevance, strict=True):
+        found[place] = replace(found[place], beyond=test)
+    return tuple(found)

@@ -473,7 +473,8 @@ class GroupShare:
     """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
 
     ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
-    groups and runs, so that the smallest p is that of the omnibus test.
+    groups and runs, so that the smallest p is that of the omnibus test; ``beyond``: likewise the difference from a
+    perfect ranking of the candidates, None without judgements.
     """
 
     run: str
@@ -481,6 +482,7 @@ class GroupShare:
     share: float
     held: float
     test: Tested = field(metadata=INLINE)
+    beyond: Tested | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_t
 from evenrank.results.finding import Finding, Level, phrases
 
 from .about import Poles, poles, shown_lean, shown_name, utility_measures
-from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, RunAudit
+from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit
 
 _SAYS = phrases("audit")
 MOST_GROUPS = 5
@@ -100,15 +100,16 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     found = [(measure, one) for measure in _compared_measures(result) if (one := _against(run, measure)) is not None]
     if not found:
         return
+    by_verdict: dict[str | None, list[str]] = {"less": [], "more": [], "apart": [], None: []}
+    for measure, one in found:
+        by_verdict[bias_verdict(measure, one)].append(shown_name(measure))
+    less, more, apart, same = by_verdict.values()
     level: Level = "shown"
-    less = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
-    more = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
-    apart = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
     if less and more:
         key = "less_and_more_biased"
     elif less or more:
         key = "less_biased" if less else "more_biased"
-        key = f"{key}_in" if apart else key
+        key = f"{key}_in" if apart else f"{key}_partly" if same else key
     elif apart:
         key = "bias_apart"
     elif ties := [shown_name(measure) for measure, one in found if one.by_ties]:
@@ -120,7 +121,7 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
-    values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "measures": less or more or apart, "why": why}
+    values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
     test = found[0][1].test
     yield _SAYS.find(key, run.name, level, test, "answer", run=run.name, baseline=result.baseline, **values)
 
@@ -153,22 +154,36 @@ def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
 
 def _orders(result: AuditFigures) -> Iterator[Finding]:
     """Of several runs, the order in which measures put them, by which two are shown to differ."""
-    utility = utility_measures(result)[:1]
-    bias = [measure for measure in _compared_measures(result) if measure == shown_lean(result)][:1]
-    for measure in (*utility, *(bias or _compared_measures(result)[:1])):
-        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.apart}
-        apart |= {(second, first) for first, second in apart}
-        means = {run.name: run.figures[str(measure)].mean for run in result.given}
-        ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
-        if len(ranked) < 2:
-            continue
-        key, order = _in_order(ranked, apart)
-        level: Level = "shown" if apart else "no difference shown"
-        pair = poles(result, measure) if resolve(measure).signed else None
-        ends = shown_name(measure)
-        if pair is not None and apart:
-            ends = _SAYS.say("from_to", measure=ends, least=side(pair, -1.0), most=side(pair, 1.0))
-        yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
+    lean = shown_lean(result)
+    for measure in (*utility_measures(result)[:1], *_compared_measures(result)):
+        tests = [one for one in result.pairs if one.measure == str(measure)]
+        apart = {(one.first, one.second) for one in tests if one.apart}
+        leading = not is_bias(measure) or measure == (lean or next(iter(_compared_measures(result))))
+        if tests and (apart or leading):
+            yield _order(result, measure, tests, apart | {(second, first) for first, second in apart})
+
+
+def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
+    means = {run.name: run.figures[str(measure)].mean for run in result.given}
+    ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
+    key, order = _in_order(ranked, apart)
+    noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
+    if not apart and len(noticed) < len(tests):
+        key = "none_told"
+    level: Level = "shown" if apart else "cannot be told" if key == "none_told" else "no difference shown"
+    how, pair, name = resolve(measure), poles(result, measure), shown_name(measure)
+    if apart and how.signed and pair is not None:
+        name = _SAYS.say("from_to", measure=name, least=side(pair, -1.0), most=side(pair, 1.0))
+    elif apart and is_bias(measure):
+        ends = ("most", "least biased") if how.better == "higher" else ("least", "most biased")
+        name = _SAYS.say("from_to", measure=name, least=ends[0], most=ends[1])
+    values: dict[str, Any] = {
+        "measure": name,
+        "order": order,
+        "count": len(ranked),
+        "noticed": max(noticed, default=None),
+    }
+    return _SAYS.find(key, "", level, None, "answer", **values)
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
@@ -185,7 +200,8 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
         tiers[-1].append(name)
     tier = {name: place for place, names in enumerate(tiers) for name in names}
     if all(((a, b) in apart) == (tier[a] != tier[b]) for a in ranked for b in ranked if a != b):
-        return "ranked", " < ".join(" = ".join(names) for names in tiers)
+        key = "ranked" if len(tiers) == len(ranked) else "ranked_with_equals"
+        return key, " < ".join(" = ".join(names) for names in tiers)
     below = {a: [b for b in ranked[place + 1 :] if (a, b) in apart] for place, a in enumerate(ranked)}
     return "ranked_in_part", "; ".join(f"{a} < {', '.join(above)}" for a, above in below.items() if above)
 
@@ -355,13 +371,21 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         level: Level = "cannot be told" if untold else "no difference shown"
         yield _SAYS.find("groups_untold" if untold else "groups_alike", run.name, level, why=why)
         return
-    groups = []
-    for one in shown[:MOST_GROUPS]:
-        added = st.Estimate(one.test.mean, one.test.ci95, one.test.n)
-        groups.append(_SAYS.say("a_group", group=one.group, share=one.share, added=added))
-    if len(shown) > MOST_GROUPS:
-        groups.append(_SAYS.say("more_groups", count=len(shown) - MOST_GROUPS))
-    yield _SAYS.find("groups_differ", run.name, "shown", shown[0].test, groups=groups)
+    more, less = ([one for one in shown if (sign * (one.test.mean or 0.0)) > 0] for sign in (1, -1))
+    key = "more_and_fewer_groups" if more and less else "more_groups" if more else "fewer_groups"
+    yield _SAYS.find(key, run.name, "shown", shown[0].test, more=_listed_groups(more), less=_listed_groups(less))
+    beyond = [one.group for one in shown if one.beyond is not None and one.beyond.shown]
+    if beyond:
+        yield _SAYS.find("groups_beyond", run.name, "shown", groups=beyond)
+    elif all(one.beyond is not None and one.beyond.p is not None for one in shown):
+        yield _SAYS.find("groups_by_relevance", run.name, "no difference shown")
+
+
+def _listed_groups(found: Sequence[GroupShare]) -> list[str]:
+    """Groups with what the order adds to their shares."""
+    listed = [_SAYS.say("a_group", group=one.group, added=one.test) for one in found[:MOST_GROUPS]]
+    rest = len(found) - MOST_GROUPS
+    return [*listed, _SAYS.say("others", count=rest)] if rest > 0 else listed
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from .findings import bias_verdict, side
 
 NAMES = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
 """The reference rankings of the screen: the candidates in random order, and by falling grade."""
-UP, DOWN, APART, TIED = "▲", "▼", "●", "~"
+UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 _LETTERS = "abcdefghij"
 _FIGURE = shorts(3)
-_ENDS = short_intervals(2)
+_ENDS = short_intervals(3)
 
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
@@ -108,7 +108,8 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     figure = run.figures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
-    if compared is not None and compared.significant and not compared.by_ties and compared.difference is not None:
+    shown = compared is not None and compared.significant and not compared.by_ties and not result.pairs
+    if shown and compared is not None and compared.difference is not None:
         marks += UP if compared.difference > 0 else DOWN
     if lean is not None and lean.shown:
         marks += APART
@@ -177,28 +178,44 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
     found = shares.get((run.name, str(line.of["group"])))
     if found is None or not found.test.shown or found.test.mean is None:
         return ""
-    return " " + (UP if found.test.mean > 0 else DOWN)
+    return " " + (MORE if found.test.mean > 0 else LESS)
 
 
 def legend(result: AuditFigures) -> tuple[str, ...]:
-    """What the marks of the table mean, and the words or labels that groups are from."""
-    against = str(result.baseline) if result.baseline is not None else ""
-    if result.shares:
-        against = f"the candidates (measures: {against})" if against else "the candidates"
+    """What the marks, the measures and the last rows of the table mean, and what groups are from."""
+    table, first = screen_table(result), result.settings.get("background")
+    drawn = {letter for column in table.columns if column.mark for row in table.rows for letter in column.mark(row)}
+    marks = {
+        UP + DOWN: f"above, below {result.baseline}",
+        MORE + LESS: "more, less than own candidates",
+        _RAISED[: len(result.given)]: "differs from that run",
+        APART: "differs from 0",
+    }
+    meanings = ", ".join(f"{mark} {meaning}" for mark, meaning in marks.items() if drawn & set(mark))
+    glosses = (f"{shown_name(m)}: {_GLOSSES[m.NAME]}" for m in known_measures(result) if m.NAME in _GLOSSES)
     return (
-        f"▲▼ higher, lower than {against} (p < .05, corrected)",
-        f"{_RAISED[: len(result.given)]} differs from that run (p < .05, corrected over all pairs)",
-        "● differs from 0",
-        "~ the order of ties decides",
+        *([f"{meanings} (p < .05, corrected)"] if meanings else []),
+        f"{TIED} the order of ties decides",
+        *(["[ ] 95% interval"] if shown_lean(result) is not None else []),
+        *glosses,
+        f"candidates: {first}'s in random order",
+        *(["perfect: by relevance"] if result.judged else []),
         *_source(result),
     )
 
 
+_GLOSSES = {
+    "ARaB": "lean (0: none)",
+    "NFaiRR": "neutrality (1: all)",
+    "AWRF": "nearness to the candidates' shares (1: same)",
+}
+
+
 def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
-        return ("groups: labels",)
+        return ("groups: by labels",)
     lexicon = result.settings.get("lexicon")
-    return (f"groups: {lexicon} words",) if lexicon is not None else ()
+    return (f"groups: by words ({lexicon})",) if lexicon is not None else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------

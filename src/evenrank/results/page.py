@@ -518,7 +518,7 @@ class Page:
 
 
 MOST_NOTES = 3
-_LETTERS = frozenset(string.ascii_lowercase)
+_LETTERS = frozenset(string.ascii_letters + "[")
 _LONGEST_LABEL = 16
 
 

@@ -18,7 +18,7 @@ from evenrank.io.errors import plain
 from evenrank.measures import is_bias
 from evenrank.results.format import Interval, interval, number
 
-from .about import direction
+from .about import direction, shown_name
 from .data import AuditFigures
 from .screen import NAMES, shown_runs
 from .unknown_labels import plane_bias
@@ -176,7 +176,7 @@ def _axes(measures: tuple[Measure, Measure], x: Axis, y: Axis, zero: bool) -> st
         parts.append(f'<text x="{left - 6}" y="{at}" dy="4" text-anchor="end">{_tick(tick)}</text>')
     if zero:
         parts.append(f'<path d="M{left},{y.place(0.0):.1f}H{WIDTH - _RIGHT}" stroke-dasharray="4 4" {line}/>')
-    names = [_text(f"{measure} ({direction(measure)})") for measure in measures]
+    names = [_text(f"{shown_name(measure)} ({direction(measure)})") for measure in measures]
     middle = (_TOP + bottom) / 2
     bold = 'text-anchor="middle" font-weight="bold"'
     parts.append(f'<text x="{(left + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 6}" {bold}>{names[0]}</text>')

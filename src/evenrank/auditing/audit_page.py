@@ -331,15 +331,19 @@ def audit_page(result: AuditFigures) -> Page:
         verdicts=verdicts(result),
         plane=plane_svg(result),
         notes=tuple(result.notes),
+        lines=22 + 3 * max(0, len(result.given) - 2),
         provenance=result.provenance,
     )
 
 
-def next_commands(result: AuditFigures) -> tuple[str, ...]:
-    """What can be done now."""
+def next_commands(result: AuditFigures) -> tuple[tuple[str, str], ...]:
+    """What can be done now: commands, and what for."""
     if not result.judged:
-        return ("evenrank audit … --qrels FILE",)
-    return ("evenrank rebalance", "evenrank gate")
+        return (("evenrank audit … --qrels FILE", "effectiveness"),)
+    shown = ("leans", "more_biased", "more_groups", "fewer_groups", "more_and_fewer", "less_and_more")
+    biased = any(one.level == "shown" and one.key.startswith(shown) for one in audit_findings(result))
+    gate = ("evenrank gate", "limits for pipelines")
+    return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
 
 
 def render_page(result: AuditFigures) -> str:

@@ -44,6 +44,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
     yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
         yield from _orders(result)
+        yield from _all_lean(result)
     elif len(given) == 2 and result.baseline is not None:
         (run,) = (run for run in given if run.name != result.baseline)
         yield from _better(result, run, result[result.baseline])
@@ -175,8 +176,7 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     if apart and how.signed and pair is not None:
         name = _SAYS.say("from_to", measure=name, least=side(pair, -1.0), most=side(pair, 1.0))
     elif apart and is_bias(measure):
-        ends = ("most", "least biased") if how.better == "higher" else ("least", "most biased")
-        name = _SAYS.say("from_to", measure=name, least=ends[0], most=ends[1])
+        name = _SAYS.say("higher" if how.better == "higher" else "lower", measure=name)
     values: dict[str, Any] = {
         "measure": name,
         "order": order,
@@ -184,6 +184,19 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
         "noticed": max(noticed, default=None),
     }
     return _SAYS.find(key, "", level, None, "answer", **values)
+
+
+def _all_lean(result: AuditFigures) -> Iterator[Finding]:
+    """That all of several runs are shown to lean to one side, if they are."""
+    measure = shown_lean(result)
+    figures = [] if measure is None else [run.figures[str(measure)] for run in result.given]
+    means = [one.mean for one in figures if one.mean is not None and one.lean is not None and one.lean.shown]
+    pair = None if measure is None else poles(result, measure)
+    if pair is None or len(means) < len(result.given) or min(means) * max(means) <= 0:
+        return
+    low, high = sorted(means, key=abs)[:: len(means) - 1]
+    values: dict[str, Any] = {"count": counted(len(means), "run"), "low": low, "high": high}
+    yield _SAYS.find("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:

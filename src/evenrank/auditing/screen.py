@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ir_measures import Measure
 
 from evenrank.measures import Share, is_bias, resolve
+from evenrank.measures.inference import EQUAL
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
@@ -35,10 +36,9 @@ def shown_runs(result: AuditFigures) -> list[RunAudit]:
 def screen_table(result: AuditFigures) -> Table:
     """A row for each ranking and a column for each measure; of shares of groups a row for each group."""
     rows = shown_runs(result)
-    letters = _letters(result)
     if any(_is_share(measure) for measure in result.measures):
         return _turned(result, rows)
-    columns = [Column("run", TEXT, "", lambda run: _name(run, letters))]
+    columns = [Column("run", TEXT, "", lambda run: _name(result, run))]
     for measure in known_measures(result):
         columns += _measure_columns(result, measure)
     return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
@@ -50,9 +50,21 @@ def known_measures(result: AuditFigures) -> list[Measure]:
     return [m for m, of in figures.items() if any(one.mean is not None or one.bounds is not None for one in of)]
 
 
-def _name(run: RunAudit, letters: Mapping[str, str]) -> str:
-    letter = letters.get(run.name)
-    return f"{letter} {run.name}" if letter else NAMES.get(run.name, run.name)
+def _name(result: AuditFigures, run: RunAudit) -> str:
+    letter = _letters(result).get(run.name)
+    if run.name == RANDOM and not _same_candidates(result):
+        return f"{result.settings.get('background')}'s candidates"
+    return f"{letter}\xa0{run.name}" if letter else NAMES.get(run.name, run.name)
+
+
+def _same_candidates(result: AuditFigures) -> bool:
+    """Whether the runs rank the same documents, as far as their random orders have the same figures."""
+    for measure in map(str, result.measures):
+        held = [run.figures[measure].added for run in result.given]
+        means = [one.reference for one in held if one is not None]
+        if means and max(means) - min(means) > EQUAL:
+            return False
+    return True
 
 
 def _letters(result: AuditFigures) -> dict[str, str]:
@@ -162,7 +174,7 @@ def _run_column(
 ) -> Column:
     marks = {line.key: _share_mark(result, run, line, shares) for line in lines}
     size = max(map(len, marks.values()))
-    heading = _name(run, _letters(result))
+    heading = _name(result, run)
     return Column(
         run.name,
         _FIGURE,
@@ -183,7 +195,7 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
 
 def legend(result: AuditFigures) -> tuple[str, ...]:
     """What the marks, the measures and the last rows of the table mean, and what groups are from."""
-    table, first = screen_table(result), result.settings.get("background")
+    table = screen_table(result)
     drawn = {letter for column in table.columns if column.mark for row in table.rows for letter in column.mark(row)}
     marks = {
         UP + DOWN: f"above, below {result.baseline}",
@@ -191,16 +203,17 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         _RAISED[: len(result.given)]: "differs from that run",
         APART: "differs from 0",
     }
-    meanings = ", ".join(f"{mark} {meaning}" for mark, meaning in marks.items() if drawn & set(mark))
+    meanings = [f"{mark} {meaning}" for mark, meaning in marks.items() if drawn & set(mark)]
     glosses = (f"{shown_name(m)}: {_GLOSSES[m.NAME]}" for m in known_measures(result) if m.NAME in _GLOSSES)
     return (
-        *([f"{meanings} (p < .05, corrected)"] if meanings else []),
+        *meanings,
+        *(["p < .05, corrected"] if meanings else []),
         f"{TIED} the order of ties decides",
         *(["[ ] 95% interval"] if shown_lean(result) is not None else []),
         *glosses,
-        f"candidates: {first}'s in random order",
-        *(["perfect: by relevance"] if result.judged else []),
         *_source(result),
+        f"candidates: {'' if _same_candidates(result) else 'each run has its own, '}in random order",
+        *(["perfect: by relevance"] if result.judged else []),
     )
 
 
@@ -213,9 +226,9 @@ _GLOSSES = {
 
 def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
-        return ("groups: by labels",)
+        return ("groups: labels",)
     lexicon = result.settings.get("lexicon")
-    return (f"groups: by words ({lexicon})",) if lexicon is not None else ()
+    return (f"words: {lexicon}",) if lexicon is not None else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------
@@ -225,19 +238,36 @@ def verdicts(result: AuditFigures) -> Verdicts:
     """Each run as chips: better or worse than the baseline, towards whom it leans, and whose lean it is."""
     utility, lean = utility_measures(result)[:1], shown_lean(result)
     compared = result.baseline is not None and len(result.given) > 1
-    headings = [str(measure) for measure in utility] if compared else []
-    headings += [str(lean), "whose"] if lean is not None else []
+    headings = [str(measure) for measure in utility] if compared or result.pairs else []
+    headings += ["lean", "whose lean"] if lean is not None else []
+    headings += ["shares"] if result.shares and lean is None else []
     headings += ["bias"] if compared else []
 
     def chips(run: RunAudit) -> Iterator[Chip]:
-        if compared:
+        if result.pairs:
+            yield from (_among(result, run, measure) for measure in utility)
+        elif compared:
             yield from (_effective(run, measure) for measure in utility)
         if lean is not None:
             yield from _leaning(result, run, lean)
+        elif result.shares:
+            yield _shares(result, run)
         if compared:
             yield _biased(result, run)
 
     return Verdicts(("", *headings), tuple((run.name, tuple(chips(run))) for run in result.given))
+
+
+def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
+    """Against all other runs."""
+    key = str(measure)
+    pairs = [one for one in result.pairs if one.measure == key and one.apart and run.name in (one.first, one.second)]
+    others = [one.first if one.second == run.name else one.second for one in pairs]
+    own = run.figures[key].mean or 0.0
+    above = [name for name in others if (result[name].figures[key].mean or 0.0) > own]
+    if above:
+        return Chip(f"worse than {above[0]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad")
+    return Chip("none is better", "good") if others else Chip("not shown to differ")
 
 
 def _effective(run: RunAudit, measure: Measure) -> Chip:
@@ -279,10 +309,22 @@ def _biased(result: AuditFigures, run: RunAudit) -> Chip:
         if is_bias(measure) and not resolve(measure).undirected
         if (compared := run.figures[str(measure)].vs_baseline) is not None and not compared.unequal_depth
     ]
-    said = {bias_verdict(measure, compared) for measure, compared in found} - {None}
-    if not said:
+    said = [(bias_verdict(measure, compared), shown_name(measure)) for measure, compared in found]
+    verdicts = {verdict for verdict, _ in said} - {None}
+    if not verdicts:
         tested: list[Tested] = [compared.test for _, compared in found if compared.test.p is not None]
         return Chip("not shown to differ") if tested else Chip("cannot be told", "unknown")
-    if said == {"less"}:
-        return Chip("less biased", "good")
-    return Chip("more biased", "bad") if said == {"more"} else Chip("differs", "unknown")
+    if len(verdicts) > 1 or verdicts == {"apart"}:
+        return Chip("differs", "unknown")
+    (verdict,) = verdicts
+    named = [name for one, name in said if one == verdict]
+    which = "" if len(named) == len(said) else f": {', '.join(named)}"
+    return Chip(f"{verdict} biased{which}", "good" if verdict == "less" else "bad")
+
+
+def _shares(result: AuditFigures, run: RunAudit) -> Chip:
+    """The groups' shares against those of the candidates."""
+    tests = [one.test for one in result.shares if one.run == run.name]
+    if any(one.shown for one in tests):
+        return Chip("not as the candidates'", "bad")
+    return Chip("as the candidates'") if any(one.p is not None for one in tests) else Chip("cannot be told", "unknown")

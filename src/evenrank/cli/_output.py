@@ -115,6 +115,6 @@ def show(*results: Result, full: bool = False, more: tuple[str, ...] = (), err: 
     width = max(100, shutil.get_terminal_size((120, 24)).columns) if full else SCREEN
     screens = "\n\n".join(result.table(full=full, width=width) for result in results)
     if not full:
-        following = [f"Next: {', '.join(results[-1].page().next)}"] if results[-1].page().next else []
-        screens += "\n" + "   ".join([f"More: {', '.join(('--full', *more))}.", *following])
+        following = ", ".join(f"{command} ({what})" for command, what in results[-1].page().next)
+        screens += f"\nMore: {', '.join(('--full', *more))}" + (f"\nNext: {following}" if following else "")
     say(_words.said(screens), err=err)

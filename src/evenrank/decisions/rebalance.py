@@ -694,7 +694,7 @@ class Rebalanced(Result):
             table,
             ("● differs (p < .05, not corrected)",),
             counted(self.changes.queries, "query"),
-            ("evenrank gate",),
+            (("evenrank gate", "limits for pipelines"),),
             sections=tuple(sections or ()),
             facts=facts,
             source=_SOURCE,

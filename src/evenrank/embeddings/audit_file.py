@@ -79,7 +79,7 @@ def evaluation_page(
         tuple(_findings(found)),
         _figures(states),
         aside=f"{settings['words']:,} words",
-        next=("evenrank embeddings debias",) if after is None else (),
+        next=(("evenrank embeddings debias", "remove it"),) if after is None else (),
         sections=tuple(sections),
         facts=facts,
         source=_SOURCE,

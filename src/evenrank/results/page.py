@@ -424,10 +424,11 @@ class Page:
         table: The one table; ``legend``: what its marks mean: parts that begin with a mark are
             left out where the table has none.
         aside: What stands beside the answer, such as the number of queries.
-        next: What can be done now: commands, each as it is typed.
+        next: What can be done now: commands as they are typed, each with what it is for.
         verdicts, plane: On pages, verdicts at a glance, and effectiveness against bias as an SVG.
         sections: What is shown when it is asked for: closed parts of a page, ``--full`` in a terminal.
         facts: (What, how many) pairs; ``source``: where the method comes from; ``notes``: all other remarks.
+        lines: So many lines a screen should have, without the last that say what more there is.
     """
 
     kind: str
@@ -436,7 +437,7 @@ class Page:
     table: Table | None = None
     legend: tuple[str, ...] = ()
     aside: str = ""
-    next: tuple[str, ...] = ()
+    next: tuple[tuple[str, str], ...] = ()
     verdicts: Verdicts | None = None
     plane: str = ""
     sections: tuple[Section, ...] = ()
@@ -444,6 +445,7 @@ class Page:
     source: str = ""
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
+    lines: int = 22
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -465,18 +467,30 @@ class Page:
         return tuple(one for one in self.findings if one.place in places)
 
     def text(self, *, full: bool = False, width: int = 80) -> str:
-        """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest."""
-        parts = ["\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])]
+        """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
+
+        Notes are left out where the screen would have more than ``lines`` lines.
+        """
+        above = "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
+        tables: list[str] = []
         if self.table is not None:
-            parts += [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
-        said = _paragraphs([*self.said("finding"), *self.said("note")[:MOST_NOTES]], width)
-        parts += [said] * bool(said)
-        parts += [wrapped(plain(self.key), width)] * bool(self.key)
-        if full:
-            parts += [", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts)
-            parts += [table.text() for section in self.sections for table in section.tables]
-            notes = [*(one.text for one in self.said("note")[MOST_NOTES:]), *self.notes]
-            parts += ["\n".join(["Notes:", *(f"  {plain(note)}" for note in notes)])] * bool(notes)
+            tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
+        key = [wrapped(plain(self.key), width)] * bool(self.key)
+        findings, notes = self.said("finding"), self.said("note")
+        for most in range(MOST_NOTES, -1, -1):
+            said = _paragraphs([*findings, *notes[:most]], width)
+            screen = "\n\n".join([above, *tables, *[said] * bool(said), *key])
+            if full or screen.count("\n") < self.lines:
+                break
+        if not full:
+            return "\n".join(map(plain, screen.split("\n")))
+        rest = [*(one.text for one in notes[MOST_NOTES:]), *self.notes]
+        parts = [
+            screen,
+            *[", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts),
+            *(table.text() for section in self.sections for table in section.tables),
+            *["\n".join(["Notes:", *(f"  {plain(note)}" for note in rest)])] * bool(rest),
+        ]
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 
     def html(self) -> str:

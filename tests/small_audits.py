@@ -9,7 +9,6 @@ from typing import TypeVar
 import polars as pl
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.about import summarise
 
 T = TypeVar("T")
 TEXTS = {"m": "he and his father", "f": "she and her mother", "n": "a stone bridge", "b": "the woman and the man"}
@@ -41,7 +40,8 @@ def head(result: AuditResult) -> str:
 
 
 def words(result: AuditResult) -> str:
-    return " ".join(summarise(result))
+    """What is said of an audit."""
+    return " ".join(finding.text for finding in result.findings)
 
 
 def warnings(page: str) -> list[str]:

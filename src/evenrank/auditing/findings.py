@@ -168,7 +168,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
     if not apart:
-        return "none_apart", ""
+        return "none_apart" if len(ranked) > 2 else "two_alike", ""
     tiers: list[list[str]] = [[ranked[0]]]
     for before, name in pairwise(ranked):
         if (before, name) in apart:

@@ -198,7 +198,7 @@ def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
         return ("groups: labels",)
     lexicon = result.settings.get("lexicon")
-    return (f"groups: {lexicon} words",) if lexicon is not None else ()
+    return (f"groups: {lexicon} words",) if lexicon not in (None, "unknown") else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------

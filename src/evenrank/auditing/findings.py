@@ -5,7 +5,7 @@ The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,12 +16,14 @@ from evenrank.io.wording import counted
 from evenrank.measures import inference as st
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
-from evenrank.results.finding import Finding, Level, phrases
+from evenrank.results.finding import Finding, Level, Place, phrases
 
-from .about import Poles, poles, shown_lean, utility_measures
+from .about import Poles, in_short, poles, short_names, shown_lean, utility_measures
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, RunAudit
 
 _SAYS = phrases("audit")
+MOST_MOVED = 2
+"""Runs of which it is said how far ties move a figure."""
 MOST_GROUPS = 5
 """Groups that the screen names for a run."""
 
@@ -80,10 +82,10 @@ def _how_good(compared: Comparison) -> tuple[str, Level]:
         return "worse_within" if compared.no_loss else "worse", "shown"
     if compared.loss is not None and outcome(compared.loss, compared.loss.p_broken()) == "broken":
         return "loses", "shown"
-    if compared.no_loss:
-        return "keeps", "shown"
     if compared.test.why == ALL_ZERO:
         return "equally_good", "no difference shown"
+    if compared.no_loss:
+        return "keeps", "shown"
     if compared.test.why is not None:
         return "better_untold", "cannot be told"
     return "not_better", "no difference shown"
@@ -112,8 +114,9 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
     named: dict[str, Any] = {
-        "run": run.name,
-        "baseline": result.baseline,
+        # The sentence before has named them.
+        "run": in_short(run.name, "It") if result.judged else run.name,
+        "baseline": in_short(str(result.baseline), "the baseline"),
         "measures": less or more or apart,
         "why": why,
     }
@@ -157,12 +160,12 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
         ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
         if len(ranked) < 2:
             continue
-        key, order = _in_order(ranked, apart)
+        key, order = _in_order(ranked, apart, short_names(result))
         level: Level = "shown" if apart else "no difference shown"
         yield _SAYS.find(key, "", level, None, "answer", measure=str(measure), order=order, count=len(ranked))
 
 
-def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
+def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str]) -> tuple[str, str]:
     """The template, and the runs from the lowest mean to the highest: ``BM25 < TK = BERT < MiniLM``.
 
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
@@ -176,9 +179,10 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
         tiers[-1].append(name)
     tier = {name: place for place, names in enumerate(tiers) for name in names}
     if all(((a, b) in apart) == (tier[a] != tier[b]) for a in ranked for b in ranked if a != b):
-        return "ranked", " < ".join(" = ".join(names) for names in tiers)
+        return "ranked", " < ".join(" = ".join(called[name] for name in names) for names in tiers)
     below = {a: [b for b in ranked[place + 1 :] if (a, b) in apart] for place, a in enumerate(ranked)}
-    return "ranked_in_part", "; ".join(f"{a} < {', '.join(above)}" for a, above in below.items() if above)
+    said = {called[a]: ", ".join(called[b] for b in above) for a, above in below.items() if above}
+    return "ranked_in_part", "; ".join(f"{a} < {above}" for a, above in said.items())
 
 
 # --- what misleads ---------------------------------------------------------------------------------------------------
@@ -198,12 +202,18 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
 def _of_runs(result: AuditFigures) -> Iterator[Finding]:
     lean = shown_lean(result)
     only = len(result.given) == 1
+    several = len(result.given) > 2
+    of_groups = [one for run in result.given for one in (() if lean is not None else _group_findings(result, run))]
+    alike = several and bool(of_groups) and all(one.key == "groups_alike" for one in of_groups)
+    if alike:
+        yield _SAYS.find("no_groups_apart", level="no difference shown")
     for run in result.given:
         if lean is not None:
             found = lean_finding(result, run, lean)
             yield replace(found, place="answer") if only else found
         elif result.shares:
-            yield from _group_findings(result, run)
+            place: Place = "detail" if alike else "finding"
+            yield from (replace(one, place=place) for one in of_groups if one.subject == run.name)
         if run.name == result.baseline or result.baseline is None:
             continue
         leading = lean if lean is not None else next(iter(_compared_measures(result)), None)
@@ -297,13 +307,15 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
     else:
         key = "fairer" if verdict == "less" else "less_fair"
     named: dict[str, Any] = {
-        "baseline": result.baseline,
+        "baseline": in_short(str(result.baseline), "the baseline"),
         "measure": str(measure),
         "why": test.why,
         "noticed": test.noticeable,
     }
     difference = st.Estimate(compared.difference, test.ci95, test.n)
-    yield _SAYS.find(key, run.name, test.verdict, test, difference=difference, **named)
+    # Of several runs the table and the first line say which differ.
+    place: Place = "finding" if len(result.given) == 2 else "detail"
+    yield _SAYS.find(key, run.name, test.verdict, test, place, difference=difference, **named)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -348,7 +360,7 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
 
 def _moved(result: AuditFigures, by: str) -> list[str]:
     """What ties, or the order of passages, could move further than the interval is wide: one measure a run."""
-    found = []
+    found, called = [], short_names(result)
     for run in result.given:
         figures = [one for one in run.figures.values() if is_bias(one.measure) or by == "order"]
         ends = [
@@ -357,8 +369,9 @@ def _moved(result: AuditFigures, by: str) -> list[str]:
             if (one.tie_sensitive if by == "tie" else one.order_sensitive)
         ]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
-            found.append(_SAYS.say("moved_figure", measure=str(measure), run=run.name, low=low, high=high))
-    return found
+            found.append(_SAYS.say("moved_figure", measure=str(measure), run=called[run.name], low=low, high=high))
+    more = len(found) - MOST_MOVED
+    return found if more <= 0 else [*found[:MOST_MOVED], f"figures of {counted(more, 'more run')}"]
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ir_measures import Measure
+from rich.cells import cell_len
 
+from evenrank.io.wording import listed
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
-from evenrank.results.table import Column, Table
+from evenrank.results.table import Column, Table, fitted
 
-from .about import group_label, groups, poles, shown_lean, utility_measures
+from .about import group_label, groups, in_short, letters_of, poles, shown_lean, utility_measures
 from .comparison import PARTLY
 from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
 from .findings import bias_verdict, side
@@ -22,7 +24,7 @@ NAMES = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
 """The reference rankings of the screen: the candidates in random order, and by falling grade."""
 UP, DOWN, APART, TIED = "▲", "▼", "●", "~"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
-_LETTERS = "abcdefghij"
+_LONGEST_HEADING = 10
 _FIGURE = shorts(3)
 _ENDS = short_intervals(2)
 
@@ -35,7 +37,7 @@ def shown_runs(result: AuditFigures) -> list[RunAudit]:
 def screen_table(result: AuditFigures) -> Table:
     """A row for each ranking and a column for each measure; of shares of groups a row for each group."""
     rows = shown_runs(result)
-    letters = _letters(result)
+    letters = letters_of(result)
     if any(_is_share(measure) for measure in result.measures):
         return _turned(result, rows)
     columns = [Column("run", TEXT, "", lambda run: _name(run, letters))]
@@ -53,13 +55,6 @@ def known_measures(result: AuditFigures) -> list[Measure]:
 def _name(run: RunAudit, letters: Mapping[str, str]) -> str:
     letter = letters.get(run.name)
     return f"{letter} {run.name}" if letter else NAMES.get(run.name, run.name)
-
-
-def _letters(result: AuditFigures) -> dict[str, str]:
-    """A letter for each of several runs, by which the others say that they differ from it."""
-    if not result.pairs or len(result.given) > len(_LETTERS):
-        return {}
-    return dict(zip((run.name for run in result.given), _LETTERS, strict=False))
 
 
 def _is_share(measure: Measure) -> bool:
@@ -120,7 +115,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
 
 def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     """The places of the runs that a run differs from, among those with a letter."""
-    places = {run: place for place, run in enumerate(_letters(result))}
+    places = {run: place for place, run in enumerate(letters_of(result))}
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
@@ -152,22 +147,26 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(one.run, one.group): one for one in result.shares}
-    columns = (Column("name", TEXT, ""), *(_run_column(result, run, lines, shares) for run in rows))
+    letters = letters_of(result)
+    columns = (
+        Column("name", TEXT, ""),
+        *(_run_column(result, run, lines, shares, _name(run, letters)) for run in rows),
+    )
     return Table("Figures", columns, lines)
 
 
 def _run_column(
-    result: AuditFigures, run: RunAudit, lines: list[_Line], shares: Mapping[tuple[str, str], GroupShare]
+    result: AuditFigures, run: RunAudit, lines: list[_Line], shares: Mapping[tuple[str, str], GroupShare], heading: str
 ) -> Column:
     marks = {line.key: _share_mark(result, run, line, shares) for line in lines}
     size = max(map(len, marks.values()))
-    heading = NAMES.get(run.name, run.name)
     return Column(
         run.name,
         _FIGURE,
         heading,
         lambda line: _value(run.figures[line.key]),
         mark=(lambda line: marks[line.key].ljust(size)) if size else None,
+        short=fitted(heading, min(cell_len(heading), _LONGEST_HEADING)),
     )
 
 
@@ -182,12 +181,15 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
 
 def legend(result: AuditFigures) -> tuple[str, ...]:
     """What the marks of the table mean, and the words or labels that groups are from."""
-    against = str(result.baseline) if result.baseline is not None else ""
+    against = "" if result.baseline is None else in_short(result.baseline, "the baseline")
+    letters = list(letters_of(result).values())
+    apart = f"{_RAISED[: len(letters)]} differs from {listed(letters)} (p < .05, corrected over all pairs)"
+    pairs = [apart] * bool(letters)
     if result.shares:
         against = f"the candidates (measures: {against})" if against else "the candidates"
     return (
         f"▲▼ higher, lower than {against} (p < .05, corrected)",
-        "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ differs from run a, b … (p < .05, corrected over all pairs)",
+        *pairs,
         "● differs from 0",
         "~ the order of ties decides",
         *_source(result),

@@ -342,9 +342,10 @@ def _sizes(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def fitted(cell: str, size: int, left: bool = True) -> str:
-    """A text in so many characters, cut if it is longer."""
+    """A text in so many characters; a longer one is cut in its middle, as names often differ at their ends."""
     if cell_len(cell) > size:
-        return set_cell_size(cell, size - 1) + "…"
+        end = (size - 1) // 2
+        return set_cell_size(cell, size - 1 - end) + "…" + set_cell_size(cell[::-1], end)[::-1]
     space = " " * (size - cell_len(cell))
     return cell + space if left else space + cell
 

@@ -6,6 +6,7 @@ import html
 import re
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
 
 from evenrank.auditing import AuditResult
@@ -26,6 +27,24 @@ def run(lists: dict[str, list[str]]) -> pl.DataFrame:
 def many(of: dict[str, T], times: int = 15) -> dict[str, T]:
     """What queries have, for as many more queries: fewer than 15 are no test."""
     return {f"{query}.{number}": one for number in range(times) for query, one in of.items()}
+
+
+DOCS = {f"d{number}": f"{list(TEXTS.values())[number % 4]} w{number}" for number in range(24)}
+QRELS = {f"q{query}": {f"d{query % 24}": 1} for query in range(40)}
+
+
+def random_run(
+    seed: int, *, queries: int = 40, lean: float = 0.0, good: float = 0.0, ties: bool = False
+) -> dict[str, dict[str, float]]:
+    """Twelve of :data:`DOCS` a query, at random but for a ``lean`` towards m and what is ``good`` by :data:`QRELS`."""
+    rng = np.random.default_rng(seed)
+    names, male = list(DOCS), np.arange(len(DOCS)) % 4 == 0
+    found = {}
+    for query in range(queries):
+        scores = rng.normal(size=len(names)) + lean * male + good * (np.arange(len(names)) == query % 24)
+        scores = scores.round() if ties else scores
+        found[f"q{query}"] = {names[row]: float(scores[row]) for row in np.argsort(-scores, kind="stable")[:12]}
+    return found
 
 
 def judged(relevant: dict[str, str]) -> pl.DataFrame:

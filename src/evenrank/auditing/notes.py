@@ -34,7 +34,10 @@ from .figures import SHOWN_DEPTH, Measured
 
 def absence_warning(lacking: Mapping[str, int], judged: int) -> str:
     """What every view says of judged queries that runs lack: ``lacking``, of ``judged`` queries, by the run's name."""
+    counts = list(lacking.values())
     said = "; ".join(f"{name} lacks {count:,} of {judged:,}" for name, count in lacking.items())
+    if len(counts) > 2 and len(set(counts)) == 1:
+        said = f"{len(counts)} runs lack {counts[0]:,} of {judged:,} each"
     return f"Judged queries are missing: {said}. Effectiveness counts 0 there, and bias measures skip them."
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ir_measures import Measure
 from rich.cells import cell_len
 
-from evenrank.io.wording import listed
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.format import TEXT, short, short_intervals, shorts
@@ -183,8 +182,8 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
     """What the marks of the table mean, and the words or labels that groups are from."""
     against = "" if result.baseline is None else in_short(result.baseline, "the baseline")
     letters = list(letters_of(result).values())
-    apart = f"{_RAISED[: len(letters)]} differs from {listed(letters)} (p < .05, corrected over all pairs)"
-    pairs = [apart] * bool(letters)
+    raised = _RAISED[: len(letters)]
+    pairs = [f"{raised} differs from run {letters[0]} … (p < .05, over all pairs)"] if letters else []
     if result.shares:
         against = f"the candidates (measures: {against})" if against else "the candidates"
     return (

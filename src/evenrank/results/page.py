@@ -509,13 +509,15 @@ _LONGEST_LABEL = 16
 
 
 def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
-    """The sentences of the answer, with what stands beside it at the end of the first line if there is room."""
+    """The sentences of the answer, with what stands beside it at the end of its first or last line if there is room."""
     lines = wrapped(plain(" ".join(one.text for one in findings)), width).split("\n")
-    room = width - cell_len(lines[0])
-    if aside and room > len(aside) + 1:
-        lines[0] += plain(aside).rjust(room)
-    elif aside:
-        lines.append(plain(aside))
+    if not aside:
+        return "\n".join(lines)
+    rooms = {place: width - cell_len(lines[place]) for place in (0, -1)}
+    roomy = next((place for place, room in rooms.items() if room > cell_len(plain(aside)) + 1), None)
+    if roomy is None:
+        return "\n".join([*lines, plain(aside)])
+    lines[roomy] += plain(aside).rjust(rooms[roomy])
     return "\n".join(lines)
 
 

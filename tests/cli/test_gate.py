@@ -63,6 +63,26 @@ def test_status_tells_the_outcome(folder, monkeypatch, capsys, budget, status, s
     assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml", "--strict") == strict
 
 
+def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, monkeypatch, capsys):
+    from evenrank.decisions.budget import as_budget
+
+    for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
+        assert call(monkeypatch, *RUNS, option, path) == 0
+    assert capsys.readouterr().out == ""
+    text = (folder / "first.toml").read_text(encoding="utf-8")
+    assert text.startswith("# A budget that 40 queries can check against old, made by evenrank gate --init.\n")
+    assert (folder / "again.toml").read_text(encoding="utf-8") == text
+    assert [rule.measure for rule in as_budget(folder / "first.toml").rules] == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
+    (folder / "copy").write_text((folder / "old").read_text(encoding="utf-8"), encoding="utf-8")
+    assert call(monkeypatch, "gate", "copy", *RUNS[2:], "--budget", "first.toml") == 0
+    # The JSON of an audit makes the same.
+    audit = ("audit", "new", "old", *RUNS[2:], "--json", "a.json", "--values")
+    assert call(monkeypatch, *audit) == 0
+    capsys.readouterr()
+    assert call(monkeypatch, "gate", "a.json", "--init", "-") == 0
+    assert capsys.readouterr().out == text
+
+
 def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
     outputs = ("--json", "g.json", "--junit", "g.xml", "--markdown", "g.md", "--github")
     assert call(monkeypatch, *RUNS, "--budget", "holds.toml", *outputs) == 0
@@ -100,6 +120,10 @@ def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
         (("gate", "holds.toml", "--budget", "holds.toml"), "holds.toml: not a run; a budget is named by --budget"),
         (("gate", "a.json", "--budget", "holds.toml"), "no values of the queries: `evenrank audit …"),
         (("gate", "no.json", "--budget", "holds.toml"), "no.json: cannot be read: No such file"),
+        (RUNS, "expected --budget, or --init to make one"),
+        ((*RUNS, "--budget", "holds.toml", "--init", "b.toml"), "expected --budget, or --init to make one"),
+        ((*RUNS, "--init", "qrels"), "qrels: cannot be written: it is an input"),
+        (("gate", "new", "--collection", "c.tsv", "--qrels", "qrels", "--init", "b.toml"), "expected a --baseline: a"),
         ((*RUNS, "--budget", "holds.toml", "--junit", "-"), "expected a file as output, found '-'"),
         ((*RUNS, "--budget", "holds.toml", "--junit", "qrels"), "qrels"),
         ((*RUNS, "--budget", "holds.toml", "--run", "x"), "no run 'x' (the runs are new, old)"),

@@ -101,7 +101,7 @@ def test_few_queries_can_check_nothing() -> None:
 
 def test_a_baseline_and_a_run_are_needed() -> None:
     data = {**DATA, "baseline": None}
-    with pytest.raises(EvenrankError, match="^expected a `baseline`: a budget says what a run may lose against it$"):
+    with pytest.raises(EvenrankError, match=r"^expected a `baseline`: a budget says what a run may lose against it$"):
         initial_budget(data)
     with pytest.raises(EvenrankError, match="no run 'x'"):
         initial_budget(DATA, run="x")

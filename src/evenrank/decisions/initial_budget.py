@@ -108,7 +108,8 @@ def _rule_lines(tried: list[_Tried], notices: Mapping[str, str]) -> Iterator[str
     last = tried[-1]
     name, side = str(last.values["measure"]), "at_most" if "at_most" in last.values else "at_least"
     if not last.holds:
-        yield f"# No rule for {plain(name)}: {counted(last.n, 'query')} cannot show that it keeps to {last.values[side]}."
+        limit = last.values[side]
+        yield f"# No rule for {plain(name)}: {counted(last.n, 'query')} cannot show that it keeps to {limit}."
         return
     if len(tried) > 1:
         tighter = tried[-2]

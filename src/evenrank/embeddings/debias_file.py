@@ -170,7 +170,7 @@ def _findings(done: Debiased | Erased, subspace: Subspace | None) -> Iterator[Fi
 def _erased(
     vectors: Vectors, sets: WordSets, specific: tuple[str, ...], groups: Path | None, most: int
 ) -> tuple[Erased, Subspace | None, str]:
-    """LEACE fitted on the words of the file ``groups``, else on the ``most`` most biased of a subspace; and a summary."""
+    """LEACE fitted on the words of the file ``groups``, else on the ``most`` biased of a subspace; and a summary."""
     neutral = ~specific_words(vectors.words, [*specific, *(word for of in sets.equalize for word in of)])
     if groups is not None:
         erased = leace(vectors, [list(of) for of in read_sets(groups)], neutral, in_place=True)

@@ -323,7 +323,7 @@ class Table:
 
 def wrapped(text: str, width: int | None, first: str = "") -> str:
     """A text in lines of ``width`` characters, the first after ``first``, the others below it; None: in one line."""
-    if width is None:
+    if width is None or not text:
         return first + text
     # "p < 0.001" stays on one line.
     kept = text.replace("p < ", "p\xa0<\xa0").replace("p = ", "p\xa0=\xa0")

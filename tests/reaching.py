@@ -11,6 +11,9 @@ PAPER = 703
 DRAWN = """() => [...document.querySelectorAll('.chart')].every(
     chart => chart.querySelector('svg.marks, .chart, .hint'))"""
 
+ALL_COLUMNS = """() => document.querySelectorAll('.scroll + button[aria-expanded=false]:not([hidden])').forEach(
+    button => button.click())"""
+
 OPEN = "open => document.querySelectorAll('details').forEach(one => { one.open = open; })"
 
 CHECK = """(print) => {
@@ -23,7 +26,12 @@ CHECK = """(print) => {
     return [...range.getClientRects()].filter((rect) => rect.width > 0 && rect.height > 0);
   };
   const inside = (rect, left, right) => rect.left >= left - 1 && rect.right <= right + 1;
-  const hiddenInPrint = (node) => print && node.closest('#queries, .controls, .top, details > summary');
+  const hiddenInPrint = (node) => print && node.closest('#queries, .controls, .top, .quiet');
+  // A box that scrolls once its columns were asked for.
+  const scroller = (node) => {
+    const box = node.closest('.scroll');
+    return box && box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX === 'auto' ? box : null;
+  };
 
   const whole = document.documentElement.scrollWidth;
   if (whole > width) problems.push(`page is ${whole} wide`);
@@ -45,6 +53,8 @@ CHECK = """(print) => {
   for (let text = walker.nextNode(); text; text = walker.nextNode()) {
     const holder = text.parentElement;
     if (!text.data.trim() || holder.closest('noscript, option, caption') || hiddenInPrint(holder)) continue;
+    // What it is about is shortened on a phone; its runs stand in the table.
+    if (scroller(holder) || holder.closest('.facts, .plane')) continue;
     // Headings that are only heard: each figure has its own, see below.
     const head = holder.closest('thead');
     if (head && getComputedStyle(head).position === 'absolute') continue;
@@ -69,6 +79,8 @@ CHECK = """(print) => {
     return tables.get(table);
   };
   for (const cell of cells) {
+    const moved = scroller(cell);
+    if (moved && rects(cell).length) moved.scrollLeft += rects(cell)[0].left - moved.getBoundingClientRect().left - 30;
     const [rect] = rects(cell);
     if (!rect || getComputedStyle(cell).visibility !== 'visible') { say('not shown', cell); continue; }
     const [display, heads] = shownAs(cell.closest('table'));
@@ -113,11 +125,12 @@ CHECK = """(print) => {
 
 def unreachable(page: Any) -> list[str]:
     """The texts of an open page that cannot be read without scrolling sideways, each with the width it is so at."""
-    page.wait_for_function(DRAWN)
     page.evaluate(OPEN, True)
+    page.wait_for_function(DRAWN)
     found = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(ALL_COLUMNS)
         found += [f"{width}: {problem}" for problem in _problems(page, False)]
     # What a reader has not opened is printed nevertheless.
     page.evaluate(OPEN, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.auditing.about import summarise
 from evenrank.decisions.frontier import Plane, Ranking
 from evenrank.decisions.rebalance import Bound, outcome
 from evenrank.groups import GroupTable
@@ -240,21 +240,67 @@ def ranked(n: int, rng: np.random.Generator) -> Any:
     return np.where(rng.random(n) < 0.05, 0.0, base), base
 
 
-def said_in_audit(says: str, sample: Any) -> bool:
-    """Whether the words of ``evenrank.audit`` rule a loss out, or call it sure."""
+def trec(values: Array) -> pl.DataFrame:
+    """A run whose reciprocal ranks are the values."""
+    ranks = np.where(values > 0, np.rint(1 / np.where(values > 0, values, 1.0)), 11).astype(int)
+    rows = [
+        (f"q{q}", "relevant" if place == rank else f"d{place}", 20.0 - place)
+        for q, rank in enumerate(ranks.tolist())
+        for place in range(1, 12)
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+
+
+def said_in_audit(keys: tuple[str, ...], sample: Any) -> bool:
+    """Whether ``evenrank.audit`` has a finding of one of these keys: of two runs, or of more without a baseline."""
     queries = [f"q{q}" for q in range(len(sample[0]))]
     qrels = pl.DataFrame({"query_id": queries, "doc_id": "relevant", "relevance": 1})
-    runs = {}
-    for name, values in zip(("new", "old"), sample, strict=True):
-        ranks = np.where(values > 0, np.rint(1 / np.where(values > 0, values, 1.0)), 11).astype(int)
-        rows = [
-            (query, "relevant" if place == rank else f"d{place}", 20.0 - place)
-            for query, rank in zip(queries, ranks.tolist(), strict=True)
-            for place in range(1, 12)
-        ]
-        runs[name] = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
-    found = evenrank.audit(runs, qrels=qrels, baseline="old", measures="RR@10")
-    return any(says in sentence for sentence in summarise(found))
+    names = ("new", "old") if len(sample) == 2 else tuple(f"run {place}" for place in range(len(sample)))
+    runs = {name: trec(values) for name, values in zip(names, sample, strict=True)}
+    baseline = "old" if len(sample) == 2 else None
+    found = evenrank.audit(runs, qrels=qrels, baseline=baseline, measures="RR@10")
+    return any(one.key in keys for one in found.findings)
+
+
+def exchangeable(n: int, runs: int, rng: np.random.Generator) -> Any:
+    """Reciprocal ranks of runs that are all alike: a query's values are drawn once and dealt out."""
+    values = rng.choice(_RANKS, (n, runs))
+    return tuple(rng.permuted(values, axis=1).T)
+
+
+def two_apart(sample: Any) -> bool:
+    """Whether any two of several runs are shown to differ."""
+    tests = [st.compare(first - second) for first, second in itertools.combinations(sample, 2)]
+    return any(one.shown for one in st.corrected(tests))
+
+
+_GROUPS, _CANDIDATES, _TOP = 6, 20, 10
+_SHARES = (0.4, 0.25, 0.15, 0.1, 0.06, 0.04)
+
+
+def shuffled(n: int, rng: np.random.Generator) -> Any:
+    """The groups [n, 20] of candidates in random order, so that the first ranks have their shares."""
+    return rng.choice(_GROUPS, (n, _CANDIDATES), p=_SHARES)
+
+
+def group_apart(sample: Any) -> bool:
+    """Whether any group's share of the first ranks is shown to differ from that of the candidates."""
+    member = sample[:, :, None] == np.arange(_GROUPS)
+    added = member[:, :_TOP].mean(axis=1) - member.mean(axis=1)
+    return any(one.shown for one in st.corrected([st.compare(values) for values in added.T]))
+
+
+def group_apart_in_audit(sample: Any) -> bool:
+    """The same through ``evenrank.audit``."""
+    ids = [[f"d{q}.{place}" for place in range(_CANDIDATES)] for q in range(len(sample))]
+    rows = [(f"q{q}", doc, float(-place)) for q, docs in enumerate(ids) for place, doc in enumerate(docs)]
+    run = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+    labels = {doc: f"group {g}" for docs, of in zip(ids, sample, strict=True) for doc, g in zip(docs, of, strict=True)}
+    # A group of no document would not be known to the labels.
+    labels |= {f"none {g}": f"group {g}" for g in range(_GROUPS)}
+    measures = " ".join(f"Share(group='group {g}')@10" for g in range(_GROUPS))
+    found = evenrank.audit({"run": run}, labels=labels, measures=measures)
+    return any(one.key == "groups_differ" for one in found.findings)
 
 
 def loses(sample: Any) -> bool:
@@ -309,9 +355,9 @@ def _losses() -> Iterator[Cell]:
             "--keep holds on other queries", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), _kept
         )
         draw = functools.partial(ranked, n)
-        said = functools.partial(said_in_audit, "within 5%")
+        said = functools.partial(said_in_audit, ("keeps", "worse_within"))
         yield Cell("audit: no loss within 5%", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), said)
-        said = functools.partial(said_in_audit, "loses more than 5%")
+        said = functools.partial(said_in_audit, ("loses",))
         yield Cell("audit: loses more than 5%", "5% of queries ruined", n, draw, loses, said)
         yield Cell(
             "guaranteed: no loss of more than 5%",
@@ -571,4 +617,15 @@ def _others() -> Iterator[Cell]:
             yield Cell("labels of some documents", family, n, draw, labels_differ, draws=200, quick=10)
 
 
-CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others())
+def _several() -> Iterator[Cell]:
+    said = functools.partial(said_in_audit, ("ranked", "ranked_in_part"))
+    for n in (20, 117):
+        for runs in (3, 5):
+            draw = functools.partial(exchangeable, n, runs)
+            yield Cell("any two of several runs differ", f"{runs} runs alike", n, draw, two_apart, said)
+        draw = functools.partial(shuffled, n)
+        family = "6 groups, 40% to 4% of the candidates"
+        yield Cell("a group's share differs from its candidates'", family, n, draw, group_apart, group_apart_in_audit)
+
+
+CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others(), *_several())

@@ -150,7 +150,9 @@ def test_bounds_by_hand() -> None:
         assert (one.mean, one.ci95, one.undefined, one.tie_range) == (None, None, 0, None)
         # Of the first rank, a label is known in one query.
         assert one.n == (1 if name.endswith("@1") else 2)
-    assert "RaB@2 of r is between -0.500 and 0.500, whatever the unknown labels are." in " ".join(found.table().split())
+    assert "r has RaB@2 between −.500 and .500, whatever the unknown labels are." in " ".join(
+        found.table(full=True, width=120).split()
+    )
     assert found.warnings[1] == (
         "Documents without a label: 50% of r in the first 10 ranks; only bounds over every way to label them are"
         " certain."
@@ -165,8 +167,8 @@ def test_what_has_no_bounds() -> None:
     for one in found["r"].figures.values():
         assert one.bounds is None
         assert one.mean is None
-    text = " ".join(found.table().split())
-    assert "NFaiRR@2 of r is not known: it has no exact bounds over unknown labels." in text
+    text = " ".join(found.table(full=True, width=120).split())
+    assert "EED@2: no figure, as it has no exact bounds over unknown labels." in text
     assert "undefined" not in text
 
 

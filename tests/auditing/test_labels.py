@@ -261,10 +261,10 @@ def test_labels_of_the_first_ranks_say_nothing_of_the_candidates(unknown: Any) -
     assert lean is not None
     assert lean.shown
     said = words(found)
-    assert said.count("; what its order adds is not known, as some candidates have no label.") >= 2
-    for claim in ("beyond relevance", "random order", "most neutral order", "candidates lean", "adds a lean"):
+    assert said.count("What its order adds is not known, as some candidates have no label.") == 2
+    for claim in ("beyond relevance", "random order", "most neutral order", "candidates lean"):
         assert claim not in said, claim
-    assert "Origin of the bias" not in found.table()
+    assert "Origin of the bias" not in found.table(full=True, width=120)
     page = " ".join(text_of(found.html()).split())
     assert "Some candidates have no label: what their random order would hold is not known" in page
     assert "can be taken apart like this" not in page
@@ -292,12 +292,9 @@ def test_labels_of_some_queries_show_nothing(unknown: Any) -> None:
         assert (compared.n, compared.p, compared.t_p, compared.wilcoxon_p, compared.tied) == (18, *[None] * 4)
         assert not compared.significant
     said = words(found)
-    assert "lean towards" not in said
-    assert (
-        "It cannot be told whether the first 2 ranks of a lean: documents without a label could change it (ARaB@2"
-        in said
-    )
-    assert "could not be tested (documents without a label could change it)" in said
+    assert "leans towards" not in said
+    assert "Whether a leans cannot be told (" in said
+    assert "differs from a in ARaB@2 cannot be told: documents without a label could change it." in said
 
 
 @pytest.mark.parametrize("unknown", ["skip", "neutral"])
@@ -312,7 +309,7 @@ def test_of_no_labelled_document_there_is_no_figure(unknown: Any) -> None:
         assert figure.known == (0, 20), key
         assert (figure.mean, figure.n, figure.ci95, figure.tie_mean) == (None, 0, None, None), key
         assert np.isnan(figure.values).all()
-    assert "ARaB@1 of a is not known: no document that it looks at has a label." in words(found)
+    assert "a has no ARaB@1: no document that it looks at has a label." in words(found)
     assert found["b", "Share(group='m')@1"].mean == 0.5
 
 
@@ -328,8 +325,7 @@ def test_the_first_lines_say_what_is_unknown() -> None:
         " are certain."
     )
     assert found.warnings[1] == found.notes[1] == line
-    assert head(found).split("fair. ")[1].startswith(line)
-    assert "labels in memory, background r, ranked by score" in head(found)
+    assert line in head(found)
     note = "r: 4 of 6 documents in the first 10 ranks are labelled (1 f, 2 m, 1 of no group)."
     assert note in found.notes
     json_: Any = found.to_dict()
@@ -365,10 +361,9 @@ def test_the_result_is_json_without_nan_and_has_a_short_form() -> None:
 
     written = json.loads(found.to_json(), parse_constant=refuse)
     assert {name: written[name] for name in found.to_dict()} == found.to_dict()
-    assert repr(found).startswith("AuditResult: 3 runs, 12 queries, baseline A\n")
-    assert "ARaB@10" in repr(found)
+    assert repr(found) == found.table()
     assert repr(found["A", "ARaB@10"]).startswith("Figure(ARaB@10: ")
-    assert "nan" not in found.table().casefold()
+    assert "nan" not in found.table(full=True, width=120).casefold()
     assert found.per_query().filter(run="A")["ARaB@10"].null_count() == found["A", "ARaB@10"].undefined
 
 
@@ -377,10 +372,10 @@ def test_default_measures() -> None:
     table = run({"1": ["a", "u", "b"], "2": ["c", "a"]})
     shares = [f"Share(group='{group}')@10" for group in "xyz"]
     found = evenrank.audit({"r": table}, labels=three)
-    assert [str(measure) for measure in found.measures] == ["NFaiRR@10", *shares]
+    assert [str(measure) for measure in found.measures] == ["AWRF(target='candidates')@10", *shares]
     found = evenrank.audit({"r": table}, labels=three, poles="z,rest", qrels=judged({"1": "a"}))
     names = [str(measure) for measure in found.measures]
-    assert names == ["nDCG@10", "RR@10", "R@1000", "NFaiRR@10", "ARaB@10", *shares, "DeltaAPRF"]
+    assert names == ["nDCG@10", "ARaB@10", "AWRF(target='candidates')@10", *shares]
     two = evenrank.audit({"r": table}, labels={"a": "x", "b": "y"})
     assert "Bias is x minus y: no poles were named, so the file's order decided (set `poles`)." in two.notes
     with pytest.raises(EvenrankError, match="`count` is their weight"):
@@ -393,7 +388,7 @@ def test_effectiveness_alone() -> None:
     found = evenrank.audit(RUNS, labels=labelled(11, share=0.5), qrels=QRELS, measures="nDCG@10")
     assert [figure.known for figure in found["A"].figures.values()] == [None]
     assert found["A", "nDCG@10"].mean == evenrank.audit(RUNS, qrels=QRELS, measures="nDCG@10")["A", "nDCG@10"].mean
-    assert found.table()
+    assert found.table(full=True, width=120)
 
 
 # --- odd runs --------------------------------------------------------------------------------------------------------

@@ -47,9 +47,7 @@ def test_documents_without_text_stand_in_the_first_lines() -> None:
     texts = collection({**TEXTS, "m2": "the king"})
     found = evenrank.audit({"r": table}, collection=texts, missing="neutral", measures="NFaiRR@5")
     line = "Documents without text: 1 of 20 documents in all lists of r (5%), counted as neutral."
-    assert head(found).startswith(
-        f"Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair. {line}"
-    )
+    assert line in head(found)
     assert found.table().count("Documents without text") == 1
     assert found.notes[1] == found.warnings[1] == line
     page = render_page(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from evenrank.auditing import AuditResult
+from page_parts import Opened
 from small_origins import excess, with_differences, with_stages
 from small_reports import small_audit
 
@@ -36,47 +36,34 @@ def audited(names: tuple[str, str] = ("old", "new")) -> AuditResult:
     return with_stages(with_differences(audit, {first: (added, beyond), second: (alone, None)}), names)
 
 
-class Opened:
-    """An open page, with what it wrote to the console."""
-
-    def __init__(self, browser: Any, path: Path, audit: AuditResult, **options: Any) -> None:
-        audit.report(path)
-        self.page = browser.new_page(**options)
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.goto(path.as_uri())
-        self.page.locator("#origins-chart svg.marks").wait_for(state="attached", timeout=30_000)
-
-    def scale(self, chart: str) -> tuple[float, float]:
-        """Pixel = slope × value + offset, from the ticks of the axis across."""
-        labels, ticks = self.page.locator(f"#{chart} svg.marks").evaluate(TICKS)
-        values = [float(label.replace("−", "-")) for label in labels[-len(ticks) :]]
-        slope, offset = np.polyfit(values, ticks, 1)
-        assert np.polyval((slope, offset), values) == pytest.approx(ticks, abs=1)
-        return float(slope), float(offset)
-
-    def boxes(self, marks: str) -> list[list[float]]:
-        found: list[list[float]] = self.page.locator(marks).evaluate_all(BOXES)
-        return found
+def scale(opened: Opened, chart: str) -> tuple[float, float]:
+    """Pixel = slope × value + offset, from the ticks of the axis across."""
+    labels, ticks = opened.page.locator(f"#{chart} svg.marks").evaluate(TICKS)
+    values = [float(label.replace("−", "-")) for label in labels[-len(ticks) :]]
+    slope, offset = np.polyfit(values, ticks, 1)
+    assert np.polyval((slope, offset), values) == pytest.approx(ticks, abs=1)
+    return float(slope), float(offset)
 
 
-@pytest.fixture(scope="module")
-def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
-    opened = Opened(browser, tmp_path_factory.mktemp("page") / "p.html", audited())
-    yield opened
-    opened.page.close()
+def shown(browser: Any, path: Path, audit: AuditResult, screen: str) -> Opened:
+    """The audit's page with what it says of origins and stages open."""
+    audit.report(path)
+    opened = Opened(browser, path, screen)
+    opened.open("origins")
+    opened.open("stages")
+    return opened
 
 
-def test_marks_of_differences_stand_at_their_figures(opened: Opened) -> None:
-    slope, offset = opened.scale("origins-chart")
-    points = opened.boxes("#origins-chart .mark-symbol path")
+def test_marks_of_differences_stand_at_their_figures(browser: Any, tmp_path: Path) -> None:
+    opened = shown(browser, tmp_path / "p.html", audited(), "desktop")
+    slope, offset = scale(opened, "origins-chart")
+    points = opened.page.locator("#origins-chart .mark-symbol path").evaluate_all(BOXES)
     # A perfect ranking adds 0.1 in each query; of the second run only what its order adds is known.
     wanted = [0.3, 0.1, 0.2, -0.25]
     assert [(left + right) / 2 for left, right, *_ in points] == pytest.approx(
         [slope * value + offset for value in wanted], abs=2
     )
-    lines = opened.boxes("#origins-chart .interval_marks line")
+    lines = opened.page.locator("#origins-chart .interval_marks line").evaluate_all(BOXES)
     assert [line[:2] for line in lines] == [
         pytest.approx([slope * low + offset, slope * high + offset], abs=2) for low, high in ((0.1, 0.6), (-0.1, 0.5))
     ]
@@ -89,18 +76,17 @@ def test_marks_of_differences_stand_at_their_figures(opened: Opened) -> None:
     assert "Right of 0: leans more towards male-worded passages" in opened.page.inner_text("#origins-signs")
     said = opened.page.locator("#origins-chart").get_attribute("aria-label")
     assert "old: order adds +0.3000 (+0.1000 to +0.6000); old: perfect ranking adds +0.1000;" in said
-    assert opened.said == []
+    opened.close()
 
 
 @pytest.mark.parametrize("names", [EVIL, (LONG, f"{LONG}-2")])
 def test_names_are_only_names_and_fit_a_phone(browser: Any, tmp_path: Path, names: tuple[str, str]) -> None:
-    opened = Opened(browser, tmp_path / "p.html", audited(names), viewport={"width": 360, "height": 700})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    opened = shown(browser, tmp_path / "p.html", audited(names), "phone")
+    assert opened.size()[0] == 0
     assert opened.page.evaluate("typeof window.evil") == "undefined"
-    assert opened.said == []
     for name in names:
         assert name in opened.page.locator("#origins-chart").get_attribute("aria-label")
         assert name in opened.page.text_content("#stages table")
         assert name in opened.page.text_content("#origins table")
     assert opened.page.locator("img").count() == 0
-    opened.page.close()
+    opened.close()

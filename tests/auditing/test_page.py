@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -19,6 +19,7 @@ from evenrank.auditing import AuditResult, page_data
 from evenrank.auditing.audit_page import render_page
 from evenrank.auditing.page_data import mark, most_telling
 from evenrank.groups import load_lexicon
+from page_parts import data, unpacked
 from small_reports import FIRST, QUERIES, SECOND, run, small_audit
 
 
@@ -33,7 +34,7 @@ def page(result: AuditResult) -> str:
 
 
 class Elements(HTMLParser):
-    """The page's elements, and the content of its scripts."""
+    """The page's elements, the content of its scripts, and all other text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -58,11 +59,6 @@ class Elements(HTMLParser):
         else:
             self.text.append(data)
 
-    def blocks(self) -> dict[str, Any]:
-        scripts = [attrs for tag, attrs in self.tags if tag == "script"]
-        pairs = zip(scripts, self.scripts, strict=True)
-        return {str(attrs["id"]): json.loads(text) for attrs, text in pairs if attrs.get("type") == "application/json"}
-
 
 def test_page_loads_nothing(page: str) -> None:
     elements = Elements(page)
@@ -75,11 +71,23 @@ def test_page_loads_nothing(page: str) -> None:
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "unsafe-eval" not in policy
-    scripts = [attrs for tag, attrs in elements.tags if tag == "script"]
-    own = [text for attrs, text in zip(scripts, elements.scripts, strict=True) if "type" not in attrs]
-    assert len(own) == 2
-    for text in own:
-        assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
+    assert [attrs.get("type") for tag, attrs in elements.tags if tag == "script"] == ["text/plain", "text/plain", None]
+    # Its own script, and the packed libraries that this one runs.
+    for code in (elements.scripts[-1], unpacked(page, "libraries")):
+        assert base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() in policy
+    assert policy.count("sha256-") == 2
+
+
+def test_what_is_shown_first_and_what_opens(page: str) -> None:
+    first = page.partition('<div class="parts">')[0]
+    for wanted in ("<h1>", "<caption>Verdicts</caption>", "<svg", "evenrank gate", "<caption>Figures</caption>"):
+        assert wanted in first
+    assert re.findall(r'<details class="part" id="(.*?)"( open)?>', page) == [
+        (name, "")
+        for name in (
+            "origins", "differences", "depth", "words", "queries", "ties", "figures", "reading", "notes", "provenance",
+        )
+    ]  # fmt: skip
 
 
 def test_page_holds_the_figures(page: str) -> None:
@@ -88,19 +96,19 @@ def test_page_holds_the_figures(page: str) -> None:
     for figure in (f"{FIRST:.4f}", f"{SECOND:.4f}", f"−{FIRST - SECOND:.4f}", f"{1 / math.log2(3):.4f}"):
         assert figure in text
     assert text.count("neutral-first") > 3
-    blocks = elements.blocks()
-    assert set(blocks) == {"data-figures", "data-values", "data-queries", "data-charts"}
-    assert [run["name"] for run in blocks["data-figures"]["runs"]] == [
+    held = data(page)
+    assert set(held) == {"figures", "values", "queries", "charts"}
+    assert [run["name"] for run in held["figures"]["runs"]] == [
         "old",
         "new",
         "random",
         "neutral-first",
         "relevance-first",
     ]
-    first = blocks["data-queries"]["queries"][0]
+    first = held["queries"]["queries"][0]
     assert [len(ranking) for ranking in first["rankings"]] == [2, 2, 2]
     number, score, tied, grade = first["rankings"][0][0]
-    document = blocks["data-queries"]["documents"][number]
+    document = held["queries"]["documents"][number]
     assert (document["id"], score, tied, grade) == (f"{first['id']}he", 2.0, 0, None)
     assert document["text"] == [[1, "He"], " runs."]
     assert document["counts"] == [0, 1]
@@ -124,14 +132,14 @@ def test_page_escapes_everything() -> None:
     )
     page = render_page(audit)
     elements = Elements(page)
-    assert [tag for tag, _ in elements.tags].count("script") == 6
+    assert [tag for tag, _ in elements.tags].count("script") == 3
     assert "img" not in {tag for tag, _ in elements.tags}
     assert all(not name.startswith("on") for _, attrs in elements.tags for name in attrs)
-    blocks = elements.blocks()
-    shown = blocks["data-queries"]["queries"][0]
+    held = data(page)
+    shown = held["queries"]["queries"][0]
     assert (shown["id"], shown["text"]) == (query, NASTY)
-    assert blocks["data-queries"]["documents"][0]["id"] == doc
-    assert blocks["data-figures"]["runs"][0]["name"] == name
+    assert held["queries"]["documents"][0]["id"] == doc
+    assert held["figures"]["runs"][0]["name"] == name
     assert name in "".join(elements.text)
     for text in elements.scripts:
         assert "<!--" not in text
@@ -152,7 +160,7 @@ def test_page_without_texts_queries_or_judgements() -> None:
     audit = evenrank.audit({"r": run(["he", "it"])}, scores=scores, measures="ARaB@10")
     page = render_page(audit)
     assert "Effectiveness is unknown" in page
-    browser = Elements(page).blocks()["data-queries"]
+    browser = data(page)["queries"]
     assert (browser["texts"], browser["queryTexts"], browser["marked"]) == (False, False, False)
     assert "text" not in browser["documents"][0]
 
@@ -170,15 +178,16 @@ def test_most_telling_queries_first(monkeypatch: pytest.MonkeyPatch) -> None:
         {"old": old, "new": old.with_columns(score=swapped)}, collection=texts, baseline="old", measures="ARaB@10"
     )
     assert audit.queries[most_telling(audit, 1).tolist()].to_list() == ["q2"]
-    monkeypatch.setattr(page_data, "QUERY_CAP", 2)
+    # Two queries of two documents in three rankings; the random order has none.
+    monkeypatch.setattr(page_data, "ENTRY_CAP", 2 * 3 * 2 + 1)
     monkeypatch.setattr(page_data, "VALUE_CAP", 2)
-    blocks = Elements(render_page(audit)).blocks()
-    assert [query["id"] for query in blocks["data-queries"]["queries"]] == ["q2", "q1"]
-    assert blocks["data-queries"]["total"] == 3
+    held = data(render_page(audit))
+    assert [query["id"] for query in held["queries"]["queries"]] == ["q2", "q1"]
+    assert held["queries"]["total"] == 3
     # The first and the last query speak for all; the one that is shown as well follows.
-    assert blocks["data-values"]["ids"] == ["q1", "q3", "q2"]
-    assert blocks["data-values"]["sampled"] == 2
-    assert blocks["data-charts"]["chosenBy"] == "difference from old in ARaB@10"
+    assert held["values"]["ids"] == ["q1", "q3", "q2"]
+    assert held["values"]["sampled"] == 2
+    assert held["charts"]["chosenBy"] == "difference from old in ARaB@10"
 
 
 @pytest.mark.parametrize(
@@ -197,14 +206,14 @@ def test_what_is_compared_at_first(names: list[str], baseline: str | None, wante
     audit = evenrank.audit(
         {name: run(orders[name]) for name in names}, collection=texts, baseline=baseline, measures="ARaB@10"
     )
-    blocks = Elements(render_page(audit)).blocks()
-    first, second = (blocks["data-figures"]["runs"][place]["name"] for place in blocks["data-charts"]["compared"])
+    held = data(render_page(audit))
+    first, second = (held["figures"]["runs"][place]["name"] for place in held["charts"]["compared"])
     assert (first, second) == wanted
 
 
 def test_what_a_bars_direction_says() -> None:
     page = render_page(small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 AbsARaB@10"))
-    signs = {measure["name"]: measure["signs"] for measure in Elements(page).blocks()["data-figures"]["measures"]}
+    signs = {measure["name"]: measure["signs"] for measure in data(page)["figures"]["measures"]}
     assert signs == {
         "nDCG@10": ["is better", "is worse"],
         "NFaiRR@10": ["is more neutral", "is less neutral"],
@@ -236,7 +245,7 @@ def test_a_long_text_is_cut_around_its_marked_words() -> None:
 def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_data, "TEXT_MOST", 4)
     monkeypatch.setattr(page_data, "TEXT_LEAST", 4)
-    document = Elements(render_page(small_audit())).blocks()["data-queries"]["documents"][0]
+    document = data(render_page(small_audit()))["queries"]["documents"][0]
     assert document["text"] == [[1, "He"], " r"]
     assert document["length"] == len("He runs.")
 

@@ -1,4 +1,4 @@
-"""The page in a browser: it draws, sorts, searches and shows rankings, asks for nothing and runs no text."""
+"""The page in a browser: what is seen first, what opens, and that it asks for nothing and runs no text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import polars as pl
 import pytest
 
 import evenrank
+from page_parts import SCREENS, TALLEST, Opened
 
 NASTY = "<script>window.x=1</script>"
 QUERIES = {"q1": "who runs", "q2": f"a {NASTY} query", "q10": "where to run"}
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on two runs: ``new`` turns q1 around, leaves q2 as it is, and has two tied documents for q10."""
     kinds = {"he": "He met his brother.", "it": f"It said {NASTY}.", "she": "She is a woman."}
     texts = [(f"{query}-{kind}", text) for query in QUERIES for kind, text in kinds.items()]
@@ -32,56 +33,119 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     path = tmp_path_factory.mktemp("report") / "report.html"
     result.report(path)
-    return path.as_uri()
-
-
-class Opened:
-    """An open page, with what it wrote to the console and asked for."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(address)
-        self.page.wait_for_function("document.querySelectorAll('.chart svg.marks').length >= 4 + 6")
-
-    def texts(self, selector: str) -> list[str]:
-        return [" ".join(text.split()) for text in self.page.locator(selector).all_text_contents()]
+    return path
 
 
 @pytest.fixture
-def opened(browser: Any, address: str) -> Iterator[Opened]:
-    opened = Opened(browser, address)
+def opened(browser: Any, written: Path) -> Iterator[Opened]:
+    """The page with all its parts open."""
+    opened = Opened(browser, written)
+    opened.open()
     yield opened
-    opened.context.close()
+    opened.close()
 
 
-def test_opens_without_a_word_and_asks_for_nothing(opened: Opened, address: str) -> None:
-    opened.page.select_option("#plane-y", label="NFaiRR@10")
-    opened.page.select_option("#queries-measure", label="nDCG@10")
-    opened.page.wait_for_timeout(300)
-    assert opened.said == []
-    assert opened.asked == [address]
+@pytest.fixture(scope="module")
+def of_six_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on three runs with labels of six groups, whose names are long, as are those of the runs."""
+    groups = [f"domain of several words {n}" for n in range(5)] + ["supercalifragilistic-group"]
+    docs = {f"q{q}": [f"q{q}-{i}" for i in range(12)] for q in range(20)}
+    labels = {doc: groups[(q * 5 + i * 7) % 6] for q, found in enumerate(docs.values()) for i, doc in enumerate(found)}
+    runs = {
+        f"bert-base-uncased.msmarco-passage.run-{n}": {
+            query: {doc: float((i * (n + 1) * 5) % 12) for i, doc in enumerate(found)} for query, found in docs.items()
+        }
+        for n in range(3)
+    }
+    qrels = {query: {found[3]: 1} for query, found in docs.items()}
+    result = evenrank.audit(runs, labels=labels, qrels=qrels, baseline="bert-base-uncased.msmarco-passage.run-0")
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    result.report(path)
+    return path
 
 
-def test_charts_hold_marks_and_a_description(opened: Opened) -> None:
-    for chart in ("plane-chart", "queries-chart", "depth-neutrality", "depth-magnitude", "ties-0"):
-        holder = opened.page.locator(f"#{chart}")
-        assert holder.locator("svg.marks").count() == 1
-        assert holder.locator("[role=graphics-symbol]").count() > 2, chart
-        assert "new" in (holder.get_attribute("aria-label") or "")
-    labels = " ".join(opened.texts("#plane-chart svg text"))
-    assert all(name in labels for name in ("old", "new", "random", "neutral-first", "relevance-first"))
-    shapes = opened.page.locator("#plane-chart .mark-symbol path").evaluate_all(
-        "all => all.map(one => one.getAttribute('d'))"
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("report", ["written", "of_six_groups"])
+def test_the_first_screen(browser: Any, request: pytest.FixtureRequest, report: str, screen: str) -> None:
+    """The sentence, the verdicts, the plane and what to do next stand on it, and what is below is not long."""
+    opened = Opened(browser, request.getfixturevalue(report), screen)
+    bottoms = [opened.bottom(one) for one in ("h1", ".verdicts", ".plane svg", ".next")]
+    assert max(bottoms) <= SCREENS[screen]["height"]
+    beside, height = opened.size()
+    assert beside == 0
+    assert height <= TALLEST
+    assert opened.page.locator("details[open]").count() == 0
+    opened.close()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_each_part_draws_its_chart_when_it_is_opened(browser: Any, written: Path, screen: str) -> None:
+    opened = Opened(browser, written, screen)
+    assert opened.page.locator(".chart svg.marks").count() == 0
+    charts = {"origins": 1, "differences": 1, "depth": 2, "ties": 3}
+    for name in opened.page.locator("details.part").evaluate_all("all => all.map(one => one.id)"):
+        opened.page.click(f"#{name} > summary")
+        drawn = opened.page.locator(f"#{name} .chart svg.marks")
+        if name in charts:
+            opened.page.wait_for_function(
+                "([name, n]) => document.querySelectorAll(`#${name} .chart svg.marks`).length >= n",
+                arg=[name, charts[name]],
+            )
+        assert drawn.count() == charts.get(name, 0)
+        for chart in drawn.all():
+            assert chart.locator("[role=graphics-symbol]").count() > 2, name
+        assert opened.size()[0] == 0, name
+        opened.page.click(f"#{name} > summary")
+    opened.close()
+
+
+def test_columns_that_do_not_fit_open_by_a_click(browser: Any, of_six_groups: Path) -> None:
+    opened = Opened(browser, of_six_groups)
+    opened.open()
+    # No table is folded into cards, and none is wider than its box.
+    tables = opened.page.locator("table:visible")
+    assert set(tables.evaluate_all("all => all.map(one => getComputedStyle(one).display)")) == {"table"}
+    assert (
+        max(opened.page.locator(".scroll").evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)"))
+        <= 1
     )
-    assert len(set(shapes)) == 5
+    opened.page.set_viewport_size({"width": 900, "height": 800})
+    last = opened.page.locator("#table thead th").last
+    button = opened.page.locator("#figures .scroll + button")
+    opened.page.wait_for_selector("#figures .scroll + button")
+    assert not last.is_visible()
+    assert button.get_attribute("aria-expanded") == "false"
+    assert "more column" in button.inner_text()
+    button.click()
+    assert last.is_visible()
+    assert button.get_attribute("aria-expanded") == "true"
+    box = opened.page.get_by_role("region", name="All figures of all runs")
+    assert box.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert opened.size()[0] == 0
+    button.click()
+    assert not last.is_visible()
+    opened.close()
+
+
+def test_on_a_phone_the_first_table_stays_one_and_others_are_cards(browser: Any, of_six_groups: Path) -> None:
+    opened = Opened(browser, of_six_groups, "phone")
+    opened.open("figures")
+    shown = "one => getComputedStyle(one).display"
+    assert opened.page.locator(".one table").evaluate(shown) == "table"
+    assert opened.page.locator("#table").evaluate(shown) == "block"
+    # It can still be sorted, and is still a table to those who hear it.
+    heading = opened.page.locator("#table th", has_text="Mean").first
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    table = opened.page.get_by_role("table", name="All figures of all runs")
+    assert table.get_by_role("rowheader").count() > 10
+    opened.close()
+
+
+def test_charts_say_what_they_show(opened: Opened) -> None:
+    for chart in ("origins-chart", "queries-chart", "depth-neutrality", "depth-magnitude", "ties-0"):
+        assert "new" in (opened.page.locator(f"#{chart}").get_attribute("aria-label") or ""), chart
     assert "3 queries" in opened.page.inner_text("#queries-count")
-    assert opened.page.inner_text("#ties-6") == "No run has a value for this chart."
 
 
 def test_choosing_runs_redraws_the_differences(opened: Opened) -> None:
@@ -92,7 +156,7 @@ def test_choosing_runs_redraws_the_differences(opened: Opened) -> None:
     opened.page.select_option("#queries-first", label="old (baseline)")
     opened.page.select_option("#queries-second", label="new")
     opened.page.wait_for_function(
-        "document.querySelector('#queries-chart').getAttribute('aria-label').includes('old minus new')"
+        "() => document.querySelector('#queries-chart').getAttribute('aria-label').includes('old minus new')"
     )
     assert "old minus new, ARaB@10: 2 of 3 queries above 0, 1 equal, 0 below." in description()
 
@@ -110,10 +174,10 @@ def test_colours_and_directions_are_explained(opened: Opened) -> None:
     sign = opened.page.locator("#queries-legend .sign[data-sign=below]")
     wanted = sign.evaluate("one => getComputedStyle(one).backgroundColor")
     bars = opened.page.locator("#queries-chart .mark-rect path")
-    opened.page.wait_for_function("document.querySelectorAll('#queries-chart .mark-rect path').length === 3")
+    opened.page.wait_for_function("() => document.querySelectorAll('#queries-chart .mark-rect path').length === 3")
     assert bars.last.evaluate("one => getComputedStyle(one).fill") == wanted
     # Each chart in colours has a legend or says in words what they are.
-    for chart, words in (("plane", "new"), ("depth", "new"), ("ties", "95% interval over queries")):
+    for chart, words in (("depth", "new"), ("ties", "95% interval over queries")):
         assert words in opened.page.inner_text(f"#{chart} .legend")
 
 
@@ -127,8 +191,9 @@ def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Pa
         threshold=0,
     )
     result.report(tmp_path / "report.html")
-    page = browser.new_page()
-    page.goto((tmp_path / "report.html").as_uri())
+    opened = Opened(browser, tmp_path / "report.html")
+    opened.open()
+    page = opened.page
     count = page.locator("#queries-count")
     assert count.inner_text().startswith("r minus random, ")
     # He stands first and the random order sets it lower: towards men, so the bar points up.
@@ -160,7 +225,7 @@ def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Pa
     assert late.locator(".more").get_attribute("aria-expanded") == "true"
     late.locator(".more").click()
     assert len(late.locator(".passage").inner_text()) < 500
-    page.close()
+    opened.close()
 
 
 def test_sorting_by_a_column(opened: Opened) -> None:
@@ -169,16 +234,15 @@ def test_sorting_by_a_column(opened: Opened) -> None:
         return cells.evaluate_all("all => all.map(cell => cell.dataset.sort)")  # type: ignore[no-any-return]
 
     def rising(values: list[str]) -> list[str]:
-        return sorted(filter(None, values), key=float)
+        return sorted(values, key=float)
 
     heading = opened.page.locator("#table th", has_text="Mean").first
     before = means()
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
-    # DeltaAPRF has no value here: none of the relevant passages speaks of a group.
-    assert means() == [*rising(before), *[""] * 5]
+    assert means() == rising(before)
     heading.locator("button").click()
-    assert means() == [*rising(before)[::-1], *[""] * 5]
+    assert means() == rising(before)[::-1]
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "none"
     assert means() == before
@@ -236,11 +300,14 @@ def test_texts_are_shown_and_not_run(opened: Opened) -> None:
     assert opened.texts("#detail h3") == [QUERIES["q2"]]
     assert f"It said {NASTY}." in opened.texts(".rankings .passage")
     assert opened.page.evaluate("typeof window.x") == "undefined"
+    assert opened.said == []
     # Nor could a script that found its way in run: it is not among those the policy names.
     opened.page.evaluate(
         "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.x = 1'}))"
     )
     assert opened.page.evaluate("typeof window.x") == "undefined"
+    assert ["Content Security Policy" in text for text in opened.said] == [True]
+    opened.said.clear()
 
 
 def test_a_bar_leads_to_its_query(opened: Opened) -> None:
@@ -250,63 +317,64 @@ def test_a_bar_leads_to_its_query(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
-def test_light_and_dark(browser: Any, address: str, scheme: str, other: str) -> None:
-    def brightness(opened: Opened, what: str, element: str) -> float:
+def test_light_and_dark(browser: Any, written: Path, scheme: str, other: str) -> None:
+    def brightness(what: str, element: str) -> float:
         colour = opened.page.locator(element).first.evaluate(f"one => getComputedStyle(one).{what}")
         return sum(float(part) for part in colour.split("(")[1].rstrip(")").split(",")[:3]) / 3
 
     def looks() -> str:
-        paper, ink = brightness(opened, "backgroundColor", "body"), brightness(opened, "color", "body")
-        axis = brightness(opened, "fill", "#plane-chart .role-axis-title text")
-        assert abs(ink - axis) < 1
+        paper, ink = brightness("backgroundColor", "body"), brightness("color", "body")
+        for axis in (".plane text", "#queries-chart .role-axis-title text"):
+            assert abs(ink - brightness("fill", axis)) < 1
         assert abs(paper - ink) > 150
         return "light" if paper > ink else "dark"
 
-    opened = Opened(browser, address, color_scheme=scheme)
+    opened = Opened(browser, written, color_scheme=scheme)
+    opened.open("differences")
     assert looks() == scheme
     opened.page.click("#theme")
-    opened.page.wait_for_timeout(400)
     assert looks() == other
-    opened.context.close()
+    opened.close()
 
 
-def test_narrow_screens_do_not_scroll_sideways(browser: Any, address: str) -> None:
-    opened = Opened(browser, address, viewport={"width": 360, "height": 700})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
-    opened.context.close()
+def test_what_is_printed_before_anything_is_opened(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written)
+    opened.page.wait_for_function("() => typeof vegaEmbed === 'function'")
+    opened.page.pdf()
+    assert opened.page.locator(".chart svg.marks").count() == 7
+    opened.page.emulate_media(media="print")
+    assert opened.page.locator("#table td").first.is_visible()
+    assert not opened.page.locator("#queries").is_visible()
+    opened.close()
 
 
-def test_readable_without_scripts(browser: Any, address: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address)
-    assert "need JavaScript" in page.inner_text("main")
-    assert "Effectiveness of old, the baseline" in page.inner_text("#summary")
-    assert page.locator("#table tbody tr").count() == 5 * 7
-    context.close()
+def test_readable_without_scripts(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written, "phone", java_script_enabled=False)
+    assert "need JavaScript" in opened.page.inner_text("main")
+    assert "new" in opened.page.inner_text("h1")
+    assert opened.page.locator(".plane svg").is_visible()
+    assert opened.size()[0] == 0
+    opened.page.click("#figures > summary")
+    assert opened.page.locator("#table tbody tr").count() == 5 * 3
+    assert opened.page.locator("#table td").first.is_visible()
+    opened.close()
 
 
 def test_without_qrels_the_page_says_so_first(browser: Any, tmp_path: Path) -> None:
     table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     result = evenrank.audit({"r": table}, collection=pl.DataFrame({"doc_id": ["a", "b"], "text": ["he", "it"]}))
-    path = tmp_path / "report.html"
-    result.report(path)
-    context = browser.new_context()
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(path.as_uri())
-    page.wait_for_function("document.querySelectorAll('.chart svg.marks').length >= 3")
-    assert page.inner_text(".warning").startswith("Effectiveness is unknown")
-    assert page.locator("#plane-chart").count() == 0
-    assert page.locator(".rankings li").count() == 4
-    assert said == []
-    context.close()
+    result.report(tmp_path / "report.html")
+    opened = Opened(browser, tmp_path / "report.html")
+    assert opened.page.inner_text("h1").startswith("Effectiveness is unknown")
+    assert opened.page.locator(".plane").count() == 0
+    opened.open()
+    assert opened.page.locator(".rankings li").count() == 4
+    opened.close()
 
 
 def test_a_click_on_a_word_shows_its_passages(opened: Opened) -> None:
     assert "Words in the first 10 ranks of old" in opened.texts("#words caption")
+    opened.page.evaluate("document.getElementById('queries').open = false")
     opened.page.click("#words [data-run='0'] >> text=woman")
     assert opened.page.inner_text("#detail h3") == "“woman” in the first ranks of old"
     assert opened.texts("#detail .hint")[0] == "3 passages of the queries on this page."
@@ -319,4 +387,3 @@ def test_a_click_on_a_word_shows_its_passages(opened: Opened) -> None:
     assert text in QUERIES.values()
     query.click()
     assert opened.page.locator("#detail h3").inner_text() == text
-    assert opened.said == []

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 
 from evenrank.auditing import AuditResult
 from evenrank.auditing.plane import plane_svg
+from page_parts import Opened, cells, data, section
 from small_audits import text_of
 from small_reports import GROUPS, labelled_audit
 
@@ -39,24 +37,6 @@ def page_of(result: AuditResult) -> str:
     if id(result) not in WRITTEN:
         WRITTEN[id(result)] = result, result.html()
     return WRITTEN[id(result)][1]
-
-
-def section(page: str, name: str) -> str:
-    found = re.search(rf'<section id="{name}">(.*?)</section>', page, re.DOTALL)
-    return found.group(1) if found else ""
-
-
-def block(page: str, name: str) -> Any:
-    found = re.search(rf'<script[^>]*id="data-{name}"[^>]*>(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found.group(1))
-
-
-def cells(table: str) -> list[list[str]]:
-    """The text of each cell of each row."""
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.DOTALL)
-    parts = [re.findall(r"<(t[hd])\b[^>]*>(.*?)</\1>", row, re.DOTALL) for row in rows]
-    return [[" ".join(html.unescape(re.sub("<[^>]*>", "", part)).split()) for _, part in row] for row in parts]
 
 
 def test_columns_without_unknown_or_with_bounds_alone(bounds: AuditResult) -> None:
@@ -114,7 +94,7 @@ def test_soft_weights_fill_the_bar() -> None:
 def test_shares_by_rank(skipped: AuditResult) -> None:
     page = page_of(skipped)
     part = section(page, "depth")
-    assert block(page, "figures")["shares"] == [{"label": group, "field": f"weight_{group}"} for group in GROUPS]
+    assert data(page)["figures"]["shares"] == [{"label": group, "field": f"weight_{group}"} for group in GROUPS]
     assert "Share of <b> down to rank" in text_of(part)
     tables = cells(part)
     of_b = tables.index(["Share of b down to rank", "1", "2", "3"])
@@ -127,14 +107,13 @@ def test_shares_by_rank(skipped: AuditResult) -> None:
 def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> None:
     page = page_of(bounds)
     assert section(page, "depth") == ""
-    assert '<a href="#depth">' not in page
-    assert "only their bounds are known" in text_of(section(page, "ties"))
+    assert "only their bounds are known" in " ".join(text_of(section(page, "ties")).split())
     assert "only bounds are known" in text_of(section(page, "differences"))
-    measures = block(page, "figures")["measures"]
+    measures = data(page)["figures"]["measures"]
     assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
-    assert block(page, "values")["values"][1] == [None] * 5
+    assert data(page)["values"]["values"][1] == [None] * 5
     # The plane starts with a measure that has bounds.
-    assert measures[block(page, "charts")["lean"]]["name"] == SHARES[0]
+    assert measures[data(page)["charts"]["lean"]]["name"] == SHARES[0]
     alone = labelled_audit(qrels=None, measures=SHARES[0]).html()
     assert "no figure has a value that ties could change" in text_of(section(alone, "ties"))
     assert 'id="queries-measure"' not in alone
@@ -149,14 +128,13 @@ def test_terms_are_explained(skipped: AuditResult, bounds: AuditResult) -> None:
     assert terms[1] == ["Neutrality", "Known", "Bounds", "Target", "Ties"]
     # The groups are labels, so nothing is said of words.
     assert not re.search(r"\bwords?\b|lexicon", text_of(page_of(skipped)), re.IGNORECASE)
-    assert "<b>in memory</b> labels" in page_of(skipped)
-    signs = [measure["signs"] for measure in block(page_of(skipped), "figures")["measures"]]
+    signs = [measure["signs"] for measure in data(page_of(skipped))["figures"]["measures"]]
     assert signs[1] == ["has more of group <b>", "has less of group <b>"]
     assert "no value is better by itself" in section(page_of(skipped), "reading")
 
 
 def test_documents_show_their_labels(skipped: AuditResult) -> None:
-    shown = block(page_of(skipped), "queries")
+    shown = data(page_of(skipped))["queries"]
     assert (shown["labelled"], shown["marked"]) == (True, False)
     documents = {document["id"]: document for document in shown["documents"]}
     assert documents["q0-2"]["counts"] == [0, 0, 1]
@@ -165,103 +143,68 @@ def test_documents_show_their_labels(skipped: AuditResult) -> None:
     assert documents["q0-0"]["text"] == ["He said q0-0."]
 
 
-def test_plane_for_notebooks(skipped: AuditResult, bounds: AuditResult) -> None:
+def test_bounds_alone_are_lines_in_the_plane(bounds: AuditResult) -> None:
     drawing = ET.fromstring(plane_svg(bounds))
     runs = drawing.findall(f"{SVG}g")
-    assert [run.findtext(f"{SVG}text") for run in runs] == [
-        "old",
-        "new",
-        "random †",
-        "neutral-first †",
-        "relevance-first †",
-    ]
+    assert [run.findtext(f"{SVG}text") for run in runs] == ["old", "new", "candidates", "perfect"]
     for run in runs:
         # The bounds, and no point at a mean that does not exist.
         (line,) = run.findall(f"{SVG}path")
         assert line.attrib["class"] == "bounds"
         assert run.find(f"{SVG}circle") is None
         assert f"{SHARES[0]} bounds [0.2500, 0.5000]" in (run.findtext(f"{SVG}title") or "")
-    shown = bounds._repr_html_()
-    assert "bounds [0.2500, 0.5000]<br>known 75%" in shown
-    assert "Without a value: bounds" in shown
-    assert "Without a value" not in skipped._repr_html_()
 
 
 @pytest.fixture(scope="module")
-def address(skipped: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> str:
+def written(skipped: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     skipped.report(path)
-    return path.as_uri()
+    return path
 
 
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    page = browser.new_page()
-    page.said = []
-    for event in ("console", "pageerror"):
-        page.on(event, lambda message: page.said.append(str(message)))
-    page.goto(address)
-    page.wait_for_function("() => document.querySelectorAll('.chart svg.marks').length >= 3 + 1 + 3")
-    yield page
-    assert page.said == []
-    page.close()
+def test_groups_are_chosen_by_rank_and_cards_say_what_is_unknown(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written)
+    opened.open()
+    assert opened.texts("#depth-group option") == list(GROUPS)
+    opened.page.select_option("#depth-group", label="c")
+    opened.page.wait_for_function("() => document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
+    assert "old from 0.000 at rank 1" in (opened.page.locator("#depth-share").get_attribute("aria-label") or "")
+    assert opened.page.inner_text("#depth-name") == "group c"
+    opened.page.click("#list button[data-query=q1]")
+    cards = [
+        " ".join(text.split()) for text in opened.page.locator(".rankings > div").first.locator("li").all_inner_texts()
+    ]
+    assert cards[0].endswith("neutrality 0.00 <b> 1 He said q1-0.")
+    assert "no group" in cards[2]
+    assert "unknown" in cards[3]
+    assert "neutrality" not in cards[3]
+    assert opened.page.locator(".passage mark").count() == 0
+    opened.close()
 
 
-def label_of(page: Any, chart: str) -> str:
-    return str(page.locator(f"#{chart}").get_attribute("aria-label"))
-
-
-def test_groups_are_chosen_by_rank_and_in_the_plane(page: Any) -> None:
-    assert "mean share of <b> by rank depth: old from 1.000 at rank 1" in label_of(page, "depth-share")
-    page.select_option("#depth-group", label="c")
-    page.wait_for_function("() => document.getElementById('depth-share').ariaLabel.includes('mean share of c')")
-    assert "old from 0.000 at rank 1" in label_of(page, "depth-share")
-    assert page.inner_text("#depth-name") == "group c"
-    page.select_option("#plane-y", label=SHARES[1])
-    page.wait_for_function("() => document.getElementById('plane-chart').ariaLabel.includes(\"group='b'\")")
-    assert "Share(group='b')@10 0.333 (–)" in label_of(page, "plane-chart")
-
-
-def test_cards_say_what_is_unknown(page: Any) -> None:
-    page.click("#list button[data-query=q1]")
-    cards = page.locator(".rankings > div").first.locator("li")
-    texts = [" ".join(text.split()) for text in cards.all_inner_texts()]
-    assert texts[0].endswith("neutrality 0.00 <b> 1 He said q1-0.")
-    assert "no group" in texts[2]
-    assert "unknown" in texts[3]
-    assert "neutrality" not in texts[3]
-    assert page.locator(".passage mark").count() == 0
-
-
-def test_bounds_alone_are_lines_without_points(browser: Any, bounds: AuditResult, tmp_path: Path) -> None:
+def test_bounds_alone_leave_little_to_draw(browser: Any, bounds: AuditResult, tmp_path: Path) -> None:
     bounds.report(tmp_path / "report.html")
-    page = browser.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto((tmp_path / "report.html").as_uri())
-    page.wait_for_function("() => document.querySelectorAll('#plane-chart svg.marks').length === 1")
-    assert page.locator("#plane-chart .mark-rule.role-mark line").count() == 5
-    assert page.locator("#plane-chart .mark-symbol.role-mark").count() == 0
-    assert page.locator("#ties-charts figure").count() == 1
-    page.select_option("#plane-y", label="AWRF@10")
-    page.wait_for_selector("#plane-chart .hint")
-    # Without judgements either, nothing is left to draw; the rankings are there.
+    opened = Opened(browser, tmp_path / "report.html")
+    opened.open()
+    assert opened.page.locator("#ties-charts figure").count() == 1
+    opened.close()
+    # Without judgements either, nothing is left; the rankings are there.
     labelled_audit(qrels=None, measures=SHARES[0]).report(tmp_path / "alone.html")
-    page.goto((tmp_path / "alone.html").as_uri())
-    assert page.locator(".rankings li").count() == 3 * 4
-    assert page.locator("#order").is_visible()
-    assert not page.locator("#order-by").is_visible()
-    assert page.locator(".chart").count() == 0
-    assert said == []
-    page.close()
+    opened = Opened(browser, tmp_path / "alone.html")
+    opened.open()
+    assert opened.page.locator(".rankings li").count() == 3 * 4
+    assert opened.page.locator("#order").is_visible()
+    assert not opened.page.locator("#order-by").is_visible()
+    assert opened.page.locator(".chart").count() == 0
+    opened.close()
 
 
-def test_readable_without_scripts(browser: Any, address: str) -> None:
-    page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 900})
-    page.goto(address)
-    assert page.locator("#labels .stack").first.bounding_box()["width"] > 300
-    assert page.locator("#labels .stack").first.locator("rect").count() == 5
-    assert "6 (25.0%)" in page.inner_text("#labels table")
-    assert "[0.3333, 0.3333]" in page.inner_text("#table")
-    page.close()
+def test_readable_without_scripts(browser: Any, written: Path) -> None:
+    opened = Opened(browser, written, "phone", java_script_enabled=False)
+    for name in ("labels", "figures"):
+        opened.page.click(f"#{name} > summary")
+    assert opened.page.locator("#labels .stack").first.bounding_box()["width"] > 300
+    assert opened.page.locator("#labels .stack").first.locator("rect").count() == 5
+    assert "6 (25.0%)" in opened.page.inner_text("#labels table")
+    assert "[0.3333, 0.3333]" in opened.page.inner_text("#table")
+    opened.close()

@@ -154,7 +154,7 @@ def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
         "nDCG@10: bad = alike < good < best.", "nDCG@10: alike = bad < good < best.",
     )  # fmt: skip
     assert (lean.key, lean.level) == ("none_apart", "no difference shown")
-    assert lean.text == "ARaB@10: none of the 4 runs can be told apart."
+    assert lean.text == "ARaB@10: the 4 runs cannot be told apart."
 
 
 def test_an_order_that_equals_would_blur_names_its_pairs() -> None:
@@ -165,7 +165,6 @@ def test_an_order_that_equals_would_blur_names_its_pairs() -> None:
     apart = {("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")}
     assert _in_order("abc", apart, called) == ("ranked", "a < b = c")
     assert _in_order("abc", set(), called) == ("none_apart", "")
-    assert _in_order("ab", set(), called) == ("two_alike", "")
 
 
 def test_a_group_that_a_run_shows_more_of_is_named() -> None:
@@ -174,8 +173,7 @@ def test_a_group_that_a_run_shows_more_of_is_named() -> None:
     found = evenrank.audit({"old": random_run(0), "new": new}, labels=LABELS, qrels=QRELS, baseline="old")
     of_new = [one for one in found.findings if one.subject == "new" and one.place == "finding"]
     by_key = {one.key: one for one in of_new}
-    assert "movies" in by_key["groups_differ"].text
     share = next(one for one in found.shares if (one.run, one.group) == ("new", "movies"))
-    more = next(one for one in of_new if one.key == "more_of" and "movies" in one.text)
-    assert (more.level, more.estimate) == ("shown", share.test)
+    assert by_key["groups_differ"].level == "shown"
+    assert f"movies ({share.share:.3f}, +{share.test.mean:.3f} [".replace("0.", ".") in by_key["groups_differ"].text
     assert [one.key for one in found.findings if one.subject == "old" and one.place == "finding"] == ["groups_alike"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank import AuditResult
-from evenrank.auditing.documents import smallest
 from evenrank.auditing.data import Decomposition
+from evenrank.auditing.documents import smallest
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
 from evenrank.io.json_values import json_values
 from slow_inference import slow_compare
@@ -85,11 +85,12 @@ def test_json_text_and_sentence() -> None:
     assert found["candidates"]["figure"] == pytest.approx(1 / 9)
     assert found["candidates"]["added"] == json_values(step.test)
     assert found["candidates"]["added"]["mean"] == pytest.approx(step.added)
-    lines = [line.split() for line in result.table().split("\n")]
+    lines = [line.split() for line in result.table(full=True).split("\n")]
     assert ["(collection)", "0.3750", "–", "0.3750"] in lines
     assert ["(candidates)", "-0.2639"] in [line[:2] for line in lines]
-    sentence = of(result).sentence()
-    assert "in random order the collection has 0.375 and the candidates of A 0.111 (retrieval adds -0.264 [" in sentence
+    (said,) = [one.text for one in result.findings if one.key == "retrieval_holds"]
+    assert "the collection has" in said
+    assert "+.375, the candidates of A +.111: retrieval adds −.264 [" in said
 
 
 def test_measures_that_are_no_weighted_sums_start_at_the_candidates() -> None:

@@ -188,7 +188,7 @@ def test_scores_alone_show_no_words(scored: dict[str, Any]) -> None:
     assert found.words is None
     assert any("give a collection to see words" in note for note in found.notes)
     assert json.loads(found.to_json())["words"] is None
-    assert "Words of the first" not in found.table()
+    assert "Words of the first" not in found.table(full=True, width=120)
 
 
 def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, 
 
 
 def test_the_table_in_the_terminal() -> None:
-    table = audit({"0": ["a", "b", "d"], "1": ["b", "c"]}).table(200)
+    table = audit({"0": ["a", "b", "d"], "1": ["b", "c"]}).table(full=True, width=200)
     lines = table.split("\n")
     start = next(i for i, line in enumerate(lines) if line.startswith("Words of the first 2 ranks: "))
     assert "in all 4 documents of the runs" in table
@@ -221,7 +221,7 @@ def test_the_table_in_the_terminal() -> None:
         ["mine", "female", "she 50% (80%), first lady 50% (20%)"],
         ["mine", "male", "he 57% (60%), king 43% (40%)"],
     ]
-    assert max(map(len, audit({"0": ["a", "b", "d"]}).table(80).split("\n"))) <= 80
+    assert max(map(len, audit({"0": ["a", "b", "d"]}).table(full=True, width=80).split("\n"))) <= 80
 
 
 def test_json_and_page() -> None:

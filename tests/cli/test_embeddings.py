@@ -143,9 +143,9 @@ def test_the_page_in_a_browser(folder: Path, evenrank: Command, browser: Any) ->
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto((folder / "r.html").as_uri())
-    page.wait_for_function("document.querySelectorAll('.chart svg').length >= 2")
-    assert page.evaluate("window.x") is None
     assert unreachable(page) == []
+    assert page.locator(".chart svg").count() >= 2
+    assert page.evaluate("window.x") is None
     page.close()
     assert said == []
     assert asked == [(folder / "r.html").as_uri()]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evenrank.results.page import STEPS, make_foldable, style_sheet
+from evenrank.results.page import NARROW, STEPS, make_foldable, style_sheet
 
 
 def table(head: list[str], *rows: str) -> str:
@@ -52,9 +52,10 @@ def test_scripts_are_left_alone() -> None:
     assert make_foldable(code) == code
 
 
-def test_every_step_has_its_rules() -> None:
-    style = style_sheet()
+def test_every_step_has_its_rules_on_narrow_windows_alone() -> None:
+    wide, narrow = style_sheet().split(f"@media (max-width: {NARROW}px) {{\n@container", 1)
+    assert ".fold" not in wide
     for step in STEPS:
-        assert f"@container (max-width: {step}em) {{ .fold-{step} {{" in style
-    assert "\n.fold {" in style
-    assert style.count("{") == style.count("}")
+        assert f"(max-width: {step}em) {{ :not(.keep) > .fold-{step} {{" in narrow
+    assert "\n:not(.keep) > .fold {" in narrow
+    assert style_sheet().count("{") == style_sheet().count("}")

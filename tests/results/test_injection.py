@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import polars as pl
 import evenrank
 from evenrank.experiments.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.groups import load_lexicon
-from evenrank.results.page import Drawing, Page, bars, curve, histogram
+from evenrank.results.finding import Finding
+from evenrank.results.page import Chip, Drawing, Page, Section, Verdicts, bars, curve, histogram
 from evenrank.results.table import Column, Table
+from page_parts import Opened
 
 EVIL = (
     "<script>window.evil=1</script>",
@@ -40,44 +43,43 @@ EVIL = (
 ALL = " | ".join(EVIL)
 
 
-class Opened:
-    """An open page, with what it wrote to the console and asked for."""
+def open_page(browser: Any, path: Path) -> Opened:
+    """The page with all its parts open."""
+    opened = Opened(browser, path)
+    opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    opened.page.wait_for_function(
+        "() => [...document.querySelectorAll('.chart')].every(c => c.querySelector('svg.marks, .chart'))"
+    )
+    return opened
 
-    def __init__(self, browser: Any, path: Path, charts: int) -> None:
-        self.page = browser.new_page()
-        self.address = path.as_uri()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(self.address)
-        self.page.locator(".chart svg").nth(charts - 1).wait_for(state="attached", timeout=10_000)
 
-    def text(self) -> str:
-        return flat(self.page.evaluate("document.body.textContent"))
+def shown(opened: Opened) -> str:
+    return flat(opened.page.evaluate("document.body.textContent"))
 
-    def check(self) -> None:
-        """Nothing ran that is not the page's own, and nothing was asked for."""
-        # Whatever waits for the mouse or the focus gets it.
-        self.page.evaluate(
-            "document.querySelectorAll('*').forEach(one => ['mouseover', 'focus', 'click', 'error', 'load']"
-            ".forEach(name => one.getAttribute('on' + name) && one.dispatchEvent(new Event(name))))"
-        )
-        assert self.page.evaluate("typeof window.evil") == "undefined"
-        assert self.page.evaluate("({}).evil") is None
-        attributes = "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on'))"
-        assert self.page.locator("*").evaluate_all(attributes) == []
-        links = self.page.locator("[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
-        assert [link for link in links if link.startswith("javascript:")] == []
-        assert self.said == []
-        assert self.asked == [self.address]
-        self.page.close()
+
+def check(opened: Opened) -> None:
+    """Nothing ran that is not the page's own, and nothing was asked for."""
+    # Whatever waits for the mouse or the focus gets it.
+    opened.page.evaluate(
+        "document.querySelectorAll('*').forEach(one => ['mouseover', 'focus', 'click', 'error', 'load']"
+        ".forEach(name => one.getAttribute('on' + name) && one.dispatchEvent(new Event(name))))"
+    )
+    assert opened.page.evaluate("typeof window.evil") == "undefined"
+    assert opened.page.evaluate("({}).evil") is None
+    attributes = "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on'))"
+    assert opened.page.locator("*").evaluate_all(attributes) == []
+    links = opened.page.locator("[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+    assert [link for link in links if link.startswith("javascript:")] == []
+    opened.close()
 
 
 def flat(text: str) -> str:
     return " ".join(text.split())
+
+
+def readable(text: str) -> str:
+    """A text as a page's source shows it: without what turns the direction of letters."""
+    return flat(re.sub("[\u202a-\u202e]", "\ufffd", text))
 
 
 def lexicon(folder: Path) -> Path:
@@ -116,9 +118,9 @@ def test_audit(browser: Any, tmp_path: Path) -> None:
         lexicon=load_lexicon(lexicon(tmp_path)),
     )  # fmt: skip
     result.report(tmp_path / "report.html")
-    opened = Opened(browser, tmp_path / "report.html", 4)
-    shown = opened.text()
-    assert [name for name in names if flat(name) not in shown] == []
+    opened = open_page(browser, tmp_path / "report.html")
+    found = shown(opened)
+    assert [name for name in names if flat(name) not in found] == []
     assert opened.page.locator("#list button").count() == len(EVIL)
     for number in range(len(EVIL)):
         button = opened.page.locator("#list button").nth(number)
@@ -131,7 +133,7 @@ def test_audit(browser: Any, tmp_path: Path) -> None:
         assert flat(f"he said {query}") in map(flat, passages)
     opened.page.fill("#search", EVIL[4])
     assert opened.page.locator("#list button").count() >= 1
-    opened.check()
+    check(opened)
 
 
 def drawings() -> tuple[Drawing, ...]:
@@ -152,11 +154,16 @@ def test_plain_page(browser: Any, tmp_path: Path) -> None:
     """The page of the position commands and of the audit of word vectors."""
     columns = tuple(Column(f"{place}", heading=evil) for place, evil in enumerate(EVIL))
     tables = (Table(ALL, columns, (EVIL, EVIL), (ALL,)),)
-    Page(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), tables, drawings(), EVIL).write(tmp_path / "p.html")
-    opened = Opened(browser, tmp_path / "p.html", 4)
-    shown = opened.text()
-    assert [evil for evil in EVIL if shown.count(flat(evil)) < 5] == []
-    opened.check()
+    said = tuple(Finding(ALL, evil, "shown", None, evil, place) for evil in EVIL for place in ("answer", "finding"))
+    verdicts = Verdicts(EVIL, ((ALL, tuple(Chip(evil) for evil in EVIL)),))
+    Page(
+        ALL, ALL, said, tables[0], EVIL, ALL, EVIL, verdicts,
+        sections=(Section(ALL, tables, drawings, ALL),), facts=tuple(zip(EVIL, EVIL, strict=True)), notes=EVIL,
+    ).write(tmp_path / "p.html")  # fmt: skip
+    opened = open_page(browser, tmp_path / "p.html")
+    found = shown(opened)
+    assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []
+    check(opened)
 
 
 def test_experiment(browser: Any, tmp_path: Path) -> None:
@@ -166,10 +173,10 @@ def test_experiment(browser: Any, tmp_path: Path) -> None:
     )
     page = ExperimentPage(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), claims, (), drawings(), EVIL)
     (tmp_path / "p.html").write_text(page.html(), encoding="utf-8")
-    opened = Opened(browser, tmp_path / "p.html", 4)
-    shown = opened.text()
-    assert [evil for evil in EVIL if shown.count(flat(evil)) < 5] == []
-    opened.check()
+    opened = open_page(browser, tmp_path / "p.html")
+    found = shown(opened)
+    assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []
+    check(opened)
 
 
 def test_position_with_such_names(browser: Any, tmp_path: Path) -> None:
@@ -191,7 +198,7 @@ def test_position_with_such_names(browser: Any, tmp_path: Path) -> None:
     (tmp_path / name).write_text("".join(lines))
     result = evenrank.position_sensitivity(ranker, squad=tmp_path / "squad.json", run=tmp_path / name)
     result.report(tmp_path / "p.html")
-    opened = Opened(browser, tmp_path / "p.html", 1)
-    assert flat(name) in opened.text()
-    assert flat(EVIL[4]) in opened.text()
-    opened.check()
+    opened = open_page(browser, tmp_path / "p.html")
+    assert flat(name) in shown(opened)
+    assert flat(EVIL[4]) in shown(opened)
+    check(opened)

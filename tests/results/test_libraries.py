@@ -80,8 +80,7 @@ def no_home() -> Path:
 
 def test_the_charts_are_vega_lite() -> None:
     drawn = audit_page.specifications()
-    assert list(drawn) == ["plane", "queries", "depth", "ties", "origins"]
+    assert list(drawn) == ["queries", "depth", "ties", "origins"]
     for specification in drawn.values():
         chart = alt.LayerChart.from_dict(specification)
         assert chart.to_dict()["layer"] == specification["layer"]
-        assert specification["autosize"] == {"type": "fit-x", "contains": "padding"}

@@ -12,7 +12,7 @@ from evenrank.io.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
 from evenrank.results.citations import CITATIONS
 from evenrank.results.format import NONE
-from evenrank.results.page import STEPS, Page, asset, render
+from evenrank.results.page import Page, asset, render
 from evenrank.results.table import Column, Table
 
 from . import page_data as data
@@ -42,8 +42,6 @@ DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4])
 def specifications() -> dict[str, dict[str, object]]:
     """The charts by the names that the script uses.
 
-    * ``plane``: effectiveness against bias, a labelled point with two intervals for each run, and behind it the bounds
-      of bias; a run that has bounds alone is their line, without a point.
     * ``queries``: one bar per query, sorted.
     * ``depth``: one line per run over the ranks, with its shape at some of them.
     * ``ties``: one row per run for one measure: tie range as a band, interval as a line, mean and tie mean as points.
@@ -238,14 +236,15 @@ def _references(result: AuditFigures) -> tuple[str, str]:
     if not any(run.name == RELEVANCE_FIRST for run in result.runs):
         return (
             "random, neutral-first",
-            "Two reference rankings of the same candidates: the mean over all random orders, and the candidates sorted"
-            f" by neutrality. {useless}",
+            "Two reference rankings of the same candidates: the mean over all random orders, called candidates above,"
+            f" and the candidates sorted by neutrality. {useless}",
         )
     return (
         "random, neutral-first, relevance-first",
-        "Three reference rankings of the same candidates: the mean over all random orders, the candidates sorted by"
-        " neutrality, and the candidates sorted by relevance, which is what a perfect ranking would show (documents of"
-        f" one grade in random order, unjudged ones as irrelevant). {useless}",
+        "Three reference rankings of the same candidates: the mean over all random orders, called candidates above; the"
+        " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what"
+        " a perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant)."
+        f" {useless}",
     )
 
 
@@ -314,23 +313,7 @@ def _plain(text: str) -> str:
     return re.sub(r"``(.+?)``", r"\1", text.split(" .. ")[0])
 
 
-_SCRIPTS = ("core.js", "fit.js", "table.js", "charts.js", "browser.js", "words.js", "origins.js")
-_SECTIONS = (
-    ("summary", "Summary"),
-    ("figures", "Figures"),
-    ("labels", "Labels"),
-    ("plane", "Trade-off"),
-    ("origins", "Origin"),
-    ("stages", "Stages"),
-    ("differences", "By query"),
-    ("depth", "By rank"),
-    ("ties", "Ties"),
-    ("words", "Words"),
-    ("queries", "Rankings"),
-    ("reading", "How to read"),
-    ("notes", "Notes"),
-    ("provenance", "Provenance"),
-)
+_SCRIPTS = ("charts.js", "audit.js", "table.js", "browser.js", "words.js", "origins.js")
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -360,22 +343,24 @@ def next_commands(result: AuditFigures) -> tuple[str, ...]:
 
 
 def render_page(result: AuditFigures) -> str:
-    """One self-contained HTML page: figures, charts, and single queries' rankings with the group words marked.
+    """One self-contained HTML page: the first screen, and in closed sections charts, figures and single queries.
 
     It loads nothing: a content security policy forbids every request and every other script. Passages are read from
     the audit's collection. The same audit renders to the same bytes.
     """
-    shown = data.most_telling(result, data.QUERY_CAP)
+    shown = data.most_telling(result, data.query_cap(result))
     return render(
         asset("audit.html.j2"),
         scripts=_SCRIPTS,
         data={
-            "data-figures": data.figures(result),
-            "data-values": data.values(result, shown),
-            "data-queries": data.browser(result, shown),
-            "data-charts": _charts(result),
+            "figures": data.figures(result),
+            "values": data.values(result, shown),
+            "queries": data.browser(result, shown),
+            "charts": _charts(result),
         },
+        charts=True,
         provenance=result.provenance,
+        page=audit_page(result),
         **_contents(result),
     )
 
@@ -388,7 +373,6 @@ def _charts(result: AuditFigures) -> dict[str, object]:
     kind = f"difference from {result.baseline}" if compared else "value"
     return {
         "specifications": specifications(),
-        "folds": STEPS,
         "styles": styles([(run.name, run.reference) for run in result.runs]),
         "focus": result.measures.index(focus) if focus is not None else 0,
         "lean": result.measures.index(lean) if lean is not None else 0,
@@ -403,43 +387,24 @@ def _charts(result: AuditFigures) -> dict[str, object]:
 
 
 def _contents(result: AuditFigures) -> dict[str, object]:
-    absent = {name for name in ("provenance", "words") if getattr(result, name) is None}
-    absent |= set() if _has_curves(result) else {"depth"}
-    absent |= set() if labelled(result) else {"labels"}
-    origins, stages = origins_section(result), _stages(result)
-    absent |= {name for name, section in (("origins", origins), ("stages", stages)) if section is None}
-    given = [run.name for run in result.given]
-    names = ", ".join(given) if len(given) <= 4 else f"{', '.join(given[:3])} and {len(given) - 3} more"
-    facts = [(_plural(len(result.queries), "query", "queries"), f"{len(result.queries):,}")]
-    facts += [(_plural(len(given), "run", "runs"), str(len(given)))]
-    facts += [("is the baseline", result.baseline)] if result.baseline is not None else []
-    kind = "labels" if labelled(result) else "lexicon"
-    facts += [(kind, str(result.settings.get(kind, "unknown")))] if has_scores(result) else []
     figures = figures_table(result)
     settings = [(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()]
     return {
-        "title": f"evenrank audit: {names}",
-        "heading": f"Audit of {names}",
-        "facts": facts,
-        "warnings": [warning.split(":", 1) for warning in result.warnings],
-        "sections": [(name, title) for name, title in _SECTIONS if name not in absent],
         "judged": result.judged,
         "baseline": result.baseline,
         "figures": figures,
         "counts_queries": any(column.title == "b/e/w" for column in figures.columns),
         "signed": ", ".join(signed_measures(result)),
         "labels": labels_section(result),
-        "origins": origins,
-        "stages": stages,
-        "relevance_first": any(run.name == RELEVANCE_FIRST for run in result.runs),
+        "origins": origins_section(result),
+        "stages": _stages(result),
         "unknown": {
             "only_bounds": only_bounds(result),
             "queries": about_queries(result),
             "depth": about_depth(result),
         },
-        "has_bias": any(map(is_bias, result.measures)),
         "has_values": data.focus(result) is not None,
-        "has_curves": _has_curves(result),
+        "has_curves": has_scores(result) and not only_bounds(result),
         "magnitude": _magnitude(result),
         "has_shares": bool(data.share_fields(result)),
         "sign": positive(poles(result)),
@@ -448,24 +413,14 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "measures": explanations(result),
         "glossary": glossary(result),
         "literature": literature(result),
-        "notes": [note for note in result.notes if note not in result.warnings],
         "settings": Table("Settings", (Column("setting", heading=""), Column("value", heading="")), settings),
     }
-
-
-def _plural(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many
 
 
 def _setting(value: object) -> str:
     if value is None:
         return NONE
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _has_curves(result: AuditFigures) -> bool:
-    """Whether anything is known by rank; where only bounds are, no curve is."""
-    return has_scores(result) and not only_bounds(result)
 
 
 def _magnitude(result: AuditFigures) -> str:

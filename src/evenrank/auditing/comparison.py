@@ -503,37 +503,32 @@ def _same_documents(run: Run, other: Run) -> bool:
     return run.table.height == other.table.height and run.table.join(other.table, on=keys, how="anti").is_empty()
 
 
-def compare_pairs(results: Sequence[RunAudit], baseline: str | None) -> tuple[Pair, ...]:
+def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseline: str | None) -> tuple[Pair, ...]:
     """Every two of the runs that were given, measure by measure; none of fewer than three, or two with a baseline.
 
     Holm's correction is over the pairs of a measure. Measures of whole runs are left out.
     """
-    given = [run for run in results if not run.reference]
     if len(given) < (2 if baseline is None else 3):
         return ()
     found: list[Pair] = []
-    for key, figure in given[0].figures.items():
-        if figure.whole_run:
+    for measure in measures:
+        if resolve(measure).whole_run:
             continue
         twos = list(itertools.combinations(given, 2))
-        tests = [_pair_test(first, second, key) for first, second in twos]
+        compared = [_compare_pair(first, second, measure) for first, second in twos]
+        tests = st.corrected([one.test for one in compared])
         found += [
-            Pair(key, first.name, second.name, test)
-            for (first, second), test in zip(twos, st.corrected(tests), strict=True)
+            Pair(str(measure), first.name, second.name, test, one.tied)
+            for (first, second), one, test in zip(twos, compared, tests, strict=True)
         ]
     return tuple(found)
 
 
-def _pair_test(first: RunAudit, second: RunAudit, key: str) -> st.Comparison:
-    one, other = first.figures[key], second.figures[key]
-    if one.partly_labelled or other.partly_labelled:
-        return st.untold(None, min(one.n, other.n), PARTLY)
-    lengths = first.lengths, second.lengths
-    if lengths[0] is not None and lengths[1] is not None:
-        cutoff = one.measure.params.get("cutoff")
-        if unequally_deep(lengths[0], lengths[1], cutoff):
-            return st.untold(None, min(one.n, other.n), "the lists differ in length")
-    return st.compare(one.values - other.values)
+def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Comparison:
+    found = compare_runs(first, second, measure)
+    if not depth_decides(first, second, measure):
+        return found
+    return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
 
 
 def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:

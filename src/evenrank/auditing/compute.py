@@ -38,6 +38,7 @@ from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .documents import Documents, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
+from .misleading import cautions, misleading
 from .notes import (
     add_cards,
     card_notes,
@@ -48,11 +49,7 @@ from .notes import (
     label_notes,
     load_target,
     make_notes,
-    make_warnings,
-    neutral_notes,
-    poles_notes,
     query_notes,
-    threshold_notes,
     tie_notes,
 )
 from .stages import decompose, name_stages, stage_notes
@@ -257,7 +254,7 @@ def audit(
         result,
         notes=(*result.notes, *notes),
         stages=taken_apart,
-        pairs=compare_pairs(results, baseline),
+        pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results),
     )
 
@@ -347,10 +344,9 @@ def _result(
 ) -> AuditResult:
     depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
     judged = None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
-    warnings = make_warnings(evaluated.background, judged, inputs.measures, results)
-    groups = documents.groups
-    cautions = [*poles_notes(groups), *neutral_notes(groups), *threshold_notes(groups)]
-    notes = [*warnings, *inputs.notes, *documents.notes, *cautions]
+    misled = tuple(misleading(evaluated.background, judged, inputs.measures, results))
+    cautioned = tuple(cautions(documents.groups))
+    notes = [one.text for one in misled] + [*inputs.notes, *documents.notes] + [one.text for one in cautioned]
     notes += label_notes(results)
     notes += exposure_notes(evaluated.runs, inputs.measures)
     notes += card_notes(inputs.runs)
@@ -375,8 +371,8 @@ def _result(
         lexicon=documents.lexicon,
         collection=inputs.collection,
         query_texts=queries,
-        warnings=tuple(warnings),
-        cautions=tuple(cautions),
+        misleading=misled,
+        cautions=cautioned,
         unequal_depth=unequal,
         partly_labelled=_partly_labelled(documents, evaluated),
         all_neutral=evaluated.normaliser is not None and evaluated.normaliser.all_neutral,

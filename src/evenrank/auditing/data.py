@@ -19,6 +19,7 @@ from evenrank.io.wording import counted, percent
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
+from evenrank.results.finding import Finding
 from evenrank.results.format import Interval, equation
 from evenrank.results.result import Result
 
@@ -79,6 +80,14 @@ def ties_decide(test: Tested, tied: Tested | None) -> bool:
     outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
     p = 1.0 if tied.why == ALL_ZERO else tied.p
     return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
+
+
+def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
+    """Whether a difference between two runs is shown in the order of tied documents that they have, and not, or the
+    other way round, over all orders."""
+    if tied is None or tied.mean is None or not test.shown or test.mean is None:
+        return False
+    return not same_verdict(test.mean, tied.mean, shown=True, tied_shown=tied.shown)
 
 
 def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
@@ -269,6 +278,11 @@ class Comparison:
         return self.test.holm_p is not None and self.test.shown
 
     @property
+    def by_ties(self) -> bool:
+        """Whether the difference is shown only in the order of tied documents that the runs have."""
+        return self.significant and decided_by_ties(self.test, self.tied)
+
+    @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
         if self.guaranteed is not None:
@@ -437,12 +451,21 @@ class RunAudit:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs."""
+    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs.
+
+    ``tied``: the same between expectations over the orders of tied documents.
+    """
 
     measure: str
     first: str
     second: str
     test: Tested = field(metadata=INLINE)
+    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two are shown to differ, whatever the order of tied documents."""
+        return self.test.shown and not decided_by_ties(self.test, self.tied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,6 +487,7 @@ class GroupShare:
 class AuditFigures(Result):
     """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
 
+    also: ClassVar = ("warnings",)
     settings: dict[str, Any]
     baseline: str | None
     runs: tuple[RunAudit, ...] = field(metadata=LEFT_OUT)
@@ -478,7 +502,7 @@ class AuditFigures(Result):
     collection: PathLike | pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
     """Where the report finds the documents' texts."""
     query_texts: pl.DataFrame | None = field(default=None, repr=False, metadata=LEFT_OUT)
-    warnings: tuple[str, ...] = ()
+    misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """The notes that come first in every view, since the figures mislead without them."""
     unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
     """The measures that are decided by the unequal depths of the runs."""
@@ -492,7 +516,7 @@ class AuditFigures(Result):
     """Every two of several runs."""
     shares: tuple[GroupShare, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' shares of the first ranks, where shares were measured."""
-    cautions: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
     stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
     """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
@@ -527,6 +551,11 @@ class AuditFigures(Result):
     def __len__(self) -> int:
         """Number of runs, reference rankings included."""
         return len(self.runs)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What misleads, in words."""
+        return tuple(one.text for one in self.misleading)
 
     @property
     def measures(self) -> list[Measure]:

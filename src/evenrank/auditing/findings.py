@@ -18,7 +18,7 @@ from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
 
-from .about import Poles, in_short, poles, short_names, shown_lean, utility_measures
+from .about import Poles, in_short, poles, short_names, shown_lean, shown_name, utility_measures
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, RunAudit
 
 _SAYS = phrases("audit")
@@ -30,7 +30,12 @@ MOST_GROUPS = 5
 
 def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     """All findings of an audit, those of the first line before the others."""
-    return (*_answer(result), *_warnings(result), *_of_runs(result), *_notes(result))
+    found = [*_answer(result), *_warnings(result), *_of_runs(result), *_of_stages(result), *_notes(result)]
+    if not any(one.place == "answer" for one in found):
+        # Where effectiveness is not asked for and nothing is compared, the first finding answers.
+        first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
+        found = found if first is None else [replace(found[first], place="answer"), *found[:first], *found[first + 1 :]]
+    return tuple(found)
 
 
 # --- the first line --------------------------------------------------------------------------------------------------
@@ -38,8 +43,7 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
 
 def _answer(result: AuditFigures) -> Iterator[Finding]:
     given = result.given
-    if not result.judged:
-        yield _SAYS.find("unknown", level="cannot be told", place="answer")
+    yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
         yield from _orders(result)
     elif len(given) == 2 and result.baseline is not None:
@@ -50,7 +54,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
         measure = utility_measures(result)[0]
         figure = given[0].figures[str(measure)]
         found = st.Estimate(figure.mean, figure.ci95, figure.n)
-        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=str(measure))
+        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
 
 def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
@@ -58,7 +62,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     measures = utility_measures(result)
     if not measures:
         return
-    figure, other = run.figures[str(measures[0])], base.figures[str(measures[0])]
+    figure, other = run.figures[shown_name(measures[0])], base.figures[shown_name(measures[0])]
     compared = figure.vs_baseline
     assert compared is not None
     key, level = _how_good(compared)
@@ -67,7 +71,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     named: dict[str, Any] = {
         "run": run.name,
         "baseline": base.name,
-        "measure": str(measures[0]),
+        "measure": shown_name(measures[0]),
         "why": compared.test.why,
     }
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
@@ -76,6 +80,8 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
 def _how_good(compared: Comparison) -> tuple[str, Level]:
     if compared.unequal_depth:
         return "depth", "cannot be told"
+    if compared.by_ties:
+        return "better_by_ties", "cannot be told"
     if compared.significant and compared.difference is not None:
         if compared.difference > 0:
             return "better", "shown"
@@ -97,15 +103,18 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     if not found:
         return
     level: Level = "shown"
-    less = [str(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
-    more = [str(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
-    apart = [str(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
+    less = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "less"]
+    more = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "more"]
+    apart = [shown_name(measure) for measure, one in found if bias_verdict(measure, one) == "apart"]
     if less and more:
         key = "less_and_more_biased"
     elif less or more:
         key = "less_biased" if less else "more_biased"
+        key = f"{key}_in" if apart else key
     elif apart:
         key = "bias_apart"
+    elif ties := [shown_name(measure) for measure, one in found if one.by_ties]:
+        key, level, apart = "bias_by_ties", "cannot be told", ties
     elif any(one.test.p is not None for _, one in found):
         key, level = "no_bias_difference", "no difference shown"
     elif all(one.test.why == ALL_ZERO for _, one in found):
@@ -113,14 +122,11 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
-    named: dict[str, Any] = {
-        # The sentence before has named them.
-        "run": in_short(run.name, "It") if result.judged else run.name,
-        "baseline": in_short(str(result.baseline), "the baseline"),
-        "measures": less or more or apart,
-        "why": why,
-    }
-    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", less=less, more=more, **named)
+    values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "measures": less or more or apart, "why": why}
+    # The sentence before has named them.
+    values["run"] = in_short(run.name, "It") if result.judged else run.name
+    values["baseline"] = in_short(str(result.baseline), "the baseline")
+    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", **values)
 
 
 def _compared_measures(result: AuditFigures) -> list[Measure]:
@@ -136,7 +142,7 @@ def _against(run: RunAudit, measure: Measure) -> Comparison | None:
 
 def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
     """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
-    if not compared.significant or compared.difference is None:
+    if not compared.significant or compared.by_ties or compared.difference is None:
         return None
     how = resolve(measure)
     if how.better == "higher":
@@ -154,7 +160,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
     utility = utility_measures(result)[:1]
     bias = [measure for measure in _compared_measures(result) if measure == shown_lean(result)][:1]
     for measure in (*utility, *(bias or _compared_measures(result)[:1])):
-        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.test.shown}
+        apart = {(one.first, one.second) for one in result.pairs if one.measure == str(measure) and one.apart}
         apart |= {(second, first) for first, second in apart}
         means = {run.name: run.figures[str(measure)].mean for run in result.given}
         ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
@@ -162,7 +168,11 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
             continue
         key, order = _in_order(ranked, apart, short_names(result))
         level: Level = "shown" if apart else "no difference shown"
-        yield _SAYS.find(key, "", level, None, "answer", measure=str(measure), order=order, count=len(ranked))
+        pair = poles(result, measure) if resolve(measure).signed else None
+        ends = shown_name(measure)
+        if pair is not None and apart:
+            ends = _SAYS.say("from_to", measure=ends, least=side(pair, -1.0), most=side(pair, 1.0))
+        yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str]) -> tuple[str, str]:
@@ -171,7 +181,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mappin
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
     if not apart:
-        return "none_apart" if len(ranked) > 2 else "two_alike", ""
+        return "none_apart", ""
     tiers: list[list[str]] = [[ranked[0]]]
     for before, name in pairwise(ranked):
         if (before, name) in apart:
@@ -189,9 +199,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mappin
 
 
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
-    for said in result.warnings:
-        if not said.startswith("Effectiveness is unknown"):
-            yield Finding("warning", "", "cannot be told", None, said, "warning")
+    yield from (one for one in result.misleading if one.place == "warning")
     if len(result.queries) < LEAST:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
@@ -212,7 +220,7 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
             found = lean_finding(result, run, lean)
             yield replace(found, place="answer") if only else found
         elif result.shares:
-            place: Place = "detail" if alike else "finding"
+            place: Place = "answer" if only else "detail" if alike else "finding"
             yield from (replace(one, place=place) for one in of_groups if one.subject == run.name)
         if run.name == result.baseline or result.baseline is None:
             continue
@@ -235,7 +243,9 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
         why = test.why if test.n > 1 else "there is only one query"
         return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.added
-    key = _whose(test.shown, figure, added)
+    # Shown, had it been the only run.
+    alone = not test.shown and test.p is not None and test.p < st.SIGNIFICANT and added is not None
+    key = "no_lean_corrected" if alone else _whose(test.shown, figure, added)
     held = None if added is None else added.reference
     values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
@@ -245,6 +255,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
         "added": None if added is None else st.Estimate(added.mean, added.ci95, added.n),
         "noticed": test.noticeable,
         "tied": figure.tie_mean,
+        "runs": len(result.given),
     }
     return _SAYS.find(key, run.name, test.verdict, test, **values)
 
@@ -278,17 +289,20 @@ def side(pair: Poles, mean: float) -> str:
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:
-    named: dict[str, Any] = {"measure": str(figure.measure)}
+    named: dict[str, Any] = {"measure": shown_name(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
         return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
+    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=_why_none(figure), **named)
+
+
+def _why_none(figure: Figure) -> str:
+    """Why there is neither a figure nor bounds."""
     if figure.known is not None and figure.known[0] == 0:
-        why = "no document that it looks at has a label"
-    elif figure.known is not None and not figure.undefined:
-        why = "it has no exact bounds over unknown labels"
-    else:
-        why = "it is undefined for every query"
-    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=why, **named)
+        return "no document that it looks at has a label"
+    if figure.known is not None and not figure.undefined:
+        return "it has no exact bounds over unknown labels"
+    return "it is undefined for every query"
 
 
 def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: Comparison) -> Iterator[Finding]:
@@ -298,6 +312,8 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         return
     if compared.holm_p is None:
         key = "difference_untold"
+    elif compared.by_ties:
+        key = "difference_by_ties"
     elif verdict is None:
         key = "no_difference"
     elif verdict == "apart":
@@ -306,16 +322,36 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {
-        "baseline": in_short(str(result.baseline), "the baseline"),
-        "measure": str(measure),
-        "why": test.why,
-        "noticed": test.noticeable,
-    }
-    difference = st.Estimate(compared.difference, test.ci95, test.n)
+    named: dict[str, Any] = {"measure": shown_name(measure), "why": test.why, "noticed": test.noticeable}
+    named |= {"tied": None if compared.tied is None else compared.tied.mean}
+    named["baseline"] = in_short(str(result.baseline), "the baseline")
+    named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
     # Of several runs the table and the first line say which differ.
     place: Place = "finding" if len(result.given) == 2 else "detail"
-    yield _SAYS.find(key, run.name, test.verdict, test, place, difference=difference, **named)
+    yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
+
+
+def _of_stages(result: AuditFigures) -> Iterator[Finding]:
+    """What the stages of a pipeline hold and add, of the lean if there is one."""
+    if result.stages is None or not result.stages.measures:
+        return
+    of = result.stages.measures.get(str(shown_lean(result)), next(iter(result.stages.measures.values())))
+    first, measure = of.steps[0].stage, str(of.measure)
+    if of.retrieval is None:
+        held = st.Estimate(of.candidates, of.ci95, of.n)
+        yield _SAYS.find("stages_hold", first, "shown", held, held=of.candidates, measure=measure)
+    else:
+        test = of.retrieval.test
+        values: dict[str, Any] = {"measure": measure, "collection": of.collection, "held": of.candidates}
+        added = st.Estimate(of.retrieval.added, test.ci95, of.n)
+        yield _SAYS.find("retrieval_holds", first, test.verdict, test, added=added, **values)
+    for step in of.steps:
+        key = "stage_changes_nothing" if step.equal else "stage_adds" if step.test.shown else "stage_not_shown"
+        key = "stage_by_ties" if step.tie_sensitive and not step.equal else key
+        added = st.Estimate(step.added, step.test.ci95, step.test.n)
+        yield _SAYS.find(
+            key, step.stage, step.test.verdict, step.test, added=added, tied=step.tie_added, measure=measure
+        )
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -333,12 +369,13 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         level: Level = "cannot be told" if untold else "no difference shown"
         yield _SAYS.find("groups_untold" if untold else "groups_alike", run.name, level, why=why)
         return
-    groups = [one.group for one in shown]
-    more = [f"{len(groups) - MOST_GROUPS} more"] * (len(groups) > MOST_GROUPS)
-    yield _SAYS.find("groups_differ", run.name, "shown", groups=[*groups[:MOST_GROUPS], *more])
+    groups = []
     for one in shown[:MOST_GROUPS]:
         added = st.Estimate(one.test.mean, one.test.ci95, one.test.n)
-        yield _SAYS.find("more_of", run.name, "shown", one.test, group=one.group, share=one.share, added=added)
+        groups.append(_SAYS.say("a_group", group=one.group, share=one.share, added=added))
+    if len(shown) > MOST_GROUPS:
+        groups.append(_SAYS.say("more_groups", count=len(shown) - MOST_GROUPS))
+    yield _SAYS.find("groups_differ", run.name, "shown", shown[0].test, groups=groups)
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------
@@ -353,9 +390,21 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=list(result.unequal_depth))
-    yield from (Finding("caution", "", "cannot be told", None, said, "note") for said in result.cautions)
+    yield from _no_figures(result)
+    yield from result.cautions
     if len(result.given) == 2:
         yield from _to_rule_out(result)
+
+
+def _no_figures(result: AuditFigures) -> Iterator[Finding]:
+    """The measures of which no run has a figure."""
+    by_reason: dict[str, list[str]] = {}
+    for measure in result.measures:
+        figures = [run.figures[str(measure)] for run in result.given]
+        if measure != shown_lean(result) and all(one.mean is None and one.bounds is None for one in figures):
+            by_reason.setdefault(_why_none(figures[0]), []).append(str(measure))
+    for why, measures in by_reason.items():
+        yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
 
 def _moved(result: AuditFigures, by: str) -> list[str]:
@@ -369,7 +418,9 @@ def _moved(result: AuditFigures, by: str) -> list[str]:
             if (one.tie_sensitive if by == "tie" else one.order_sensitive)
         ]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
-            found.append(_SAYS.say("moved_figure", measure=str(measure), run=called[run.name], low=low, high=high))
+            found.append(
+                _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
+            )
     more = len(found) - MOST_MOVED
     return found if more <= 0 else [*found[:MOST_MOVED], f"figures of {counted(more, 'more run')}"]
 

@@ -1,4 +1,4 @@
-"""The warnings and notes of an audit, of ties, targets and cards, and the documents that its report shows."""
+"""The notes of an audit, of ties, targets and cards, and the documents that its report shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupTable, builtin_lexicons
+from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Provenance, Run
 from evenrank.io.run_cards import made_by_text
 from evenrank.io.tables import IdIndex, pick
@@ -18,7 +18,6 @@ from evenrank.measures import (
     EED,
     Background,
     Evaluation,
-    NeutralityMeasure,
     PairwiseMeasure,
     Target,
     as_target,
@@ -28,71 +27,8 @@ from evenrank.measures import (
 from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_pair_share
 
 from .comparison import common, depth_decides
-from .data import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
+from .data import NEUTRAL_FIRST, RANDOM, RunAudit
 from .figures import SHOWN_DEPTH, Measured
-
-
-def absence_warning(lacking: Mapping[str, int], judged: int) -> str:
-    """What every view says of judged queries that runs lack: ``lacking``, of ``judged`` queries, by the run's name."""
-    counts = list(lacking.values())
-    said = "; ".join(f"{name} lacks {count:,} of {judged:,}" for name, count in lacking.items())
-    if len(counts) > 2 and len(set(counts)) == 1:
-        said = f"{len(counts)} runs lack {counts[0]:,} of {judged:,} each"
-    return f"Judged queries are missing: {said}. Effectiveness counts 0 there, and bias measures skip them."
-
-
-def make_warnings(
-    background: Evaluation, judged: int | None, measures: list[Measure], results: list[RunAudit]
-) -> list[str]:
-    """The warnings that come first in every view, each a heading, a colon and the explanation.
-
-    ``judged``: how many queries are; None without qrels.
-    """
-    warnings = []
-    if judged is None:
-        warnings.append("Effectiveness is unknown: there are no qrels. A ranking of nonsense can be perfectly fair.")
-    warnings += _unknown(background.missing, results)
-    lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
-    if lacking:
-        warnings.append(f"Documents without text: {'; '.join(lacking)}.")
-    if judged is not None:
-        absent = {run.name: run.absent for run in results if not run.reference and 0 < run.absent < _most(run)}
-        if absent:
-            warnings.append(absence_warning(absent, judged))
-        unjudged = [run.name for run in results if not run.reference and run.absent and run.absent == _most(run)]
-        if unjudged:
-            warnings.append(
-                f"Effectiveness is meaningless here: the qrels judge no query of {', '.join(unjudged)}, and every"
-                " judged query counts as 0."
-            )
-    if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
-        warnings.append(f"Neutrality is meaningless here: {_why_neutral(background)}, so NFaiRR is 1 in any order.")
-    elif any(map(is_bias, measures)) and not _counts(background):
-        warnings.append(f"Bias is meaningless here: {_why_neutral(background)}.")
-    return warnings
-
-
-def _unknown(missing: str, results: list[RunAudit]) -> list[str]:
-    """What part of the labels is unknown, and what becomes of it."""
-    found = [(run.name, run.labels) for run in results if run.labels is not None and not run.reference]
-    runs = [run for run in results if run.labels is not None and not run.reference]
-    above = any(labels.unknown for _, labels in found)
-    if not above and not any(_looks_at_unknown(figure) for run in runs for figure in run.figures.values()):
-        return []
-    done = {
-        "bounds": "only bounds over every way to label them are certain",
-        "skip": "they are left out, and lists close up over them",
-        "neutral": "they count as of no group",
-    }[missing]
-    place = f"in the first {found[0][1].depth} ranks"
-    shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
-    if not above:
-        return [f"Documents without a label: none {place}, some below, where measures look as well; {done}."]
-    return [f"Documents without a label: {shares} {place}; {done}."]
-
-
-def _looks_at_unknown(figure: Figure) -> bool:
-    return figure.known is not None and figure.known[0] < figure.known[1]
 
 
 def label_notes(results: list[RunAudit]) -> list[str]:
@@ -107,98 +43,6 @@ def label_notes(results: list[RunAudit]) -> list[str]:
             f" {run.labels.depth} ranks are labelled ({groups}, {run.labels.neutral:,.6g} of no group)."
         )
     return notes
-
-
-def _most(run: RunAudit) -> int:
-    """The number of queries behind a run's utility."""
-    return max((figure.n for figure in run.figures.values() if not is_bias(figure.measure)), default=0)
-
-
-def _counts(background: Evaluation) -> bool:
-    """Whether any document of the runs contains a word of the lexicon, or it is not known."""
-    scores = background.group_table
-    return scores is None or any(scores.table[f"count_{group}"].to_numpy().any() for group in scores.groups)
-
-
-def _all_neutral(background: Evaluation) -> bool:
-    return background.background is not None and background.background.all_neutral
-
-
-def _lacking(run: RunAudit, missing: str) -> str:
-    lacking = run.lacking
-    assert lacking is not None
-    done = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}[missing]
-    documents = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place} of {run.name}"
-    text = f"{documents} ({percent(lacking.share)}), {done}"
-    if lacking.queries:
-        queries = counted(lacking.queries, "query")
-        empty = (
-            f"bias is undefined for {queries}"
-            if missing == "skip"
-            else f"{queries} count{'s' * (lacking.queries == 1)} as wholly neutral"
-        )
-        text += f"; {empty}, as no document has a text"
-    return text
-
-
-def _why_neutral(background: Evaluation) -> str:
-    """Why every document of the background is neutral; a common case is one-word texts that are labels."""
-    scores = background.group_table
-    assert scores is not None
-    assert background.background is not None
-    rows = background.document[background.run.table["rank"].to_numpy() <= background.background.depth]
-    counts = sum(scores.table[f"count_{group}"].to_numpy() for group in scores.groups)
-    most = float(np.max(np.asarray(counts)[rows[rows >= 0]], initial=0))
-    if scores.labelled and most == 0:
-        return f"every labelled document of the background ({background.background.name}) is of no group"
-    name, threshold = background.background.name, scores.settings.get("threshold", 1)
-    if most == 0:
-        return f"no document of the background ({name}) contains a word of the lexicon {scores.settings.get('lexicon')}"
-    if most <= threshold:
-        plural = "" if threshold == 1 else "s"
-        return (
-            f"no document of the background ({name}) has more than {threshold:g} group word{plural},"
-            " which is too few to count (one-word texts that are labels need `threshold=0`)"
-        )
-    return f"every document of the background ({name}) mentions the groups in their target shares"
-
-
-def poles_notes(scores: GroupTable | None) -> list[str]:
-    """A note that the positive group was not named, if it was not."""
-    if scores is None or scores.poles is None or not scores.settings.get("poles_assumed"):
-        return []
-    first, second = scores.poles
-    return [f"Bias is {first} minus {second}: no poles were named, so the file's order decided (set `poles`)."]
-
-
-def neutral_notes(labels: GroupTable | None) -> list[str]:
-    """A note that a value which should mean "no group" is nobody's label, as a misspelt one is."""
-    absent = labels.settings.get("neutral_absent") if labels is not None else None
-    if labels is None or not absent:
-        return []
-    return [f"`neutral`: no document has the label {', '.join(absent)}; the groups are {', '.join(labels.groups)}."]
-
-
-_MANY = 0.25
-"""From which share of the documents with a word those with too few of them are noted."""
-
-
-def threshold_notes(scores: GroupTable | None) -> list[str]:
-    """A note that much of what a lexicon of the user's own finds is too little to count, if it is."""
-    if scores is None or scores.labelled:
-        return []
-    name, threshold = scores.settings.get("lexicon"), float(scores.settings.get("threshold", 1))
-    if name is None or name in builtin_lexicons():
-        return []
-    words = np.sum([scores.table[f"count_{group}"].to_numpy() for group in scores.groups], axis=0)
-    few, some = int(((words > 0) & (words <= threshold)).sum()), int((words > 0).sum())
-    if not some or few < _MANY * some:
-        return []
-    return [
-        f"`threshold`: {few:,} of {counted(some, 'document')} with a word of the lexicon {name} ({percent(few / some)})"
-        f" {'has' if few == 1 else 'have'} no more than {threshold:g}, and so count{'s' * (few == 1)} as neutral and as"
-        " of no group (`threshold=0` counts every word)."
-    ]
 
 
 def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:

@@ -17,13 +17,13 @@ from .about import groups as group_names
 from .data import RANDOM, REFERENCES, AuditFigures, Figure
 from .unknown_labels import shows_queries
 
-QUERY_CAP = 500
-"""The most queries whose rankings and passages the page contains."""
-VALUE_CAP = 10_000
+ENTRY_CAP = 6_000
+"""The most entries of rankings that the page contains: as many queries as they make up, the most telling ones."""
+VALUE_CAP = 1_000
 """The most queries whose values the page contains; a larger audit is sampled at even steps."""
-TEXT_BUDGET = 16_000_000
-"""The most characters of passages that the page contains in all."""
-TEXT_LEAST, TEXT_MOST = 300, 4000
+TEXT_BUDGET = 1_100_000
+"""About how many characters of passages the page contains in all."""
+TEXT_LEAST, TEXT_MOST = 200, 4000
 LEAD = 80
 """Characters before the first marked word in an excerpt that does not start with the passage."""
 
@@ -105,24 +105,20 @@ def compared(result: AuditFigures) -> tuple[int, int]:
 def _figure(figure: Figure) -> dict[str, object]:
     low, high = figure.ci95 or (None, None)
     tie_low, tie_high = figure.tie_range or (None, None)
-    least, most = figure.bounds or (None, None)
     return {
         "mean": rounded(figure.mean),
         "low": rounded(low),
         "high": rounded(high),
-        "least": rounded(least),
-        "most": rounded(most),
         "tieMean": rounded(figure.tie_mean),
         "tieLow": rounded(tie_low),
         "tieHigh": rounded(tie_high),
-        "sensitive": figure.tie_sensitive,
     }
 
 
-def rounded(value: object) -> object:
-    """A float with six significant digits, None if it is not finite; anything else as it is."""
+def rounded(value: object, digits: int = 6) -> object:
+    """A float with so many significant digits, None if it is not finite; anything else as it is."""
     if isinstance(value, float | np.floating):
-        return float(f"{value:.6g}") if np.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if np.isfinite(value) else None
     return value
 
 
@@ -143,7 +139,7 @@ def values(result: AuditFigures, shown: Array) -> dict[str, object]:
         "total": total,
         "values": [
             [
-                [rounded(value) for value in run.figures[str(measure)].values[places].tolist()]
+                [rounded(value, 4) for value in run.figures[str(measure)].values[places].tolist()]
                 if shows_queries(result, run.figures[str(measure)])
                 else None
                 for run in result.runs
@@ -158,6 +154,12 @@ def focus(result: AuditFigures) -> Measure | None:
     per_query = [measure for measure in result.measures if _per_query(result, measure)]
     lean = pick(result, ARaB, RaB, AbsARaB, NFaiRR, FaiRR)
     return lean if lean in per_query else next(iter(per_query), None)
+
+
+def query_cap(result: AuditFigures) -> int:
+    """How many queries' rankings the page contains."""
+    each = result.rankings.height / max(1, len(result.queries))
+    return max(1, int(ENTRY_CAP / max(1.0, each)))
 
 
 def most_telling(result: AuditFigures, cap: int) -> Array:

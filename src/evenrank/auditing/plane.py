@@ -20,15 +20,17 @@ from evenrank.results.format import Interval, interval, number
 
 from .about import direction
 from .data import AuditFigures
+from .screen import NAMES, shown_runs
 from .unknown_labels import plane_bias
 
-WIDTH, HEIGHT = 640, 380
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 20, 16, 52
+# Small, so that it can be read on a phone, where it is scaled down, and stands beside the verdicts on a wide screen.
+WIDTH, HEIGHT = 460, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 12, 10, 42
 # These have a contrast of at least 3 on white and on black.
 _COLOURS = ("#1a7fd4", "#d06000", "#00926b", "#b8569d", "#8f7a00", "#7a72d8")
 _GREY = "#7f8794"
 _LETTER = 6.6
-_LONGEST = 28
+_LONGEST = 24
 # How much further than next to its point a name may be, in pixels.
 _ASIDE, _AWAY = (0, 14, 28, 42), (0, 8, 16, 24, 32)
 
@@ -111,10 +113,10 @@ def plane_svg(result: AuditFigures) -> str:
     if measures is None:
         return ""
     points = []
-    for run in result.runs:
+    for run in shown_runs(result):
         utility, bias = (run.figures[str(measure)] for measure in measures)
         placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bias.bounds)
-        points.append(PlanePoint(run.name, *placed, run.reference))
+        points.append(PlanePoint(NAMES.get(run.name, run.name), *placed, run.reference))
     return draw_plane(measures, points)
 
 
@@ -137,7 +139,7 @@ def draw_plane(measures: tuple[Measure, Measure], points: Sequence[PlanePoint]) 
     last = {point.method: number_ for number_, point in enumerate(points) if point.method is not None}
     named = [n for n, point in enumerate(points) if point.method is None or n == last[point.method]]
     bars += [_around(*places[n]) for n in range(len(points)) if n not in named]
-    names = [_short(points[n].method or points[n].name, points[n].reference) for n in named]
+    names = [_short(points[n].method or points[n].name) for n in named]
     labels = dict(zip(named, _labels(names, [places[n] for n in named], bars), strict=True))
     series = list(dict.fromkeys(point.method or point.name for point in points if not point.reference))
     colours = {name: _COLOURS[number_ % len(_COLOURS)] for number_, name in enumerate(series)}
@@ -177,8 +179,8 @@ def _axes(measures: tuple[Measure, Measure], x: Axis, y: Axis, zero: bool) -> st
     names = [_text(f"{measure} ({direction(measure)})") for measure in measures]
     middle = (_TOP + bottom) / 2
     bold = 'text-anchor="middle" font-weight="bold"'
-    parts.append(f'<text x="{(left + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 10}" {bold}>{names[0]}</text>')
-    parts.append(f'<text x="16" y="{middle}" transform="rotate(-90 16 {middle})" {bold}>{names[1]}</text>')
+    parts.append(f'<text x="{(left + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 6}" {bold}>{names[0]}</text>')
+    parts.append(f'<text x="12" y="{middle}" transform="rotate(-90 12 {middle})" {bold}>{names[1]}</text>')
     return "".join(parts)
 
 
@@ -243,9 +245,8 @@ def _mark(point: PlanePoint, measures: tuple[str, str], x: Axis, y: Axis, colour
     return f'<g stroke="{colour}" stroke-width="1.75" fill="{colour}"{faint}>{"".join(marks)}</g>'
 
 
-def _short(name: str, reference: bool) -> str:
-    short = name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
-    return f"{short} †" if reference else short
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
 
 
 def _bars(point: PlanePoint, place: tuple[float, float], x: Axis, y: Axis) -> list[_Box]:

@@ -14,7 +14,7 @@ from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import Column, Table, fitted
 
-from .about import group_label, groups, in_short, letters_of, poles, shown_lean, utility_measures
+from .about import group_label, groups, in_short, letters_of, poles, shown_lean, shown_name, utility_measures
 from .comparison import PARTLY
 from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
 from .findings import bias_verdict, side
@@ -102,7 +102,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     figure = run.figures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
-    if compared is not None and compared.significant and compared.difference is not None:
+    if compared is not None and compared.significant and not compared.by_ties and compared.difference is not None:
         marks += UP if compared.difference > 0 else DOWN
     if lean is not None and lean.shown:
         marks += APART
@@ -118,7 +118,7 @@ def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
-        if one.measure == measure and one.test.shown and name in (one.first, one.second)
+        if one.measure == measure and one.apart and name in (one.first, one.second)
     ]
     return sorted(places[other] for other in others if other in places)
 
@@ -143,7 +143,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
         (m for m in known_measures(result) if _is_share(m)),
         key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
-    lines = [_Line(str(m).replace("(target='candidates')", ""), str(m), m) for m in first]
+    lines = [_Line(shown_name(m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(one.run, one.group): one for one in result.shares}
     letters = letters_of(result)
@@ -183,7 +183,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
     against = "" if result.baseline is None else in_short(result.baseline, "the baseline")
     letters = list(letters_of(result).values())
     raised = _RAISED[: len(letters)]
-    pairs = [f"{raised} differs from run {letters[0]} … (p < .05, over all pairs)"] if letters else []
+    pairs = [f"{raised} differs from that run (p < .05, corrected over all pairs)"] if letters else []
     if result.shares:
         against = f"the candidates (measures: {against})" if against else "the candidates"
     return (
@@ -230,6 +230,8 @@ def _effective(run: RunAudit, measure: Measure) -> Chip:
         return Chip("baseline")
     if compared.unequal_depth or compared.test.verdict == "cannot be told":
         return Chip("cannot be told", "unknown")
+    if compared.by_ties:
+        return Chip("depends on ties", "unknown")
     if not compared.significant:
         return Chip("no loss over 5%" if compared.no_loss else "not shown to differ", "same")
     return Chip("better", "good") if (compared.difference or 0.0) > 0 else Chip("worse", "bad")

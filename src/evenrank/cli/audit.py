@@ -71,7 +71,10 @@ def command(
     _output.will_write(json, report)
     result = audit(**{**given, "runs": runs, "stages": stages or None, "rankings": rankings})
     # Notes name arguments; here these are options.
-    notes, warnings = (tuple(map(_words.said, found)) for found in (result.notes, result.warnings))
-    result = replace(result, notes=notes, warnings=warnings)
+    misleading, cautions = (
+        tuple(replace(one, text=_words.said(one.text)) for one in found)
+        for found in (result.misleading, result.cautions)
+    )
+    result = replace(result, notes=tuple(map(_words.said, result.notes)), misleading=misleading, cautions=cautions)
     to_json = functools.partial(result.to_json, values=values)
     _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json)

@@ -20,7 +20,7 @@ from evenrank import options as opt
 from evenrank.auditing import AuditResult, Figure, audit
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
-from evenrank.auditing.notes import absence_warning
+from evenrank.auditing.misleading import absence_warning
 from evenrank.groups import GroupTable
 from evenrank.io import InputError, Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.io.arguments import checked

@@ -1,13 +1,14 @@
-"""A page of facts, tables, charts and notes: as text, and as one HTML file that opens without a network.
+"""A page of an answer, tables, charts and notes: as text, and as one HTML file that opens without a network.
 
-If a table is too wide for its container, each row becomes a card of labelled figures. A style sheet cannot tell how
-much width a table needs, so each table gets a class that tells it. Folding needs no script, so it works in mail
-previews and on paper too.
+On a phone and on paper, each row of a table that is too wide becomes a card of labelled figures. A style sheet cannot
+tell how much width a table needs, so each table gets a class that tells it. Folding needs no script, so it works in
+mail previews too. On wider screens no table folds: a script hides the columns that do not fit until a click.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import itertools
@@ -43,7 +44,7 @@ STEPS = (18, 21, 24, 27, 30, 34, 38, 42, 47, 52, 58, 64, 71, 78, 86)
 
 _LETTER, _PADDING, _SORT = 0.66, 0.9, 0.7
 _NAME = 7.5  # the minimum width in page.css of a name with long words, which may be broken
-_LONG = 10  # letters
+_LONG, _LONG_HEADING = 10, 12  # letters
 _TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
 _PART = re.compile(r"<(thead|tbody|tr)\b|<(th|td)\b([^>]*)>(.*?)</\2>", re.DOTALL)
 _ROLES = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
@@ -54,11 +55,16 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
+NARROW = 860
+"""The widest window (in pixels) whose tables fold; a sheet of paper is narrower."""
+
+
 def style_sheet() -> str:
-    """The style sheet of every page, with the folding rules for each width."""
-    rules = asset("fold.css")
-    folds = [f"@container (max-width: {step}em) {{ .fold-{step} {{\n{rules}}} }}" for step in STEPS]
-    return "\n".join([asset("page.css"), *folds, f".fold {{\n{rules}}}"])
+    """The style sheet of every page, with the folding rules for each width; in a box of class ``keep`` none folds."""
+    rules, folding = asset("fold.css"), ":not(.keep) > .fold"
+    folds = [f"@container (max-width: {step}em) {{ {folding}-{step} {{\n{rules}}} }}" for step in STEPS]
+    narrow = "\n".join([*folds, f"{folding} {{\n{rules}}}"])
+    return f"{asset('page.css')}\n@media (max-width: {NARROW}px) {{\n{narrow}\n}}"
 
 
 def make_foldable(page: str) -> str:
@@ -97,7 +103,9 @@ def _foldable_table(match: re.Match[str]) -> str:
         named = tag == "th" or 'class="left"' in attributes
         if place == len(widths):
             widths.append(0.0)
-        widths[place] = max(widths[place], _width(text, named and not in_head, "<button" in content))
+        long = max(map(len, text.split()), default=0) > (_LONG_HEADING if in_head else _LONG)
+        broken = long if in_head else named
+        widths[place] = max(widths[place], _width(text, broken, "<button" in content))
         role, label = "rowheader" if tag == "th" else "cell", ""
         if in_head:
             headings.append(html.escape(text))
@@ -105,7 +113,7 @@ def _foldable_table(match: re.Match[str]) -> str:
         # The row's name needs no heading, unless it is a number.
         elif place < len(headings) and (place or not named or text[:1].isdigit()):
             label = f' data-label="{headings[place]}"'
-        if named and not in_head and max(map(len, text.split()), default=0) > _LONG:
+        if named and long:
             label += " data-long"
         place += 1
         return f'<{tag} role="{role}"{label}{attributes}>{content}</{tag}>'
@@ -178,29 +186,29 @@ def _read(path: Path) -> str | None:
         return None
 
 
-_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-
-
 def render(
     template: str,
     *,
     scripts: Sequence[str],
-    data: Mapping[str, object],
+    data: object = None,
+    charts: bool,
     provenance: Provenance | None,
     **context: object,
 ) -> str:
     """A page from a template.
 
-    ``scripts``: the assets that make up its script, which runs after the chart libraries; ``data``: JSON values by
-    the id of the element that carries them. Besides ``context`` the template sees ``css``, ``policy``, ``version``,
-    ``data``, ``scripts`` and ``provenance`` (None if it is unknown), and may include the assets ``head.html.j2``,
-    ``provenance.html.j2`` and ``scripts.html.j2``. Every text is escaped.
+    ``scripts``: the assets that its script consists of, besides ``page.js``; ``data``: JSON values that they read;
+    ``charts``: whether they draw with the chart libraries. Libraries and data, which are large, are packed. Besides
+    ``context`` the template sees ``css``, ``policy``, ``version``, ``packs``, ``script`` and ``provenance`` (None if it
+    is unknown), and may extend or include assets. Every text is escaped.
     """
     import jinja2
     from markupsafe import Markup
 
-    code = "\n".join(asset(name) for name in scripts)
-    elements = [_script(_scoped(chart_libraries())), _script(_scoped(f'"use strict";\n{code}'))]
+    code = "\n".join(asset(name) for name in ("page.js", *scripts))
+    script = _script(f'(async () => {{\n"use strict";\n{code}\n}})();')
+    libraries = f"(() => {{\n{chart_libraries()}\n}})();" if charts else ""
+    packs = {"data": None if data is None else _json(data), "libraries": libraries or None}
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -214,12 +222,21 @@ def render(
         **context,
         version=__version__,
         css=Markup(style_sheet()),
-        policy=_policy(elements),
-        data=[(name, _embedded(value)) for name, value in data.items()],
-        scripts=elements,
+        policy=_policy([str(script), *([libraries] if charts else [])]),
+        packs=[(name, packed(text)) for name, text in packs.items() if text is not None],
+        script=script,
         provenance=None if provenance is None else _provenance(provenance),
     )
     return make_foldable(page)
+
+
+def packed(text: str) -> str:
+    """A text as ``page.js`` unpacks it: gzip and base64, the same bytes for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _shown(value: object) -> object:
@@ -227,35 +244,21 @@ def _shown(value: object) -> object:
     return STEERING.sub("�", value) if type(value) is str else value
 
 
-def _scoped(code: str) -> str:
-    """Code in a function, so that its names are its own, but for those that it defines on the window."""
-    return f"(() => {{\n{code}\n}})();"
-
-
 def _script(code: str) -> Markup:
     """Code as the content of a script element; whatever would end it or open a comment is escaped."""
     from markupsafe import Markup
 
-    code = code.replace("\r\n", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return Markup(code)
+    return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))
 
 
-def _policy(scripts: list[Markup]) -> str:
-    """A content security policy that forbids every request and every script but these."""
-    hashes = [base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode() for script in scripts]
+def _policy(scripts: Sequence[str]) -> str:
+    """A content security policy that forbids every request and every script but these, packed or not."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
     )
-
-
-def _embedded(value: object) -> Markup:
-    """JSON as the content of a script element, which nothing in it can end."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_ESCAPES))
 
 
 def _provenance(provenance: Provenance) -> dict[str, object]:
@@ -454,7 +457,8 @@ class Page:
         drawn = "" if self.table is None else replace(self.table, title="").text()
         marked = {part: part.partition(" ")[0] for part in self.legend}
         plain_or_there = [p for p, mark in marked.items() if mark[0] in _LETTERS or set(mark) & set(drawn)]
-        return "   ".join(plain_or_there)
+        # A line ends between two parts.
+        return "   ".join(part.replace(" ", "\xa0") for part in plain_or_there)
 
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""
@@ -477,12 +481,22 @@ class Page:
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
-        drawings = [list(section.draw()) for section in self.sections]
+        drawn = [tuple(section.draw()) for section in self.sections]
         numbers = itertools.count()
-        numbered = [[(next(numbers), one) for one in of] for of in drawings]
-        sections = [(section, of) for section, of in zip(self.sections, numbered, strict=True)]
-        flat = [one for of in drawings for one in of]
+        sections = [
+            (section, [(next(numbers), drawing) for drawing in drawings])
+            for section, drawings in zip(self.sections, drawn, strict=True)
+        ]
+        flat = [*itertools.chain.from_iterable(drawn)]
         return render_charts(asset("page.html.j2"), flat, self.provenance, page=self, sections=sections)
+
+    def said_below(self) -> list[tuple[str, str]]:
+        """What stands below the table: each name with the sentences about it, then a line for each note."""
+        by_name: dict[str, list[str]] = {}
+        for one in self.said("finding"):
+            by_name.setdefault(one.subject, []).append(one.text.removeprefix(f"{one.subject} "))
+        found = [(name, " ".join(texts)) for name, texts in by_name.items()]
+        return [*found, *(("Note", one.text) for one in self.said("note"))]
 
     def notebook(self) -> str:
         """The same as the screen, as HTML for a notebook."""
@@ -509,15 +523,13 @@ _LONGEST_LABEL = 16
 
 
 def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
-    """The sentences of the answer, with what stands beside it at the end of its first or last line if there is room."""
+    """The sentences of the answer, and at the end of the line what stands beside it."""
     lines = wrapped(plain(" ".join(one.text for one in findings)), width).split("\n")
-    if not aside:
-        return "\n".join(lines)
-    rooms = {place: width - cell_len(lines[place]) for place in (0, -1)}
-    roomy = next((place for place, room in rooms.items() if room > cell_len(plain(aside)) + 1), None)
-    if roomy is None:
-        return "\n".join([*lines, plain(aside)])
-    lines[roomy] += plain(aside).rjust(rooms[roomy])
+    room = width - cell_len(lines[-1])
+    if aside and room > len(aside) + 1:
+        lines[-1] += plain(aside).rjust(room)
+    elif aside:
+        lines.append(plain(aside).rjust(width))
     return "\n".join(lines)
 
 
@@ -556,5 +568,13 @@ def fact(name: str, value: str) -> str:
 
 def render_charts(template: str, drawings: Sequence[Drawing], provenance: Provenance | None, **context: object) -> str:
     """A page from a template (see :func:`render`); chart n is drawn into its element ``chart-n``."""
-    data = {"data-charts": [drawing.specification for drawing in drawings]}
-    return render(template, scripts=("fit.js", "drawings.js"), data=data, provenance=provenance, **context)
+    specifications = [drawing.specification for drawing in drawings]
+    scripts = ["charts.js", "drawings.js"] if drawings else []
+    return render(
+        template,
+        scripts=scripts,
+        data=specifications or None,
+        charts=bool(drawings),
+        provenance=provenance,
+        **context,
+    )

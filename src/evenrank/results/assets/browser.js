@@ -80,11 +80,17 @@ function showQuery(id, scroll = false) {
     const rankings = el("div", { class: "rankings", role: "group", "aria-label": "Rankings of all runs" });
     rankings.append(...query.rankings.map((ranking, place) => rankingColumn(browser.runs[place], ranking)));
     detail.replaceChildren(title, el("p", { class: "hint" }, ...explanation(query)), valueTable(query), rankings);
-    detail.querySelectorAll("table").forEach(fold);
+    detail.querySelectorAll(".scroll").forEach(fitColumns);
   } else {
     detail.replaceChildren(el("p", {}, `The rankings of query ${id} are not on this page.`));
   }
-  if (scroll) byId("queries").scrollIntoView();
+  if (scroll) reveal("queries");
+}
+
+/** Opens a part of the page and goes there. */
+function reveal(id) {
+  byId(id).open = true;
+  byId(id).scrollIntoView();
 }
 
 function explanation(query) {
@@ -105,7 +111,7 @@ function explanation(query) {
 
 function valueTable(query) {
   if (!perQuery.length) return "";
-  const head = el("tr", {}, el("th", { class: "left", scope: "col" }, "measure"), ...runNames.map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, el("th", { class: "left", scope: "col" }, "measure"), ...runNames.map((name) => el("th", { scope: "col", "data-long": /\S{13}/.test(name) }, name)));
   const rows = perQuery.map(([measure, name]) =>
     el("tr", {}, el("th", { class: "left", scope: "row" }, name), ...runNames.map((_, run) => el("td", {}, number(valueOf(measure, run, query.id))))),
   );
@@ -126,7 +132,7 @@ function card([number_, score, tied, grade], rank, wanted = null) {
   if (judged) meta.append(el("span", {}, grade === null ? "not judged" : grade > 0 ? `relevant (${grade})` : `not relevant (${grade})`));
   if (score !== null) meta.append(el("span", {}, `score ${number(score)}`));
   if (tied) meta.append(el("span", { title: "Another document has the same score." }, "≈ tied"));
-  if (browser.labelled && doc.neutrality === null) meta.append(el("span", { class: "unknown" }, "unknown"));
+  if (browser.labelled && doc.neutrality === null) meta.append(el("span", { class: "unknown-label" }, "unknown"));
   else meta.append(el("span", {}, `neutrality ${doc.neutrality === null ? "unknown" : number(doc.neutrality, 2)}`));
   if (browser.labelled && doc.neutrality !== null && !doc.counts.some(Boolean)) meta.append(el("span", {}, "no group"));
   browser.groups.forEach((group, place) => {
@@ -250,5 +256,4 @@ function startBrowser() {
   if (first) showQuery(first.dataset.query);
 }
 
-startCharts();
 startBrowser();

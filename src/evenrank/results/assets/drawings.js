@@ -1,23 +1,4 @@
-// Draws the page's charts to fit their containers or, in print, the paper; texts are only ever text nodes.
-const charts = JSON.parse(document.getElementById("data-charts").textContent);
-const PAPER = 880;
-const views = new Map();
-
-async function draw(holder, specification) {
-  const narrow = holder.clientWidth < 500;
-  const config = {
-    font: getComputedStyle(document.body).fontFamily,
-    axis: { labelFontSize: 12, titleFontSize: 13, labelOverlap: true },
-    axisX: { tickCount: narrow ? 5 : 10 },
-    legend: { orient: "top", direction: narrow ? "vertical" : "horizontal", labelFontSize: 12, labelLimit: 0 },
-  };
-  const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config };
-  const titled = withLines(specification, (holder.clientWidth - 60) / LETTER, specification.height / LETTER);
-  const fitting = { ...titled, width: "container", autosize: { type: "fit-x", contains: "padding" } };
-  views.get(holder)?.finalize();
-  const { view } = await vegaEmbed(holder, fitting, options);
-  views.set(holder, view);
-}
+// Draws the charts of a page's sections.
 
 /** A specification whose axis titles are broken into lines. */
 function withLines(part, across, up) {
@@ -40,31 +21,20 @@ function panels({ data, facet, spec }) {
   return names.filter((name) => of(name).length).map((name) => [name, { ...spec, data: { values: of(name) } }]);
 }
 
-const drawn = [];
-for (const [place, specification] of charts.entries()) {
-  const holder = document.getElementById(`chart-${place}`);
+function show(holder, specification) {
+  whenSeen(holder, () => embed(holder, withLines(specification, (room(holder) - 60) / LETTER, specification.height / LETTER)));
+}
+
+for (const [place, specification] of JSON.parse(await unpacked("data")).entries()) {
+  const holder = byId(`chart-${place}`);
   if (!specification.facet) {
-    drawn.push([holder, specification]);
+    show(holder, specification);
     continue;
   }
   holder.classList.add("multiples");
   for (const [name, panel] of panels(specification)) {
-    const [figure, caption, chart] = ["figure", "figcaption", "div"].map((tag) => document.createElement(tag));
-    caption.textContent = name;
-    chart.className = "chart";
-    figure.append(caption, chart);
-    holder.append(figure);
-    drawn.push([chart, panel]);
+    const chart = el("div", { class: "chart" });
+    holder.append(el("figure", {}, el("figcaption", {}, name), chart));
+    show(chart, panel);
   }
 }
-
-const drawAll = () => drawn.forEach(([holder, specification]) => draw(holder, specification));
-drawAll();
-onWidth(drawAll);
-addEventListener("beforeprint", () => {
-  for (const [holder, view] of views) {
-    const beside = holder.closest(".multiples")?.children.length ?? 1;
-    view.signal("width", PAPER / Math.min(beside, 3)).run();
-  }
-});
-addEventListener("afterprint", () => dispatchEvent(new Event("resize")));

@@ -42,7 +42,7 @@ function drawOrigins() {
       "@kinds": kinds,
       "@shapes": kinds.map((kind) => vegaShape(KINDS[kind].shape)),
       "@paints": kinds.map((kind) => colour(KINDS[kind].paint)),
-      "@x": lines(`difference in ${measure.name}`, (holder.clientWidth - 150) / LETTER),
+      "@x": lines(`difference in ${measure.name}`, (room(holder) - 150) / LETTER),
       "@measure": measure.name,
     },
     height: (12 + 16 * kinds.length) * runs.length,
@@ -53,7 +53,5 @@ function drawOrigins() {
 if (byId("origins-chart")) {
   const places = Object.keys(charts.origins);
   const options = places.map((place) => [place, measureNames[Number(place)]]);
-  control([["origins-measure", options, charts.lean in charts.origins ? charts.lean : places[0]]], drawOrigins);
-  // Titles are broken to the room there is.
-  onWidth(drawOrigins);
+  control(byId("origins-chart"), [["origins-measure", options, charts.lean in charts.origins ? charts.lean : places[0]]], drawOrigins);
 }

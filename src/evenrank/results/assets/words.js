@@ -25,7 +25,7 @@ function showWord(word, run) {
     return item;
   }));
   byId("detail").replaceChildren(title, hint, el("div", { class: "rankings" }, list));
-  byId("queries").scrollIntoView();
+  reveal("queries");
 }
 
 for (const place of document.querySelectorAll("[data-word]")) {

@@ -1,0 +1,341 @@
+"""What an audit says of which figures: the finding's template, its level, and its words where they matter."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import evenrank
+from evenrank.auditing import AuditResult
+from evenrank.auditing.data import Excess, Pair, same_verdict
+from evenrank.auditing.findings import _in_order, bias_verdict
+from evenrank.groups import Lexicon
+from evenrank.measures import parse_measure
+from evenrank.measures.inference import MeanBound, compare, no_loss
+from evenrank.results.finding import Finding
+from small_audits import TEXTS, collection, run
+from small_origins import LEAN, NEUTRAL, excess, told, with_differences
+from small_reports import QUERIES, small_audit
+from small_reports import run as two_documents
+
+UP = excess([0.05, 0.06, 0.07], 0.05, (0.01, 0.11), 0.01)
+DOWN = excess([-0.05, -0.06, -0.07], 0.2, (-0.11, -0.01), 0.01)
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return small_audit()
+
+
+def changed(result: AuditResult, name: str, measure: str, **changes: Any) -> AuditResult:
+    """The audit with other values in one figure; ``vs`` changes its comparison."""
+    vs = changes.pop("vs", None)
+    figure = replace(result[name].figures[measure], **changes)
+    if vs is not None:
+        assert figure.vs_baseline is not None
+        figure = replace(figure, vs_baseline=replace(figure.vs_baseline, **vs))
+    runs = [replace(one, figures={**one.figures, measure: figure}) if one.name == name else one for one in result.runs]
+    return replace(result, runs=tuple(runs))
+
+
+def of(result: AuditResult, subject: str, *, place: str = "finding") -> list[Finding]:
+    return [one for one in result.findings if one.subject == subject and one.place == place]
+
+
+def keys(result: AuditResult, *places: str) -> list[str]:
+    return [one.key for one in result.findings if one.place in places]
+
+
+# --- is it better, is it biased --------------------------------------------------------------------------------------
+
+
+def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> None:
+    held, base = no_loss(np.full(400, 0.5), np.full(400, 0.5)), np.full(40, 0.5)
+    lost = no_loss(np.full(400, 0.3), np.full(400, 0.5))
+    assert held is not None
+    assert lost is not None
+
+    def said(difference: float | None, p: float | None, bound: MeanBound | None, **more: Any) -> tuple[str, str]:
+        test = replace(told(difference or 0.0, None, p), holm_p=p)
+        vs = {"difference": difference, "test": test, "loss": bound, "baseline_mean": 0.5, "tied": None, **more}
+        first = changed(result, "new", "nDCG@10", vs=vs).findings[0]
+        return first.key, first.level
+
+    assert said(0.2, 0.001, held) == ("better", "shown")
+    assert said(-0.2, 0.001, no_loss(base, base)) == ("worse", "shown")
+    assert said(-0.01, 0.001, held) == ("worse_within", "shown")
+    assert said(0.0, 0.3, held) == ("keeps", "shown")
+    assert said(-0.2, 0.3, lost) == ("loses", "shown")
+    assert said(-0.01, 0.3, no_loss(base, base)) == ("not_better", "no difference shown")
+    assert said(-0.01, 0.3, None) == ("not_better", "no difference shown")
+    assert said(None, None, None) == ("better_untold", "cannot be told")
+    assert said(0.2, 0.001, held, unequal_depth=True) == ("depth", "cannot be told")
+    # Shown in this order of tied documents alone, or over all orders the other way round.
+    assert said(0.2, 0.001, held, tied=told(0.01, None, 0.4)) == ("better_by_ties", "cannot be told")
+    assert said(0.2, 0.001, held, tied=told(-0.2, None, 0.001)) == ("better_by_ties", "cannot be told")
+    assert said(0.2, 0.001, held, tied=told(0.1, None, 0.03)) == ("better", "shown")
+
+
+@pytest.mark.parametrize(("queries", "held"), [(50, False), (95, True)])
+def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> None:
+    """Two equal runs whose nDCG is 1 or .6309, of which 50 queries are too few and 95 enough."""
+    lists = {str(q): {"a": 2.0, "b": 1.0} for q in range(queries)}
+    qrels = {query: {"ab"[int(query) % 2]: 1} for query in lists}
+    audit = evenrank.audit({"old": lists, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
+    base = np.array([1.0, 1 / np.log2(3)] * queries)[:queries]
+    z = np.append(0.05 * base, -0.95)
+    low = z.mean() - stats.t.ppf(0.97, queries) * z.std(ddof=1) / np.sqrt(queries + 1)
+    assert (low > 0) == held
+    assert audit.findings[0].key == ("keeps" if held else "equally_good")
+
+
+def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
+    """Where it is possible: 1 of 1/(.05 · .5) = 40 queries that loses everything is a loss of 5%."""
+    base = np.full(40, 0.5)
+    vs = {"test": told(-0.01, None, 0.3), "loss": no_loss(base, base), "baseline_mean": 0.5, "n": 40}
+    (note,) = of(changed(result, "new", "nDCG@10", vs=vs), "new", place="note")
+    assert note.key == "to_rule_out"
+    needed = next(n for n in range(2, 999) if no_loss(np.full(n, 0.5), np.full(n, 0.5)).p_holds() <= 0.05)  # type: ignore[union-attr]
+    assert f"takes about {needed} queries" in note.text
+    assert note.text.endswith("there are 40.")
+
+
+def test_less_and_more_biased(result: AuditResult) -> None:
+    """By the sizes of signed measures, the sign of others; what depends on ties or on depth is not said."""
+
+    def said(lean: dict[str, Any], neutral: dict[str, Any]) -> Finding:
+        both = changed(changed(result, "new", LEAN, vs=lean), "new", NEUTRAL, vs=neutral)
+        return next(one for one in both.findings if one.place == "answer" and "bias" in one.key)
+
+    def of_p(difference: float, p: float | None, sizes: float = -1.0, **more: Any) -> dict[str, Any]:
+        test = replace(told(difference, None, p), holm_p=p)
+        return {"difference": difference, "test": test, "sizes": told(sizes, None, p), "tied": None, **more}
+
+    nothing = of_p(0.1, 0.4)
+    assert said(nothing, nothing).text == "No difference in bias is shown."
+    assert said(of_p(-0.3, 0.01), nothing).text == "new is less biased than old (ARaB@10)."
+    assert said(of_p(-0.3, 0.01), of_p(0.3, 0.01)).text == "new is less biased than old (NFaiRR@10 and ARaB@10)."
+    assert said(of_p(-0.3, 0.01, sizes=0.2), nothing).key == "more_biased"
+    assert said(of_p(0.3, 0.01), of_p(-0.3, 0.01)).key == "less_and_more_biased"
+    assert said(nothing, of_p(0.3, 0.01)).key == "less_biased"
+    # Two leans to either side: which is larger is not shown.
+    apart = of_p(-0.3, 0.01) | {"sizes": told(-0.01, None, 0.4)}
+    assert said(apart, nothing).key == "bias_apart"
+    assert said(of_p(-0.3, 0.01, tied=told(0.0, None, 0.9)), nothing).key == "bias_by_ties"
+    assert said(of_p(-0.3, 0.01, unequal_depth=True), nothing).key == "no_bias_difference"
+    untold = of_p(0.1, None)
+    assert said(untold, untold).level == "cannot be told"
+
+
+def test_a_better_side_is_each_measures_own(result: AuditResult) -> None:
+    compared = result["new", NEUTRAL].vs_baseline
+    assert compared is not None
+    shown = replace(compared, difference=-0.1, test=replace(told(-0.1, None, 0.01), holm_p=0.01), tied=None)
+    assert bias_verdict(parse_measure("NFaiRR@10"), shown) == "more"
+    assert bias_verdict(parse_measure("NDKL@10"), shown) == "less"
+
+
+def test_effectiveness_is_unknown_first() -> None:
+    first = small_audit(qrels=None, measures="ARaB@10").findings[0]
+    assert (first.key, first.level, first.place) == ("unknown", "cannot be told", "answer")
+
+
+# --- several runs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("apart", "expected"),
+    [
+        ([], ("none_apart", "")),
+        ([("a", "c"), ("b", "c")], ("ranked", "a = b < c")),
+        ([("a", "b"), ("a", "c"), ("b", "c")], ("ranked", "a < b < c")),
+        # a and c differ, but neither from b: no order says that.
+        ([("a", "c")], ("ranked_in_part", "a < c")),
+        ([("a", "b"), ("a", "c")], ("ranked", "a < b = c")),
+    ],
+)
+def test_an_order_says_no_more_than_its_pairs(apart: list[tuple[str, str]], expected: tuple[str, str]) -> None:
+    both = {*apart, *((b, a) for a, b in apart)}
+    assert _in_order(["a", "b", "c"], both) == expected
+
+
+def test_a_pair_that_ties_decide_is_not_apart() -> None:
+    test = replace(told(0.2, None, 0.001), holm_p=0.003)
+    assert Pair("nDCG@10", "a", "b", test).apart
+    assert not Pair("nDCG@10", "a", "b", test, told(0.0, None, 0.8)).apart
+    assert Pair("nDCG@10", "a", "b", test, told(0.1, None, 0.01)).apart
+
+
+def test_several_runs_are_put_in_an_order() -> None:
+    """Three runs of 40 queries, whose relevant document is first, second, second."""
+    lists = {f"q{q}": {"a": 2.0, "b": 1.0} for q in range(40)}
+    turned = {query: {"a": 1.0, "b": 2.0} for query in lists}
+    qrels = {query: {"a": 1} for query in lists}
+    audit = evenrank.audit({"one": lists, "two": turned, "three": turned}, qrels=qrels, measures="nDCG@10")
+    assert audit.findings[0].text == "nDCG@10: two = three < one."
+    assert [(one.first, one.second, one.apart) for one in audit.pairs] == [
+        ("one", "two", True), ("one", "three", True), ("two", "three", False),
+    ]  # fmt: skip
+
+
+# --- whose lean it is ------------------------------------------------------------------------------------------------
+
+
+def lean(base: AuditResult, mean: float, p: float | None, added: Excess | None, leans: float | None) -> Finding:
+    """What is said of a lean with this p, where the candidates' lean has the p ``leans``."""
+    if added is not None:
+        added = replace(added, leans=told(added.reference, None, leans))
+    audit = with_differences(base, {} if added is None else {"old": (added, None)})
+    audit = changed(audit, "old", LEAN, mean=mean, lean=told(mean, (mean - 0.1, mean + 0.1), p))
+    return of(audit, "old")[0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "p", "added", "leans", "key"),
+    [
+        (0.11, 0.01, UP, 0.01, "leans_more"),
+        (0.14, 0.01, DOWN, 0.01, "leans_less"),
+        (0.11, 0.01, replace(UP, test=told(0.06, None, 0.4)), 0.01, "leans_as_candidates"),
+        (0.11, 0.01, UP, 0.4, "leans_by_order"),
+        (0.11, 0.01, replace(UP, test=told(0.06, None, 0.4)), 0.4, "leans_whose"),
+        (-0.04, 0.01, replace(DOWN, reference=0.02), 0.01, "leans_turned"),
+        (0.11, 0.01, replace(UP, tied=told(0.0, None, 0.9)), 0.01, "leans_by_ties"),
+        (0.11, 0.01, None, None, "leans_alone"),
+        (0.02, 0.7, UP, 0.01, "no_lean_but_candidates"),
+        (0.02, 0.7, UP, 0.4, "no_lean_by_order"),
+        (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.01, "no_lean_as_candidates"),
+        (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.4, "no_lean"),
+        (0.02, None, UP, 0.4, "lean_untold"),
+    ],
+)
+def test_whose_lean_it_is(
+    result: AuditResult, mean: float, p: float | None, added: Excess | None, leans: float | None, key: str
+) -> None:
+    found = lean(result, mean, p, added, leans)
+    assert found.key == key
+    assert found.level == ("cannot be told" if p is None else "shown" if p < 0.05 else "no difference shown")
+
+
+def test_the_words_of_a_lean(result: AuditResult) -> None:
+    unclear = replace(UP, test=told(0.06, None, 0.4))
+    assert lean(result, 0.11, 0.01, unclear, 0.01).text == (
+        "old leans male (+.110), as do its candidates (+.050). That its order adds to it is not shown."
+    )
+    assert lean(result, -0.04, 0.01, replace(DOWN, reference=0.02), 0.01).text == (
+        "old leans female (−.040), though its candidates lean male (+.020): its order adds −.060 [−.110, −.010]."
+    )
+    assert lean(result, 0.02, 0.7, unclear, 0.4).text == (
+        "old shows no lean (+.020 [−.080, +.120]); one of .100 would have been noticed."
+    )
+
+
+def test_what_few_queries_or_none_say(result: AuditResult) -> None:
+    """The figures as they are, of three queries; those of none that lean; and those of a single one."""
+    assert of(result, "old")[0].text == (
+        "Whether old leans cannot be told (+.520): only 3 queries say anything, where 15 are needed."
+    )
+    texts = {f"{query}{doc}": "a bridge" for query in QUERIES for doc in "ab"}
+    none = evenrank.audit(two_documents(["a", "b"]), collection=texts, measures="ARaB@10")
+    assert "never_leans" in keys(none, "answer")
+    single = evenrank.audit(
+        two_documents(["a", "b"]).filter(query_id="q1"),
+        collection=dict.fromkeys(texts, "a man"),
+        threshold=0,
+        measures="ARaB@10",
+    )
+    (said,) = [one for one in single.findings if one.key == "lean_untold"]
+    assert "there is only one query" in said.text
+    assert keys(single, "warning")[-1] == "few"
+
+
+def test_a_difference_in_bias(result: AuditResult) -> None:
+    def said(**vs: Any) -> Finding:
+        return of(changed(result, "new", LEAN, vs=vs), "new")[-1]
+
+    def of_p(p: float | None) -> dict[str, Any]:
+        tested = replace(told(-0.347, (-0.5, -0.2), p), holm_p=p)
+        return {"test": tested, "sizes": tested, "tied": None}
+
+    assert said(**of_p(0.003)).text == "It leans less than old: ARaB@10 −.347 [−.500, −.200]."
+    assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.01)}).key == "further"
+    assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.6)}).key == "apart"
+    assert said(**of_p(0.003) | {"tied": told(0.0, None, 0.9)}).key == "difference_by_ties"
+    assert (
+        said(**of_p(0.4)).text == "No significant difference from old in ARaB@10; one of .100 would have been noticed."
+    )
+    assert said(**of_p(None)).level == "cannot be told"
+
+
+def test_other_groups_by_name() -> None:
+    lexicon = Lexicon("pets", ("cat", "dog"), (("cat", "cat"), ("dog", "dog")), (0.5, 0.5), ("dog", "cat"))
+    audit = evenrank.audit(
+        {"r": {f"q{n}": {"a": 2.0, "b": 1.0} for n in range(15)}},
+        collection={"a": "dog dog", "b": "no pet"},
+        lexicon=lexicon,
+        measures="ARaB@10",
+    )
+    assert any("leans towards dog" in one.text for one in audit.findings)
+
+
+def test_a_run_that_is_not_the_background() -> None:
+    """Its candidates are its own: m1, m2 are m alone, where those of the background are half f."""
+    texts = {"m1": "he and his father", "m2": "a man", "f1": "she and her mother", "f2": "a woman"}
+    background = run({str(q): ["m1", "f1"] for q in range(20)})
+    audit = evenrank.audit(
+        {"a": background, "b": run({str(q): ["m1", "m2"] for q in range(20)})},
+        collection=collection(texts),
+        measures="ARaB(magnitude='bool')@2",
+        background=background,
+    )
+    assert audit["random", "ARaB(magnitude='bool')@2"].mean == pytest.approx(0)
+    assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its candidates (+1.000).")
+
+
+def test_what_ties_alone_add_is_not_shown() -> None:
+    """Every query's order is that of its ties: the same in all, and on average over the ties nothing."""
+    tied = run({str(query): ["m", "n", "f", "b"] for query in range(18)}).with_columns(score=pl.lit(1.0))
+    key = "ARaB(magnitude='count')@2"
+    found = evenrank.audit({"tied": tied}, collection=collection(TEXTS), measures=key)
+    added = found["tied", key].added
+    assert added is not None
+    assert (added.shown(), added.shown(tied=True), added.tie_sensitive) == (True, False, True)
+    assert "leans_by_ties" in keys(found, "answer")
+    assert "ties" in keys(found, "note")
+
+
+def test_the_same_verdict() -> None:
+    assert same_verdict(0.2, 0.1, shown=True, tied_shown=True)
+    assert not same_verdict(0.2, -0.1, shown=True, tied_shown=True)
+    assert same_verdict(0.2, -0.1, shown=False, tied_shown=False)
+    assert not same_verdict(0.2, 0.1, shown=True, tied_shown=False)
+    assert not same_verdict(0.2, 0.1, shown=False, tied_shown=True)
+
+
+# --- several groups --------------------------------------------------------------------------------------------------
+
+
+def test_groups_in_other_shares_than_the_candidates() -> None:
+    """Four groups of five documents each; of the first ten ranks three are a's, three b's, and of c four or three."""
+    docs = {f"d{place}": group for place, group in enumerate("aaabbbccccdddddcbbaa")}
+    lists = {f"q{q}": {doc: float(20 - place) for place, doc in enumerate(docs)} for q in range(40)}
+    for query in list(lists)[::2]:
+        lists[query]["d9"], lists[query]["d10"] = 10.0, 11.0
+    found = evenrank.audit({"run": lists}, labels=docs)
+    (said,) = [one for one in found.findings if one.key == "groups_differ"]
+    assert said.text.startswith("run shows c (.350, +.100 [")
+    assert [group for group in "abcd" if f"{group} (" in said.text] == list("abcd")
+    shares = {one.group: one for one in found.shares}
+    assert (shares["d"].held, shares["d"].share) == (pytest.approx(0.25), pytest.approx(0.05))
+
+
+def test_a_finding_is_json() -> None:
+    values = small_audit().to_dict()["findings"]
+    assert isinstance(values, list)
+    assert set(values[0]) == {"key", "subject", "level", "estimate", "text"}
+    assert dataclasses.fields(compare(np.ones(3)))[0].name in values[0]["estimate"]

@@ -157,14 +157,10 @@ def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
     assert lean.text == "ARaB@10: the 4 runs cannot be told apart."
 
 
-def test_an_order_that_equals_would_blur_names_its_pairs() -> None:
-    from evenrank.auditing.findings import _in_order
-
-    called = {name: name for name in "abc"}
-    assert _in_order("abc", {("a", "c"), ("c", "a")}, called) == ("ranked_in_part", "a < c")
-    apart = {("a", "b"), ("a", "c"), ("b", "a"), ("c", "a")}
-    assert _in_order("abc", apart, called) == ("ranked", "a < b = c")
-    assert _in_order("abc", set(), called) == ("none_apart", "")
+def test_an_order_of_runs_with_long_names_is_of_their_letters() -> None:
+    long = audited(5, LONG_NAME).findings[0].text
+    short = audited(5).findings[0].text
+    assert long == short.replace("run-", "")
 
 
 def test_a_group_that_a_run_shows_more_of_is_named() -> None:

@@ -207,7 +207,7 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     done = evenrank("position", "answers", path, "--json", tmp_path / "o.json", "--report", tmp_path / "o.html")
     assert done.status == 0, done.err
     assert done.out.startswith("Answers begin at .43 of their passage on average, 25% of them in its first\nthird; ")
-    assert "\n4 answers\n" in done.out
+    assert re.search(r" 4 answers$", done.out, re.MULTILINE)
     values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
     assert (values["matches"], values["pairs"], values["unmatched"]) == (4, 2, 0)
     assert values["mean"] == pytest.approx((0 + 2 / 5 + 4 / 5 + 1 / 2) / 4)
@@ -216,9 +216,6 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     assert "&lt;b&gt;.json" in page
     assert page.count('class="chart"') == 2
     assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in page
-    specification = re.search(r'id="data-charts">(.*?)</script>', page, re.S)
-    assert specification is not None
-    assert len(json.loads(specification[1])) == 2
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,10 @@ def _how_good(compared: Comparison) -> tuple[str, Level]:
         return "worse_within" if compared.no_loss else "worse", "shown"
     if compared.loss is not None and outcome(compared.loss, compared.loss.p_broken()) == "broken":
         return "loses", "shown"
-    if compared.test.why == ALL_ZERO:
-        return "equally_good", "no difference shown"
     if compared.no_loss:
         return "keeps", "shown"
+    if compared.test.why == ALL_ZERO:
+        return "equally_good", "no difference shown"
     if compared.test.why is not None:
         return "better_untold", "cannot be told"
     return "not_better", "no difference shown"
@@ -175,13 +175,16 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find(key, "", level, None, "answer", measure=ends, order=order, count=len(ranked))
 
 
-def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str]) -> tuple[str, str]:
+def _in_order(
+    ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """The template, and the runs from the lowest mean to the highest: ``BM25 < TK = BERT < MiniLM``.
 
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
     if not apart:
         return "none_apart", ""
+    called = {name: name for name in ranked} if called is None else called
     tiers: list[list[str]] = [[ranked[0]]]
     for before, name in pairwise(ranked):
         if (before, name) in apart:

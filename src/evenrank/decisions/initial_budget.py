@@ -64,7 +64,7 @@ def initial_budget(
     lines = [f"# A budget that {counted(n, 'query')} can check against {against}, made by evenrank gate --init."]
     # All at once: what would be noticed is corrected for the number of rules.
     budget = {"rule": [tried[-1].values for tried in rules]}
-    rulings = gate(audited, budget=budget, baseline=base, run=gated).rulings  # type: ignore[arg-type]
+    rulings = gate(audited, budget=budget, baseline=base, run=gated).rulings
     notices = {str(tried[-1].values["measure"]): noticed(one) for tried, one in zip(rules, rulings, strict=True)}
     for tried in found:
         lines += ["", *_rule_lines(tried, notices)]

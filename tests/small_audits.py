@@ -6,6 +6,7 @@ import html
 import re
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
 
 from evenrank.auditing import AuditResult
@@ -28,6 +29,24 @@ def many(of: dict[str, T], times: int = 15) -> dict[str, T]:
     return {f"{query}.{number}": one for number in range(times) for query, one in of.items()}
 
 
+DOCS = {f"d{number}": f"{list(TEXTS.values())[number % 4]} w{number}" for number in range(24)}
+QRELS = {f"q{query}": {f"d{query % 24}": 1} for query in range(40)}
+
+
+def random_run(
+    seed: int, *, queries: int = 40, lean: float = 0.0, good: float = 0.0, ties: bool = False
+) -> dict[str, dict[str, float]]:
+    """Twelve of :data:`DOCS` a query, at random but for a ``lean`` towards m and what is ``good`` by :data:`QRELS`."""
+    rng = np.random.default_rng(seed)
+    names, male = list(DOCS), np.arange(len(DOCS)) % 4 == 0
+    found = {}
+    for query in range(queries):
+        scores = rng.normal(size=len(names)) + lean * male + good * (np.arange(len(names)) == query % 24)
+        scores = scores.round() if ties else scores
+        found[f"q{query}"] = {names[row]: float(scores[row]) for row in np.argsort(-scores, kind="stable")[:12]}
+    return found
+
+
 def judged(relevant: dict[str, str]) -> pl.DataFrame:
     return pl.DataFrame(
         {"query_id": list(relevant), "doc_id": list(relevant.values()), "relevance": [1] * len(relevant)}
@@ -40,7 +59,8 @@ def head(result: AuditResult) -> str:
 
 
 def words(result: AuditResult) -> str:
-    return " ".join(one.text for one in result.findings)
+    """What is said of an audit."""
+    return " ".join(finding.text for finding in result.findings)
 
 
 def warnings(page: str) -> list[str]:

@@ -46,7 +46,6 @@ def test_an_audit_with_everything(folder, monkeypatch, capsys):
     printed = capsys.readouterr()
     assert status == 0
     assert "RR@10" in printed.out
-    assert "neutral-first" in printed.out
     assert f"report: {folder / 'r.html'}" in printed.err
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert data["runs"]["one"]["measures"]["RR@10"]["mean"] == pytest.approx(0.75)

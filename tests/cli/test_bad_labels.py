@@ -294,7 +294,7 @@ def test_bad_labels(folder: Path, evenrank: Command, name: str) -> None:
 def test_good_labels(folder: Path, evenrank: Command) -> None:
     ended = evenrank(*audit("run", "other", baseline="run"))
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out.startswith("Documents without a label: 25% of run, 50% of other in the first 10 ranks; only")
+    assert "\nDocuments without a label: 25% of run, 50% of other in the first 10 ranks; only" in ended.out
     assert (folder / "audit.json").exists()
     # Two of the files that are named twice are read once for each use, and are no output.
     again = evenrank(*audit("run", "other", json="labels"))

@@ -24,8 +24,8 @@ def test_a_fused_run_says_what_it_is_made_of(
     card = json.loads(Path("f.run.card.json").read_text())
     assert card["made_by"] == {"stage": "fuse", "weights": {"A": 0.75, "B": 0.25}}
     assert [(entry["role"], entry["path"]) for entry in card["inputs"]] == [("run A", "a.run"), ("run B", "b.run")]
-    done = evenrank("audit", "f.run", "--collection", "c.tsv", "--measures", "ARaB@10")
-    assert "- f: fused from A (0.75), B (0.25)." in done.out
+    done = evenrank("audit", "f.run", "--collection", "c.tsv", "--measures", "ARaB@10", "--full")
+    assert "f: fused from A (0.75), B (0.25)." in done.out
     # A card is an output: it never replaces an input.
     Path("x.run.card.json").write_text("q 0 d1 1 2 a\n")
     refused = evenrank("fuse", "a.run", "x.run.card.json", "--weight", "0.5", "--out", "x.run")

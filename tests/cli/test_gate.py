@@ -54,19 +54,42 @@ RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", 
 @pytest.mark.parametrize(("budget", "status", "strict"), [("holds", 0, 0), ("broken", 1, 1), ("unclear", 3, 1)])
 def test_status_tells_the_outcome(folder, monkeypatch, capsys, budget, status, strict):
     assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml") == status
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith({0: "holds ", 1: "broken ", 3: "not shown "}[status])
-    assert len(printed) == 2
+    answer, table = capsys.readouterr().out.split("\n\n")
+    outcome = {0: "holds", 1: "broken", 3: "not shown"}[status]
+    assert answer.startswith(f"{outcome.upper()}  ")
+    _, line, *below = table.splitlines()
+    assert line.startswith(f"{outcome}  RR@10")
+    assert len(below) == (status == 3)
     assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml", "--strict") == strict
+
+
+def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, monkeypatch, capsys):
+    from evenrank.decisions.budget import as_budget
+
+    for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
+        assert call(monkeypatch, *RUNS, option, path) == 0
+    assert capsys.readouterr().out == ""
+    text = (folder / "first.toml").read_text(encoding="utf-8")
+    assert text.startswith("# A budget that 40 queries can check against old, made by evenrank gate --init.\n")
+    assert (folder / "again.toml").read_text(encoding="utf-8") == text
+    assert [rule.measure for rule in as_budget(folder / "first.toml").rules] == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
+    (folder / "copy").write_text((folder / "old").read_text(encoding="utf-8"), encoding="utf-8")
+    assert call(monkeypatch, "gate", "copy", *RUNS[2:], "--budget", "first.toml") == 0
+    # The JSON of an audit makes the same.
+    audit = ("audit", "new", "old", *RUNS[2:], "--json", "a.json", "--values")
+    assert call(monkeypatch, *audit) == 0
+    capsys.readouterr()
+    assert call(monkeypatch, "gate", "a.json", "--init", "-") == 0
+    assert capsys.readouterr().out == text
 
 
 def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
     outputs = ("--json", "g.json", "--junit", "g.xml", "--markdown", "g.md", "--github")
     assert call(monkeypatch, *RUNS, "--budget", "holds.toml", *outputs) == 0
     printed = capsys.readouterr().out
-    assert "::notice title=evenrank gate new%3A holds::RR@10 against old: " in printed
+    assert "::notice title=evenrank gate new%3A holds::RR@10 vs old holds: " in printed
     assert ElementTree.parse("g.xml").getroot().get("tests") == "1"
-    assert "| holds | RR@10 against old |" in (folder / "g.md").read_text(encoding="utf-8")
+    assert "| holds | RR@10 vs old |" in (folder / "g.md").read_text(encoding="utf-8")
     found = json.loads((folder / "g.json").read_text(encoding="utf-8"))
     assert (found["outcome"], found["run"], found["baseline"]) == ("holds", "new", "old")
     assert [file["role"] for file in found["provenance"]["files"]] == ["audit", "budget"]
@@ -97,6 +120,10 @@ def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
         (("gate", "holds.toml", "--budget", "holds.toml"), "holds.toml: not a run; a budget is named by --budget"),
         (("gate", "a.json", "--budget", "holds.toml"), "no values of the queries: `evenrank audit …"),
         (("gate", "no.json", "--budget", "holds.toml"), "no.json: cannot be read: No such file"),
+        (RUNS, "expected --budget, or --init to make one"),
+        ((*RUNS, "--budget", "holds.toml", "--init", "b.toml"), "expected --budget, or --init to make one"),
+        ((*RUNS, "--init", "qrels"), "qrels: cannot be written: it is an input"),
+        (("gate", "new", "--collection", "c.tsv", "--qrels", "qrels", "--init", "b.toml"), "expected a --baseline: a"),
         ((*RUNS, "--budget", "holds.toml", "--junit", "-"), "expected a file as output, found '-'"),
         ((*RUNS, "--budget", "holds.toml", "--junit", "qrels"), "qrels"),
         ((*RUNS, "--budget", "holds.toml", "--run", "x"), "no run 'x' (the runs are new, old)"),
@@ -124,6 +151,7 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkey
     from evenrank.cli import commands
 
     own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
+    own |= {"--init", "--full"}
     known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
     assert known - own - {"--help", "--help-all"} == set(AUDIT_OPTIONS)
     for option, value in AUDIT_OPTIONS.items():
@@ -225,5 +253,5 @@ def test_the_pipeline_of_the_guide_runs(tmp_path, capfd):
     for step in (setup, *steps):
         subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=shell, check=True)
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
-    assert "| outcome | rule |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("**HOLDS  ")
     assert "::notice title=evenrank gate" in capfd.readouterr().out

@@ -40,8 +40,9 @@ def test_list(evenrank: Command) -> None:
 def test_check(folder: Path, evenrank: Command) -> None:
     ended = evenrank("lexicon", "check", "gender-en", "--collection", "c.tsv", "--json", "o.json", "--report", "o.html")
     assert (ended.status, ended.err) == (0, "report: o.html\n")
-    assert ended.out.startswith("Lexicon gender-en on c.tsv\n4 documents, 486 words of the lexicon\n")
+    assert ended.out.startswith("75% of 4 documents have a word of gender-en, ")
     values = json.loads((folder / "o.json").read_text())
+    assert [one["key"] for one in values["findings"]] == ["coverage", "misses"]
     assert values["coverage"]["groups"]["f"] == {"documents": 2, "share": 0.5, "occurrences": 4}
     assert values["provenance"]["files"][0] == {"role": "lexicon", "path": "gender-en", "note": "built in"}
     assert (folder / "o.html").read_text().startswith("<!")

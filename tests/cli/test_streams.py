@@ -104,7 +104,7 @@ def values(text: str) -> Any:
 
 def test_json_alone_on_standard_output(folder: Path, evenrank: Command) -> None:
     written = evenrank(*AUDIT, "--json", "j.json", "--per-query", "p.csv")
-    assert (written.status, written.out[:8]) == (0, "evenrank")
+    assert (written.status, written.out[:8]) == (0, "run has ")
     printed = evenrank(*AUDIT, "--json", "-", "--per-query", "p2.csv")
     assert (printed.status, printed.err) == (0, "")
     assert values(printed.out) == values((folder / "j.json").read_text())

@@ -62,11 +62,12 @@ def test_what_is_linear_is_erased(home: Path, tmp_path: Path) -> None:
     assert not probes.after.best.shown
     assert sum(probes.groups.values()) == COUNT
     assert found.gap[1] < 1e-3 < 1 < found.gap[0]
-    said = found.summary()[-1]
-    assert said.startswith("That the groups can still be recovered is not shown: a kernel probe is right about")
-    assert re.search(r"and 0\.[56]\d would have been noticed\. That these probes fail does not show", said)
+    answer = found.findings[0]
+    assert (answer.key, answer.level, answer.place) == ("not_shown", "no difference shown", "answer")
+    assert answer.estimate == probes.after.best
+    assert re.search(r"; \.[56]\d would have been noticed, and another probe may succeed", answer.text)
     nothing = replace(found, probes=replace(probes, before=probes.after))
-    assert nothing.summary()[-1].startswith("Nothing was shown to be there to erase: ")
+    assert nothing.findings[0].key == "nothing_there"
 
 
 def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
@@ -80,7 +81,8 @@ def test_what_is_not_linear_is_recovered(home: Path, tmp_path: Path) -> None:
     assert probes.after.kernel.accuracy >= 0.6
     assert probes.before.kernel.shown
     assert probes.after.kernel.shown
-    assert found.summary()[-1].startswith("Linear erasure leaves what is not linear: a kernel probe is right")
+    answer = found.findings[0]
+    assert (answer.key, answer.level, answer.estimate) == ("left_over", "shown", probes.after.kernel)
     values = found.to_dict()["probes"]["after"]["kernel"]  # type: ignore[index]
     assert (values["verdict"], values["chance"], values["unit"], values["n"]) == ("shown", 0.5, "passages", COUNT)
 
@@ -105,13 +107,17 @@ def test_a_report_with_rankings(home: Path, tmp_path: Path) -> None:
     assert after.against.mean == pytest.approx(after.mean - before.mean)
     assert after.against.n == 12
     assert before.added is not None
-    page = found.table()
+    page = found.table(full=True)
     for text in ("What a probe recovers", "Rankings", "Against the untouched index", "12 of f, 12 of m", "nDCG@10"):
         assert text in page
+    said = {one.text.split()[0]: one for one in found.findings if one.key in ("utility", "bias", "bias_further")}
+    assert said["ARaB@10"].key == "bias"
+    assert said["ARaB@10"].estimate == after.against
+    assert said["nDCG@10"].key == "utility"
     values = json.loads(found.to_json())
     assert values["rankings"]["runs"]["debiased"]["nDCG@10"]["mean"] is not None
     assert values["erasure"]["source"]["path"] == str(home / "texts-index")
-    assert values["summary"][-1] == found.summary()[-1]
+    assert [one["text"] for one in values["findings"]] == [one.text for one in found.findings]
     assert "<title>" in found.html()
     # Judgements of queries that are not ranked count for nothing.
     more = made("more", qrels={**QRELS, "another": {"n": 1}})
@@ -123,7 +129,8 @@ def test_a_report_with_rankings(home: Path, tmp_path: Path) -> None:
     bare = made("bare")
     assert bare.rankings is not None
     assert bare.rankings.figures["debiased"]["ARaB@10"] == after
-    assert bare.summary()[1] == "Effectiveness is unknown: there are no qrels."
+    (unknown,) = (one for one in bare.findings if one.place == "warning")
+    assert (unknown.key, unknown.level) == ("unknown", "cannot be told")
 
 
 def test_scores_and_hard(home: Path, tmp_path: Path) -> None:
@@ -150,7 +157,8 @@ def test_too_few_passages(home: Path, tmp_path: Path) -> None:
     labels = {f"w{row}": "ab"[row < 9] for row in range(30)}
     found = debias_index(home / "linear-index", out=tmp_path / "new", labels=labels, groups="b", quiet=True)
     assert found.probes.before is None
-    assert found.summary()[-1].startswith("What can still be recovered is not known")
+    answer = found.findings[0]
+    assert (answer.key, answer.level, answer.place) == ("too_few", "cannot be told", "answer")
     assert "270 passages are of no known group: erased, but not fitted on." in found.notes
     assert "What a probe recovers" not in found.table()
     json.loads(found.to_json())

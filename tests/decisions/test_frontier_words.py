@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.decisions.frontier import Frontier, Plane, Ranking, strength_text, summary
+from evenrank.decisions.frontier import Frontier, Plane, Ranking, strength_text
 from evenrank.measures import parse_measure
+from evenrank.results.finding import Finding
 from small_rebalance import run as small_run
 from small_rebalance import table as small_table
 
@@ -39,17 +40,14 @@ def test_a_strength_is_told_from_0_and_1(strength: float, text: str) -> None:
 def test_a_jump_is_called_so() -> None:
     jumps = found(RUN, ("a 0.9985", [0.5, 0.6, 0.6], [0.38] * 3, 0.9985), ("a 1", [0.4, 0.5, 0.6], [0.0] * 3, 1.0))
     assert [one.jump for one in jumps.equal] == [True, True]
-    text = jumps.table()
-    assert "(50% of the run's) a between strengths 0.9985 and 1 costs least" in text
-    assert (
-        "No strength of a that was tried has this bias: from 0.9985 to 1 ARaB@10 jumps from 0.3800 to 0.0000. The"
-        " figures are those of mixing these two rankings at random." in text
-    )
-    assert "0.9985 to 1" in text
+    said = [one for one in jumps.findings if one.key == "jump"]
+    assert [(one.subject, one.place) for one in said] == [("a", "note")]
+    assert "from 0.9985 to 1 it jumps from .380 to .000" in said[0].text
+    assert "0.9985 to 1" in jumps.table().split("\n\n")[1]
     near = found(RUN, ("a 0.5", [0.5] * 3, [0.201] * 3, 0.5), ("a 0.502", [0.5] * 3, [0.199] * 3, 0.502))
     assert [one.jump for one in near.equal] == [False]
-    assert "a at strength 0.501 costs least" in near.table()
-    assert "jump" not in near.table()
+    assert "  0.501  " in near.table()
+    assert "jump" not in [one.key for one in near.findings]
 
 
 def test_what_it_costs_is_said_with_a_margin() -> None:
@@ -57,19 +55,23 @@ def test_what_it_costs_is_said_with_a_margin() -> None:
     base, lean = rng.beta(2, 1, 300).tolist(), [0.4] * 300
     run = ("run", base, lean, None)
 
-    def said(values: list[float]) -> str:
-        return " ".join(summary(found(run, ("a 1", values, [0.0] * 300, 1.0))))
+    def said(values: list[float]) -> Finding:
+        return found(run, ("a 1", values, [0.0] * 300, 1.0)).findings[0]
 
-    assert "costs no more than 5% of nDCG@10: nDCG@10 0.0000" in said(base)
-    assert "costs least: nDCG@10 -0.0" in said([0.8 * value for value in base])
-    assert "gains: nDCG@10 +0.0" in said(
-        [value + abs(x) for value, x in zip(base, rng.normal(0, 0.05, 300), strict=True)]
-    )
+    assert said(base).key == "within"
+    lost = said([0.8 * value for value in base])
+    assert (lost.key, lost.level) == ("least", "shown")
+    assert lost.estimate is not None
+    # Half of the way to a loss of a fifth.
+    assert lost.estimate.mean == pytest.approx(-0.1 * np.mean(base))
+    gained = said([value + abs(x) for value, x in zip(base, rng.normal(0, 0.05, 300), strict=True)])
+    assert (gained.key, gained.level) == ("gains", "shown")
     # Three queries show nothing.
-    few = " ".join(summary(found(RUN, ("a 1", RUN[1], [0.0] * 3, 1.0))))
-    assert "costs least: nDCG@10 0.0000" in few
+    assert found(RUN, ("a 1", RUN[1], [0.0] * 3, 1.0)).findings[0].key == "least"
     two = found(RUN, ("a 1", [0.7, 0.9, 0.7], [0.0] * 3, 1.0), ("b 1", [0.6, 0.6, 0.7], [0.0] * 3, 1.0))
-    assert "b comes next and is not shown to gain less: -" in " ".join(summary(two))
+    behind = two.findings[1]
+    assert (behind.key, behind.level) == ("next_alike", "cannot be told")
+    assert behind.text.startswith("b comes next")
 
 
 def test_no_document_is_neutral() -> None:
@@ -84,8 +86,8 @@ def test_no_document_is_neutral() -> None:
         beside={"blind": small_run(lists)},
     )
     assert "neutral changes nothing: none of the documents is neutral." in made.notes
-    assert "neutral: changes nothing up to strength 1" in made.table()
-    assert made.table().count("\nneutral 0") == 0
+    assert "neutral: changes nothing up to strength 1" in made.table(full=True)
+    assert made.table(full=True).count("\nneutral 0") == 0
     groups["0.2"] = ""
     made = evenrank.frontier(small_run(lists), qrels=qrels, scores=small_table(groups), methods=["neutral"])
     assert not any("none of the documents" in note for note in made.notes)
@@ -93,6 +95,6 @@ def test_no_document_is_neutral() -> None:
 
 def test_the_plane_is_before_the_long_table() -> None:
     page = found(RUN, ("a 1", [0.4, 0.5, 0.6], [0.0] * 3, 1.0)).html()
-    places = [page.index(text) for text in ("<h3>At equal bias", '<section id="plane"', "<h3>All points")]
+    places = [page.index(text) for text in ("<svg", "All points")]
     assert places == sorted(places)
     assert page.startswith("<!doctype html>")

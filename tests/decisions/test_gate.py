@@ -100,9 +100,14 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
-    said = f"one query in {1 / 0.03 / OLD[:20].mean():.0f} that loses everything would use up the margin"
-    assert said in gate(same, budget=rule(against="old", at_least="-3%")).table()
+    assert found.one_in == pytest.approx(1 / 0.03 / OLD[:20].mean())
     assert found.if_equal > 100
+    answer, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
+    assert (answer.key, answer.level, answer.place) == ("one_not_shown_needs", "not shown", "answer")
+    assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold_margin", "nDCG@10 vs old", "not shown")
+    # The first line and the rule's own name the same number.
+    assert f" {found.if_equal} queries" in answer.text
+    assert f" {found.if_equal} queries" in of_rule.text
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.
     ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
     assert one(audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]}), rule(against="old", at_least="-3%")).outcome == (
@@ -164,7 +169,7 @@ def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
     assert 0.05 / 3 < corrected.p_broken < 0.05
     assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
     assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
-    assert "broken but for the correction" in gate(data, budget={"rule": rules}).table()
+    assert gate(data, budget={"rule": rules}).findings[1].key == "untold_corrected"
     assert corrected.catches < alone.catches
 
 
@@ -180,7 +185,7 @@ def test_warnings_of_the_audit_and_of_the_budget() -> None:
     }
     warnings = gate(data, budget=budget).warnings
     assert [warning.partition(":")[0] for warning in warnings] == [
-        "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| against old",
+        "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| vs old",
     ]  # fmt: skip
     assert "depth rather than order" in warnings[2]
 
@@ -190,7 +195,7 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
     data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
     budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
     assert [one for one in gate(data, budget=budget, run="new").warnings if "depth" in one] == [
-        "AP against other: the lists differ in length, and depth rather than order decides."
+        "AP vs other: the lists differ in length, and depth rather than order decides."
     ]
     # An audit that has no lengths tells it of its baseline alone.
     del data["runs"]["new"]["lengths"]
@@ -313,8 +318,9 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     assert said in found.warnings
     gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))
     assert said in gated.warnings
+    assert [one.text for one in gated.findings if one.place == "warning"] == list(gated.warnings)
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
-        assert said in text
+        assert said in " ".join(text.split())
 
 
 @pytest.fixture
@@ -328,15 +334,66 @@ def result() -> GateResult:
     ]})  # fmt: skip
 
 
-def test_status_and_last_line(result: GateResult) -> None:
+def test_status_and_first_line(result: GateResult) -> None:
     assert [ruling.outcome for ruling in result.rulings] == ["holds", "broken", "not shown"]
     assert (result.outcome, result.status(), result.status(strict=True)) == ("broken", 1, 1)
-    assert result.table().splitlines()[-1] == "new: broken (of 3 rules, 1 is broken, 1 is not shown)"
+    assert result.table().startswith("BROKEN  new breaks 1 of 3 rules: RR@10.\n")
     open_, shut = (
         GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rulings[2:], result.rulings[:1])
     )
     assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
-    assert shut.table().splitlines()[-1] == "new: holds (the rule holds)"
+    assert open_.table().startswith("NOT SHOWN  ")
+    assert shut.table().startswith("HOLDS  new keeps to the budget: the rule holds.\n")
+
+
+def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> None:
+    outcome, *rules = result.findings
+    assert (outcome.key, outcome.subject, outcome.level) == ("broken", "new", "broken")
+    assert [one.key for one in rules] == ["holds_notices", "is_broken", "untold_needs"]
+    assert [one.level for one in rules] == [ruling.outcome for ruling in result.rulings]
+    for finding, ruling in zip(rules, result.rulings, strict=True):
+        assert finding.subject == ruling.title
+        assert finding.estimate is not None
+        assert (finding.estimate.mean, finding.estimate.ci95) == (ruling.value, ruling.limits)
+    said = json.loads(result.to_json())["findings"]
+    assert [set(one) for one in said] == [{"key", "subject", "level", "estimate", "text"}] * 4
+
+
+@pytest.mark.parametrize(
+    ("kept", "key"),
+    [
+        ((0, 1, 2), "broken"),
+        ((0, 2), "effective_needs"),
+        ((1,), "one_broken"),
+        ((2,), "one_not_shown_needs"),
+        ((0,), "one_holds"),
+        ((0, 0), "all_hold"),
+    ],
+)
+def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
+    rulings = tuple(result.rulings[place] for place in kept)
+    answer = GateResult("new", None, rulings, 0.05, "holm").findings[0]
+    assert answer.key == key
+    assert answer.text.startswith(f"{answer.level.upper()}  ")
+
+
+def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
+    data = audit({"nDCG@10": OLD + NOISE, "ARaB@10": 0.3 + LEAN}, {"nDCG@10": OLD})
+    rules = [{"measure": "nDCG@10", "against": "old", "at_least": "-20%"}, {"measure": "ARaB@10", "at_most": 0.3}]
+    assert gate(data, budget={"rule": rules}).findings[0].key.startswith("effective")
+    # A rule of effectiveness that is not shown either.
+    open_ = [rules[0] | {"at_least": "-3%"}, rules[1]]
+    assert gate(data, budget={"rule": open_}).findings[0].key.startswith("not_shown")
+
+
+def test_a_rule_takes_two_lines_at_most_whatever_its_name(result: GateResult) -> None:
+    lines = result.table().splitlines()
+    answer, blank, head, *rules = lines
+    assert (answer[:6], blank, head.split()[0]) == ("BROKEN", "", "value")
+    # The third is not shown, with what would decide it below.
+    assert len(rules) == 4
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in rules] == ["holds", "broken", "not", "about"]
 
 
 def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
@@ -349,7 +406,7 @@ def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
         }  # fmt: skip
         cases = suite.findall("testcase")
         assert len(cases) == 3
-        assert cases[0].get("name") == f"{EVIL} (nDCG@10 against old), at least -20%"
+        assert cases[0].get("name") == f"{EVIL} (nDCG@10 vs old), at least -20%"
         assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
 
 
@@ -365,19 +422,19 @@ def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> No
 def test_markdown_has_a_row_for_each_rule_whatever_its_name(result: GateResult) -> None:
     lines = result.markdown().splitlines()
     rows = [line for line in lines if line.startswith("| ")]
-    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [6] * 5
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7] * 5
     assert r"a\|&lt;b>&amp;" in rows[2]
     # Links and mentions are found after entities are decoded: letters stand between.
     assert not re.search(r"@me|#1|://|WWW\.|&#", rows[2])
     assert "(@\u200bme)" in rows[2]
     # The measure is kept beside a name.
-    assert "(nDCG@10 against old)" in rows[2]
-    assert lines[0] == "**new: broken (of 3 rules, 1 is broken, 1 is not shown)**"
+    assert "(nDCG@10 vs old)" in rows[2]
+    assert lines[0] == "**BROKEN  new breaks 1 of 3 rules: RR@10.**"
 
 
 def test_annotations_are_a_line_each_with_nothing_unescaped(result: GateResult) -> None:
     lines = result.annotations().splitlines()
     assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::warning"]
     assert "x%25," in lines[0]
-    assert lines[1].startswith("::error title=evenrank gate new%3A broken::RR@10 against old: ")
+    assert lines[1].startswith("::error title=evenrank gate new%3A broken::RR@10 vs old is broken: ")
     assert result.annotations(strict=True).splitlines()[2].startswith("::error")

@@ -53,7 +53,7 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
         data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = wrong
         found = gate(data, budget=rule("ARaB@10", at_most=0.5))
         assert found.outcome == "not shown"
-        assert "the audit does not tell how large a query's value can be, so nothing holds" in found.table()
+        assert found.findings[-1].key == "untold_unbounded"
 
 
 def test_few_queries_hold_nothing_whatever_the_range() -> None:
@@ -158,7 +158,7 @@ def test_nothing_is_caught_beyond_the_scale() -> None:
     few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
     found = gate(few, budget=rule(at_least=0.05))
     assert found.rulings[0].catches is None
-    assert "would catch nothing on this measure's scale" in found.table()
+    assert "notice" not in found.table()
     # A loss of more than all that there is, and of more than 100%.
     low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
     for bound in (-0.05, "-90%"):
@@ -169,39 +169,40 @@ def test_nothing_is_caught_beyond_the_scale() -> None:
 def test_one_query_has_a_value_that_decides_nothing() -> None:
     data = audit({"RR@10": np.array([0.5]), "ARaB@10": np.array([-0.2])}, {"RR@10": np.array([0.4])})
     for budget, value, shown in (
-        (rule("RR@10", at_least=0.4), 0.5, "RR@10: 0.5000, "),
-        (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 against old: +25.0%, "),
-        (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|: 0.2000 (-0.2000), "),
+        (rule("RR@10", at_least=0.4), 0.5, "RR@10  .500"),
+        (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 vs old  +25.0%"),
+        (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|  .200"),
     ):
         found = gate(data, budget=budget)
         assert found.rulings[0].value == pytest.approx(value)
         assert shown in found.table()
-        assert "1 query; one query decides nothing" in found.table()
-        assert "catch" not in found.table()
+        assert (found.findings[-1].key, found.findings[-1].estimate.ci95) == ("untold_few", None)
+        assert "notice" not in found.table()
 
 
-def test_a_size_is_shown_with_its_sign_and_side() -> None:
+def test_a_size_is_shown_with_its_side() -> None:
     values = LEAN - LEAN.mean()
     data = audit({"ARaB@10": values - 0.3, "RR@10": OLD}, {"ARaB@10": values + 0.2, "RR@10": OLD})
-    assert "|ARaB@10|: 0.3000 [" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
-    assert "] (-0.3000), at most 0.9" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
+    of_one = gate(data, budget=rule("ARaB@10", at_most=0.9)).findings[-1]
+    assert "towards" not in of_one.text
     data["settings"] = {"poles": ["m", "f"]}
-    assert "] (-0.3000 towards f), at most" in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
-    against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9))
-    assert "|ARaB@10| against old: |new| − |old| = +0.1000 [" in against.table()
-    assert "] (new -0.3000 towards f, old +0.2000 towards m), at most +0.9" in against.table()
-    assert "|new| − |old|".replace("|", r"\|") in against.markdown()
+    of_one = gate(data, budget=rule("ARaB@10", at_most=0.9)).findings[-1]
+    assert (of_one.key, of_one.subject, of_one.level) == ("holds_notices", "|ARaB@10|", "holds")
+    assert "] towards f, at most" in of_one.text
+    assert "  .300 (f)  " in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
+    against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9)).findings[-1]
+    assert against.subject == "|ARaB@10| vs old"
+    assert against.text.startswith("|ARaB@10| vs old holds: +.100 [")
+    assert "] (new towards f, old towards m), at most +0.9" in against.text
     own = "ARaB(poles='x,y')@10"
     measured = audit({own: values - 0.3})
-    assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).table()
+    assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).findings[-1].text
 
 
-def test_what_would_be_caught_is_not_said_of_what_is_broken() -> None:
-    first, _, third = rulings(shifted(-9, 0, 3))
-    assert (first.outcome, third.outcome) == ("broken", "not shown")
-    lines = gate(shifted(-9, 0, 3), budget=rule(against="old", at_least=0)).table()
-    assert "catch" not in lines
-    assert "at least 0;" in lines
+def test_the_level_of_the_limits_is_that_of_the_budget() -> None:
+    budget = rule(at_least=0.2)
+    assert "95% limit" in gate(audit({"nDCG@10": OLD}), budget=budget).table()
+    assert "97.5% limit" in gate(audit({"nDCG@10": OLD}), budget={**budget, "alpha": 0.025}).table()
 
 
 def test_test_cases_of_junit_have_names_of_their_own() -> None:
@@ -217,10 +218,10 @@ def test_test_cases_of_junit_have_names_of_their_own() -> None:
     ]
     root = ElementTree.fromstring(gate(data, budget={"rule": rules}).junit())
     assert [case.get("name") for case in root.iter("testcase")] == [
-        "RR@10 against old, at least -0.1",
-        "RR@10 against old, at least -0.2",
-        "RR@10 against old, at least -0.1 (rule 3)",
-        "Rank (RR@10 against old), at least -0.1",
+        "RR@10 vs old, at least -0.1",
+        "RR@10 vs old, at least -0.2",
+        "RR@10 vs old, at least -0.1 (rule 3)",
+        "Rank (RR@10 vs old), at least -0.1",
     ]
 
 
@@ -229,7 +230,10 @@ def test_no_line_is_a_command_of_a_pipeline(name: str) -> None:
     data = audit({"ARaB@10": LEAN})
     data["runs"][name] = data["runs"].pop("new")
     data["warnings"] = [f"{name}: a warning", "::error::no", "x\n::add-mask::y"]
-    lines = gate(data, budget=rule("ARaB@10", at_most=0.9), run=name).table().splitlines()
-    assert len(lines) == 6
-    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
-    assert all(line.startswith("note: ") for line in lines[:4])
+    budget = rule("ARaB@10", at_most=0.9)
+    budget["rule"][0]["name"] = "::error::x"
+    result = gate(data, budget=budget, run=name)
+    for full in (False, True):
+        lines = result.table(full=full).splitlines()
+        assert [line for line in lines if "a warning" in line]
+        assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]

@@ -100,7 +100,12 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     assert values["difference"]["mean"] == compared.difference
     assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.why)
     assert found.changes.queries == len(OTHERS)
-    assert f"figures are of the other {len(OTHERS)}" in found.table()
+    assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
+    answer, bound = found.findings
+    assert (answer.key, answer.level, answer.estimate) == ("changed", compared.test.verdict, compared.test)
+    assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
+    assert bound.estimate is not None
+    assert bound.estimate.mean == found.outcomes[0].others
 
 
 def test_both_bounds() -> None:
@@ -156,10 +161,11 @@ def test_without_qrels_effectiveness_is_unknown_first() -> None:
     assert "nDCG@10" not in values
     assert values["ARaB@10"]["run"]["mean"] == pytest.approx(own["r", "ARaB@10"].mean)
     assert values["ARaB@10"]["rebalanced"]["mean"] == pytest.approx(own["new", "ARaB@10"].mean)
-    assert found.table().split("\n\n")[1].startswith("Effectiveness is unknown")
-    assert "of the first 10 documents are still among the first 10" in found.table()
     met = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS)
-    assert met.table().split("\n\n")[1].startswith("Effectiveness is unknown")
+    for one in (found, met):
+        answer = one.findings[0]
+        assert (answer.key, answer.level, answer.place) == ("changed_unjudged", "cannot be told", "answer")
+    assert "of the first 10 documents are still among the first 10" in found.table(full=True)
 
 
 def test_tied_and_unknown_documents_are_said() -> None:
@@ -279,12 +285,12 @@ def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
     assert found.changes.moved == 0
     assert found.audit is not None
     figures = json.loads(found.to_json())["figures"]
-    assert "RR@10" in figures
+    assert list(figures) == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
     for measure, values in figures.items():
         assert values["run"] == values["rebalanced"], measure
     # The audit of the run with its ties says the same.
-    audited = evenrank.audit({"r": tied}, qrels=qrels, measures="RR@10")["r", "RR@10"]
-    assert audited.mean == figures["RR@10"]["run"]["mean"]
+    audited = evenrank.audit({"r": tied}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"]
+    assert audited.mean == figures["nDCG@10"]["run"]["mean"]
     assert "and so do the figures of the run" in " ".join(found.notes)
 
 
@@ -299,7 +305,7 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert found.warnings[0] == (
         "Judged queries are missing: drawn lacks 2 of 42. Effectiveness counts 0 there, and bias measures skip them."
     )
-    assert found.warnings[0] in found.table()
+    assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
     assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     tune = ["x", *HALF]
     kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
@@ -333,8 +339,11 @@ def test_a_lean_that_grew_or_turned_is_said_first() -> None:
     assert found.audit is not None
     before, after = (found.audit[name, "ARaB@10"].mean for name in ("drawn", "rebalanced"))
     assert before > 0 > -before > after  # type: ignore[operator]
-    said = found.table().split("\n\n")[1]
-    assert said.startswith("Warning: the new order leans to the other side, by more than the run does: ARaB@10 ")
+    (warning,) = (one for one in found.findings if one.place == "warning")
+    assert (warning.key, warning.subject, warning.level) == ("other_side", "ARaB@10", "shown")
+    assert found.warnings == (warning.text,)
+    # It stands above the table.
+    assert " ".join(found.table().split("\n\n")[0].split()).endswith(warning.text)
     assert len(found.to_dict()["warnings"]) == 1  # type: ignore[arg-type]
     kept = evenrank.rebalance(RUN, method="shift", keep="nDCG@10 >= 10%", scores=GROUPS, qrels=QRELS)
     # The greatest strength keeps this too.
@@ -347,7 +356,10 @@ def test_a_lean_that_grew_or_turned_is_said_first() -> None:
 def test_a_bound_met_by_the_run_itself() -> None:
     found = evenrank.rebalance(RUN, meet="ARaB@10 <= 5", scores=GROUPS, qrels=QRELS)
     assert found.strength == 0
-    assert found.headline == "rebalanced: unchanged: the bound is met already on the tuning queries"
+    answer, bound = found.findings
+    assert (answer.key, bound.key, bound.level) == ("met_already", "holds", "holds")
+    # Equal figures side by side say nothing.
+    assert "before" not in found.table()
 
 
 def test_one_query_cannot_be_divided() -> None:

@@ -136,7 +136,7 @@ def test_answers_off_by_a_space_are_told(evenrank: Callable[..., Any], tmp_path:
     found = load_answer_positions(tmp_path / "a.json", annotated=True)
     assert found.table.select("query_id", "token").rows() == [("q0", 3000), ("q1", 3000)]
     assert found.unmatched["query_id"].to_list() == ["q2", "q3"]
-    done = evenrank("position", "answers", tmp_path / "a.json", "--json", tmp_path / "o.json")
+    done = evenrank("position", "answers", tmp_path / "a.json", "--json", tmp_path / "o.json", "--full")
     assert done.status == 0, done.err
     assert "moved to the nearest match of their text: 1 of 4." in done.out
     assert "not found in their passage: 1, left out of every figure: 'wasp' (question q3)." in done.out
@@ -206,7 +206,8 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     path = squad(tmp_path / "</script><b>.json".replace("/", "_"), ("x <i> x and x", "x", 0), ("one two", "two", 4))
     done = evenrank("position", "answers", path, "--json", tmp_path / "o.json", "--report", tmp_path / "o.html")
     assert done.status == 0, done.err
-    assert "4 answers located, 2 pairs of question and passage" in done.out
+    assert done.out.startswith("Answers begin at .43 of their passage on average, 25% of them in its first\nthird; ")
+    assert re.search(r" 4 answers$", done.out, re.MULTILINE)
     values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
     assert (values["matches"], values["pairs"], values["unmatched"]) == (4, 2, 0)
     assert values["mean"] == pytest.approx((0 + 2 / 5 + 4 / 5 + 1 / 2) / 4)
@@ -215,9 +216,6 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     assert "&lt;b&gt;.json" in page
     assert page.count('class="chart"') == 2
     assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in page
-    specification = re.search(r'id="data-charts">(.*?)</script>', page, re.S)
-    assert specification is not None
-    assert len(json.loads(specification[1])) == 2
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
     index = result.moved.value.difference.index
     assert index is not None
     assert index.mean == 0
-    assert "Position sensitivity of early" in result.table()
+    answer = result.findings[0]
+    assert (answer.key, answer.subject, answer.level) == ("no_scores", "early", "cannot be told")
     json.loads(result.to_json())
 
 
@@ -85,7 +86,9 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
             "% of the words of 6 passages are read; cut passages to what the model reads and try again"
         )
     assert curve.first_last.mean is not None
-    assert result.summary()[0] == f"Cannot be told: {curve.first_last.why}."
+    answer = result.findings[0]
+    assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
+    assert answer.text == f"Cannot be told: {curve.first_last.why}."
 
 
 def test_queries_without_candidates_are_left_out(home: Path) -> None:
@@ -101,8 +104,8 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
     assert found.moved.rank.answer.means == pytest.approx(
         [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
     )
-    assert "1 relevant passages were not among the candidates" in found.table()
-    assert "queries without other candidates" in found.table()
+    assert "1 relevant passages were not among the candidates" in found.table(full=True)
+    assert "queries without other candidates" in found.table(full=True)
     alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")
     with pytest.raises(EvenrankError, match="no query with an answer has a candidate other than its own passages"):
         sensitivity(home, Early(0.5), run=alone)
@@ -121,7 +124,7 @@ def test_a_sample_and_bad_settings(home: Path) -> None:
     result = sensitivity(home, Early(0.5), places=3, sample=2)
     assert result.moved is not None
     assert (result.moved.score.answer.n, result.queries, result.sampled_from) == (2, 2, 6)
-    assert "2 of 6 queries drawn" in result.table()
+    assert "2 of 6 queries drawn" in result.table(full=True)
     again = sensitivity(home, Early(0.5), places=3, sample=2)
     assert again.to_json() == result.to_json()
     assert sensitivity(home, Early(0.5), places=3, sample=6).sampled_from is None

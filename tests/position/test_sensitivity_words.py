@@ -18,6 +18,7 @@ from evenrank.io import Run, write_run
 from evenrank.io.squad import load_squad, read_answers
 from evenrank.position.curves import Versions, position_curve
 from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
+from evenrank.results.finding import Finding
 
 
 @pytest.fixture
@@ -38,27 +39,31 @@ def many(tmp_path: Path) -> Path:
 
 
 def test_what_truncation_does_is_said(many: Path) -> None:
-    def said(ranker: Early) -> str:
+    def said(ranker: Early) -> dict[str, Finding]:
         result = sensitivity(many, ranker, places=5)
-        table = result.table()
-        assert not re.search(r"(^|\s)–(\s|$)", table)
-        assert result.to_dict()["summary"] == list(result.summary())
-        assert all(line in table for line in result.summary())
-        return " ".join(result.summary())
+        screen = " ".join(result.table().split())
+        assert not re.search(r"(^|\s)–(\s|$)", screen)
+        assert all(one.text in screen for one in result.findings)
+        return {one.key: one for one in result.findings}
 
     whole = said(Early(0.5))
-    assert re.match(
-        r"Later answers rank lower: -\d\.\d\d sd \[-.*\] from the first place of a passage to the last\. ", whole
-    )
-    assert "reads 20 of 20 answers to the end as they stand, and all at every place" in whole
-    assert re.search(r"moved first \+\d\.\d+ sd \[.*\], moved last -\d\.\d+ sd \[", whole)
-    assert said(Early(-0.5)).startswith("Later answers rank higher: +")
-    flat = said(Early(0.0))
-    assert flat.startswith("Cannot be told: the candidates of each query all have one score.")
+    assert list(whole) == ["later_lower", "ends_unchanged", "effectiveness", "reads_all"]
+    lower = whole["later_lower"]
+    assert (lower.level, lower.place) == ("shown", "answer")
+    assert lower.estimate is not None
+    assert lower.estimate.ci95 is not None
+    assert lower.estimate.ci95[1] < 0
+    assert re.match(r"Later answers rank lower: −\d\.\d\d \[−.*\] sd from the first place", lower.text)
+    assert "later_higher" in said(Early(-0.5))
+    assert "no_scores" in said(Early(0.0))
     short = said(Early(0.5, reads=20))
-    assert re.match(r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model", short)
-    assert "rank lower" not in short
-    assert " sd " not in short
+    assert list(short) == ["untold", "effectiveness", "cut_off_untold"]
+    assert {one.level for one in short.values()} == {"cannot be told", "shown"}
+    assert re.match(
+        r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model",
+        short["untold"].text,
+    )
+    assert " sd " not in short["untold"].text
 
 
 def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
@@ -67,7 +72,7 @@ def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
             return {**super().facts(), "reads": 256}
 
     found = sensitivity(many, Counting(0.5, reads=20), places=5)
-    assert "; cut passages to the 256 tokens that the model reads and try again." in found.summary()[0]
+    assert "; cut passages to the 256 tokens that the model reads and try again." in found.findings[0].text
     moved = found.to_dict()["moved"]
     assert isinstance(moved, dict)
     for curve in (moved[name][side] for name in ("score", "rank", "nDCG@10") for side in ("answer", "difference")):
@@ -94,31 +99,32 @@ def test_what_the_contrasts_say() -> None:
     rows = 0.1 * rng.normal(size=(40, 3))
     rows -= rows.mean(axis=0)
 
-    def said(*shape: float, rows: np.ndarray = rows) -> tuple[str, ...]:
+    def said(*shape: float, rows: np.ndarray = rows) -> list[Finding]:
         versions = Versions(rows + np.array(shape) + 0.5, np.zeros(len(rows), np.int64), np.eye(3)[None])
         curve = position_curve(versions, level=0.0)
         one = Curves(curve, curve, curve)
         moved = MovedAnswers(one, one, one, one, curve.first_last, curve.first_last, None, 40, 40, 0, 0)
-        found = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).summary()
-        assert found[-1].startswith("How far the model reads is unknown")
-        return found
+        *contrasts, _, reads = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).findings
+        assert (reads.key, reads.place) == ("reads_unknown", "warning")
+        return contrasts
 
-    no_place = "No difference between early and late answers is shown: "
-    no_middle = "No difference between answers at the ends and in the middle is shown: "
-    for shape, first, second in (
-        ((0.4, 0.2, 0), "Later answers rank lower: -0.40 sd [-0.4", no_middle),
-        ((0, 0.2, 0.4), "Later answers rank higher: +0.40 sd [0.3", no_middle),
-        ((0.4, 0, 0.2), "Later answers rank lower: -0.20", "Answers at the ends of a passage rank higher than in"),
-        ((0, 0.2, 0), no_place, "Answers at the ends of a passage rank lower than in the middle: -0.20"),
-        ((0, 0, 0), no_place, no_middle),
+    for shape, first, change, second, ends in (
+        ((0.4, 0.2, 0), "later_lower", -0.4, "ends_alike", 0),
+        ((0, 0.2, 0.4), "later_higher", 0.4, "ends_alike", 0),
+        ((0.4, 0, 0.2), "later_lower", -0.2, "ends_higher", 0.3),
+        ((0, 0.2, 0), "no_difference", 0, "ends_lower", -0.2),
+        ((0, 0, 0), "no_difference", 0, "ends_alike", 0),
     ):
         found = said(*shape)
-        assert found[0].startswith(first)
-        assert found[1].startswith(second)
-    assert re.search(r"; 0\.0\d would have been noticed\.$", said(0, 0, 0)[0])
-    assert said(0, 0, 0, rows=0 * rows)[0] == f"{no_place}no score changes."
-    few = said(0.4, 0.2, 0, rows=rows[:5])[0]
-    assert few == "Cannot be told: only 5 passages say anything, where 15 are needed."
+        assert [one.key for one in found] == [first, second]
+        assert [one.level == "shown" for one in found] == [change != 0, ends != 0]
+        assert [one.estimate.mean for one in found if one.estimate] == pytest.approx([change, ends], abs=1e-9)
+        # What is shown stands in the first line.
+        assert [one.place == "answer" for one in found] == [True, ends != 0]
+    assert re.search(r"; \.0\d would have been noticed\.$", said(0, 0, 0)[0].text)
+    assert said(0, 0, 0, rows=0 * rows)[0].key == "unchanged"
+    few = said(0.4, 0.2, 0, rows=rows[:5])
+    assert [(one.key, one.level) for one in few] == [("untold", "cannot be told")]
 
 
 def test_answers_that_cannot_be_moved(home: Path) -> None:
@@ -128,9 +134,9 @@ def test_answers_that_cannot_be_moved(home: Path) -> None:
     texts = table.with_columns(pl.col("text").str.replace_all(".", "", literal=True).str.replace("W0", "W0."))
     found = sensitivity(home, Early(0.5), answers=spans, collection=texts)
     assert (found.moved, found.unmovable) == (None, 6)
-    (said,) = found.summary()
-    assert said.startswith("No answer could be moved, of 6 queries")
-    assert "queries whose answer cannot be moved" in found.table()
+    (said,) = found.findings
+    assert (said.key, said.subject, said.level) == ("unmoved", "early", "cannot be told")
+    assert "queries whose answer cannot be moved" in found.table(full=True)
 
 
 def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 import evenrank
 from evenrank.measures.inference import Comparison, untold
-from evenrank.probes.probe_result import ProbeResult, probe_page, side_by_side, verdict
+from evenrank.probes.probe_result import ProbeResult, probe_page, side_by_side, variant_finding
 from evenrank.probes.variant_figures import Example, Means, VariantFigures
+from evenrank.results.finding import Finding
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} <b>wrote</b> it {'long ' * i}" for i in range(6)}
 SWAP = {doc: text.replace("she", "x").replace("he ", "she ").replace("x", "he") for doc, text in TEXTS.items()}
@@ -28,7 +29,6 @@ def probed(**options: object) -> ProbeResult:
 
 FOUND = Comparison(0.08, (0.05, 0.11), 702, "pairs", 0.0004, 0.001, 0.043)
 NONE = Comparison(0.004, (-0.02, 0.03), 702, "pairs", 0.71, 0.9, 0.039)
-SIZE = "702 pairs, 117 queries, 650 passages"
 
 
 @pytest.fixture(scope="module")
@@ -37,45 +37,41 @@ def one() -> VariantFigures:
     return replace(found, counts=replace(found.counts, compared=702, queries=117, passages=650))
 
 
-def of(one: VariantFigures, found: Comparison, *, beyond: bool = True, **changes: object) -> str:
+def of(one: VariantFigures, found: Comparison, *, beyond: bool = True, **changes: object) -> Finding:
     means = Means(NONE, NONE if beyond else None, found, beyond)
-    return verdict(replace(one, means=means, **changes))  # type: ignore[arg-type]
+    return variant_finding("r", replace(one, means=means, **changes))  # type: ignore[arg-type]
 
 
 def test_what_is_shown(one: VariantFigures) -> None:
-    measured = f"+0.080 sd [0.050, 0.110] beyond the placebo (Holm p = 0.001; {SIZE})."
-    assert of(one, FOUND) == f"prefers the male wording: {measured}"
+    above = of(one, FOUND)
+    assert (above.key, above.subject, above.level, above.estimate) == ("prefers", "swap", "shown", FOUND)
+    assert above.text == "r prefers the male wording: +.080 [+.050, +.110] sd, 702 pairs."
     below = replace(FOUND, mean=-0.08, ci95=(-0.11, -0.05))
-    assert of(one, below).startswith("prefers the female wording: -0.080 sd [-0.110, -0.050] beyond the placebo")
-    assert of(one, FOUND, poles=("a", "b")).startswith("prefers the wording of the group a: ")
-    assert of(one, below, poles=("a", "rest")).startswith("prefers the wording of the other groups: ")
+    assert of(one, below).text.startswith("r prefers the female wording: −.080 [−.110, −.050] sd")
+    assert of(one, FOUND, poles=("a", "b")).text.startswith("r prefers the wording of the group a: ")
+    assert of(one, below, poles=("a", "rest")).text.startswith("r prefers the wording of the other groups: ")
 
 
 def test_where_no_difference_is_shown(one: VariantFigures) -> None:
-    assert of(one, NONE) == (
-        f"no preference shown: +0.004 sd [-0.020, 0.030] beyond the placebo (Holm p = 0.900; {SIZE})."
-        " 0.039 sd or more would have been noticed."
-    )
+    none = of(one, NONE)
+    assert (none.key, none.level, none.estimate) == ("no_preference", "no difference shown", NONE)
+    assert none.text.endswith("; .039 would have been noticed.")
     # p < .05 alone is not enough.
-    assert of(one, replace(FOUND, holm_p=0.06)).startswith("no preference shown: ")
+    assert of(one, replace(FOUND, holm_p=0.06)).key == "no_preference"
     still = Comparison(0.0, None, 702, "pairs", 1.0, 1.0, 0.0)
-    assert of(one, still) == f"no preference shown, as no pair's score changes ({SIZE})."
+    assert of(one, still).key == "unchanged"
     bare = replace(NONE, noticeable=None)
-    assert of(one, bare, beyond=False).endswith(
-        "Without a placebo, only a preference that outweighs what any edit does would show."
-    )
+    assert of(one, bare, beyond=False).key == "no_preference_any_edit"
 
 
 def test_what_cannot_be_told(one: VariantFigures) -> None:
-    few = untold(0.5, 3, "only 3 queries say anything, where 15 are needed", "pairs", (-1.0, 2.0))
-    reason = "cannot be told, as only 3 queries say anything, where 15 are needed"
-    assert of(one, few) == f"{reason}: +0.500 sd [-1.000, 2.000] beyond the placebo ({SIZE})."
-    assert of(one, replace(few, mean=None, ci95=None)) == f"{reason} ({SIZE})."
+    why = "only 3 queries say anything, where 15 are needed"
+    few = of(one, untold(0.5, 3, why, "pairs", (-1.0, 2.0)))
+    assert (few.key, few.level, few.text) == ("untold", "cannot be told", f"Cannot be told: {why}.")
     counts = replace(one.counts, changed=5, unchanged=2, absent=0, still=5, compared=0)
-    lost = untold(None, 0, "no pair is left to compare", "pairs")
-    assert of(one, lost, beyond=False, counts=counts) == (
-        "cannot be told: no pair is left to compare (2 unchanged, 5 of queries whose scores do not vary)."
-    )
+    lost = of(one, untold(None, 0, "no pair is left to compare", "pairs"), beyond=False, counts=counts)
+    assert (lost.key, lost.level) == ("no_pairs", "cannot be told")
+    assert "(2 unchanged, 5 of queries whose scores do not vary)" in lost.text
 
 
 @pytest.mark.parametrize(
@@ -87,34 +83,43 @@ def test_what_cannot_be_told(one: VariantFigures) -> None:
         (None, "the variant swap", "the original"),
     ],
 )
-def test_verdicts_of_other_kinds(one: VariantFigures, kind: str | None, above: str, below: str) -> None:
+def test_what_other_kinds_prefer(one: VariantFigures, kind: str | None, above: str, below: str) -> None:
     changes = {"kind": kind, "poles": None}
     other = replace(FOUND, mean=-0.08)
-    assert of(one, FOUND, **changes).startswith(f"prefers {above}: ")  # type: ignore[arg-type]
-    assert of(one, other, **changes).startswith(f"prefers {below}: ")  # type: ignore[arg-type]
+    assert of(one, FOUND, **changes).text.startswith(f"r prefers {above}: ")  # type: ignore[arg-type]
+    assert of(one, other, **changes).text.startswith(f"r prefers {below}: ")  # type: ignore[arg-type]
 
 
 def test_a_placebo_that_is_missing(one: VariantFigures) -> None:
-    text = of(one, FOUND, beyond=False, kind="neutral", poles=None)
-    assert text.endswith(f"{SIZE}). Without a placebo, any edit of this size may do as much.")
-    assert " beyond " not in text
+    assert of(one, FOUND, beyond=False, kind="neutral", poles=None).key == "prefers_any_edit"
     # There is one, but it changes other passages.
-    text = of(one, FOUND, beyond=False, kind="neutral", poles=None, placebo="p")
-    assert text.endswith(f"{SIZE}). As its placebo changes none of these pairs, any edit of this size may do as much.")
+    assert of(one, FOUND, beyond=False, kind="neutral", poles=None, placebo="p").key == "prefers_any_edit"
     # These kinds have none.
-    assert of(one, FOUND, beyond=False, kind="brief", poles=None).endswith(f"{SIZE}).")
+    assert of(one, FOUND, beyond=False, kind="brief", poles=None).key == "prefers"
+
+
+def test_several_variants_are_counted_first(one: VariantFigures) -> None:
+    def answer(*found: Comparison) -> Finding:
+        variants = tuple(replace(one, name=f"v{n}", means=Means(f, f, f, True)) for n, f in enumerate(found))
+        return replace(probed(), variants=variants).findings[0]
+
+    some = answer(FOUND, NONE, FOUND)
+    assert (some.key, some.level, some.place) == ("some_move", "shown", "answer")
+    assert some.text == "2 of 3 changes are shown to move the scores of by_length: v0 and v2."
+    few = untold(0.5, 3, "few", "pairs")
+    assert [(one.key, one.level) for one in (answer(NONE, few), answer(few, few))] == [
+        ("none_moves", "no difference shown"), ("none_moves", "cannot be told"),
+    ]  # fmt: skip
 
 
 def test_effectiveness_is_never_missing() -> None:
-    unknown = probed().summary()[0]
-    assert unknown.startswith("Effectiveness is unknown: there are no qrels.")
+    unknown = next(one for one in probed().findings if one.place == "warning")
+    assert (unknown.key, unknown.level) == ("unknown", "cannot be told")
     found = probed(qrels={"q": {"d0": 1}})
-    own, replaced = found.original["nDCG@10"].mean, found["swap"].replaced["nDCG@10"].mean
-    first = (
-        f"nDCG@10 of by_length on the list as it is: {own:.3f}; with every passage replaced: {replaced:.3f} by swap."
-    )
-    assert found.summary()[0] == first
-    assert found.table().index(first) < found.table().index("Effects")
+    said = next(one for one in found.findings if one.key == "effectiveness")
+    assert said.estimate is not None
+    assert said.estimate.mean == found.original["nDCG@10"].mean
+    assert not [one for one in found.findings if one.place == "warning"]
 
 
 def test_the_page_escapes_its_texts() -> None:
@@ -126,12 +131,12 @@ def test_the_page_escapes_its_texts() -> None:
     assert "«she»" in page or "«he»" in page
 
 
-def test_the_terminal_has_no_texts() -> None:
+def test_the_screen_has_no_texts() -> None:
     found = probed()
     assert "wrote" not in found.table()
     assert any(table.title == "Examples" for table in found.page().tables)
-    kinds = [drawing.name for drawing in probe_page(found).drawings]
-    assert kinds == ["Effects"]
+    drawn = {section.title: [one.name for one in section.draw()] for section in probe_page(found).sections}
+    assert {title: names for title, names in drawn.items() if names} == {"Effects": ["Effects"]}
     assert "ProbeResult(name='by_length'" in repr(found)
     assert "swap" in found._repr_html_()
     with pytest.raises(evenrank.EvenrankError, match=r"^no variant 'x' \(the variants are swap\)$"):
@@ -162,7 +167,3 @@ def test_headings_that_are_understood() -> None:
     assert [column.title.replace(" ", "_") for column in pairs.columns] == wanted.split()
     assert pairs.frame().row(0)[3:] == (18, 18, 0, 0, 0, 0)
     assert next(table for table in probed().page().tables if table.title == "Pairs").frame()["with_placebo"][0] is None
-    # The terminal has no examples to be seen.
-    said = "Which passages change most: see the examples."
-    assert found.page().summary[-1] == said
-    assert said not in found.table()

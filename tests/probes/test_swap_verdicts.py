@@ -11,13 +11,14 @@ import pytest
 
 import evenrank
 from evenrank.probes.probing import text_lengths
+from evenrank.results.finding import Finding
 from evenrank.retrieval.bm25 import BM25Scorer
 
 MALE = {"he", "his", "him", "himself", "man", "father", "brother", "son", "husband", "boy", "king", "uncle"}
 
 
 @pytest.fixture(scope="module")
-def probed() -> Callable[[object], str]:
+def probed() -> Callable[[str], Finding]:
     made = evenrank.generate(evenrank.SyntheticConfig(passages=400, queries=40, male_share=0.8))
     run = evenrank.retrieve(made.collection, made.queries, k=20, quiet=True)
     bm25 = BM25Scorer(made.collection)
@@ -29,27 +30,36 @@ def probed() -> Callable[[object], str]:
 
     models = {"bm25": bm25, "male": planted, "short": lambda _, passages: [-float(len(text)) for text in passages]}
 
-    def said(name: object) -> str:
-        model = models[str(name)]
+    def said(name: str) -> Finding:
+        model = models[name]
         found = evenrank.probe(
             model, variants="swap", collection=made.collection, queries=made.queries, run=run, depth=20
         )
-        return found.summary()[-1]
+        return next(one for one in found.findings if one.place == "answer")
 
     return said
 
 
-def test_scores_that_do_not_change_show_no_preference(probed: Callable[[object], str]) -> None:
+def test_scores_that_do_not_change_show_no_preference(probed: Callable[[str], Finding]) -> None:
     """Whose wording most passages have, and what the placebo does to them, is none of the ranker's doing."""
-    assert probed("bm25").startswith("swap: no preference shown, as no pair's score changes (385 pairs, ")
+    found = probed("bm25")
+    assert (found.key, found.subject, found.level) == ("unchanged", "swap", "no difference shown")
+    assert found.estimate is not None
+    assert found.estimate.n == 385
 
 
-def test_a_taste_for_short_texts_is_no_preference(probed: Callable[[object], str]) -> None:
-    assert probed("short").startswith("swap: no preference shown: ")
+def test_a_taste_for_short_texts_is_no_preference(probed: Callable[[str], Finding]) -> None:
+    found = probed("short")
+    assert (found.key, found.level) == ("no_preference", "no difference shown")
 
 
-def test_a_planted_preference_is_found(probed: Callable[[object], str]) -> None:
-    assert probed("male").startswith("swap: prefers the male wording: +0.")
+def test_a_planted_preference_is_found(probed: Callable[[str], Finding]) -> None:
+    found = probed("male")
+    assert (found.key, found.level) == ("prefers", "shown")
+    assert found.estimate is not None
+    assert found.estimate.mean is not None
+    assert found.estimate.mean > 0
+    assert " prefers the male wording: +." in found.text
 
 
 def test_lengths_are_words_and_pieces() -> None:

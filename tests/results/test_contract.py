@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 import evenrank
 from evenrank import InputError
@@ -190,6 +191,7 @@ def test_every_result_keeps_to_the_contract(name: str, made: dict[str, Result], 
     table, notebook, page = found.table(), found._repr_html_(), (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "\x1b" not in repr(found) + table + notebook + page
     assert table.strip()
+    assert max(map(cell_len, table.splitlines())) <= 80
     assert not Tags(notebook).found & {"script", "img", "onerror", "onclick", "href", "src"}
     assert "<script>evil" not in notebook + page
     assert page.startswith("<!doctype html>")
@@ -211,4 +213,3 @@ def test_every_class_is_among_them(made: dict[str, Result]) -> None:
 def test_a_result_without_a_page_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Result has no page"):
         Result().page()
-    assert Result(provenance=None).to_dict() == {}

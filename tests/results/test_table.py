@@ -142,7 +142,7 @@ def test_groups_names_and_lines_below() -> None:
     lines = table.text(60).splitlines()
     assert lines[0].split() == ["group", "n"]
     assert lines[1] == "Group x"
-    assert lines[2] == f"  {'a' * 29}…  x      1"
+    assert lines[2] == f"  {'a' * 15}…{'a' * 14}  x      1"
     assert lines[3] == f"  b{' ' * 29}  x      2"
     assert lines[4] == "    two"
     assert lines[5] == "Group y"

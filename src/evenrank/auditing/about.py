@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from ir_measures import Measure
+from rich.cells import cell_len
 
+from evenrank.io.errors import plain
 from evenrank.io.wording import counted
 from evenrank.measures import AbsARaB, ARaB, NFaiRR, RaB, is_bias, resolve
 from evenrank.results.format import number
+from evenrank.results.table import fitted
 
 from .comparison import PARTLY
 from .data import (
@@ -182,3 +185,28 @@ def utility_measures(result: AuditFigures) -> list[Measure]:
 
 
 UNKNOWN = "Effectiveness is unknown"
+
+
+_LETTERS = "abcdefghij"
+_LONG = 20
+"""Characters of a run's name from which on sentences call it otherwise where they can."""
+
+
+def in_short(name: str, instead: str) -> str:
+    """A run's name, or what is said instead of a long one."""
+    return name if len(name) <= _LONG else instead
+
+
+def letters_of(result: AuditFigures) -> dict[str, str]:
+    """A letter for each of several runs, by which the others say that they differ from it; none of more than ten."""
+    if not result.pairs or len(result.given) > len(_LETTERS):
+        return {}
+    return dict(zip((run.name for run in result.given), _LETTERS, strict=False))
+
+
+def short_names(result: AuditFigures) -> dict[str, str]:
+    """What runs are called where several are named: where a name is long, by their letters, or cut."""
+    names = [run.name for run in result.given]
+    if all(in_short(name, "") for name in names):
+        return {name: name for name in names}
+    return letters_of(result) or {name: fitted(plain(name), min(cell_len(plain(name)), _LONG)) for name in names}

@@ -5,7 +5,7 @@ The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,12 +16,14 @@ from evenrank.io.wording import counted
 from evenrank.measures import inference as st
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
-from evenrank.results.finding import Finding, Level, phrases
+from evenrank.results.finding import Finding, Level, Place, phrases
 
-from .about import Poles, poles, shown_lean, shown_name, utility_measures
+from .about import Poles, in_short, poles, short_names, shown_lean, shown_name, utility_measures
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit
 
 _SAYS = phrases("audit")
+MOST_MOVED = 2
+"""Runs of which it is said how far ties move a figure."""
 MOST_GROUPS = 5
 """Groups that the screen names for a run."""
 
@@ -123,8 +125,10 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key, level = "bias_untold", "cannot be told"
     why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
     values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
-    test = found[0][1].test
-    yield _SAYS.find(key, run.name, level, test, "answer", run=run.name, baseline=result.baseline, **values)
+    # The sentence before has named them.
+    values["run"] = in_short(run.name, "It") if result.judged else run.name
+    values["baseline"] = in_short(str(result.baseline), "the baseline")
+    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", **values)
 
 
 def _compared_measures(result: AuditFigures) -> list[Measure]:
@@ -167,7 +171,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
 def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
     means = {run.name: run.figures[str(measure)].mean for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
-    key, order = _in_order(ranked, apart)
+    key, order = _in_order(ranked, apart, short_names(result))
     noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
     if not apart and len(noticed) < len(tests):
         key = "none_told"
@@ -199,13 +203,16 @@ def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     yield _SAYS.find("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
 
 
-def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, str]:
+def _in_order(
+    ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """The template, and the runs from the lowest mean to the highest: ``BM25 < TK = BERT < MiniLM``.
 
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
     if not apart:
         return "none_apart", ""
+    called = {name: name for name in ranked} if called is None else called
     tiers: list[list[str]] = [[ranked[0]]]
     for before, name in pairwise(ranked):
         if (before, name) in apart:
@@ -214,9 +221,10 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]]) -> tuple[str, 
     tier = {name: place for place, names in enumerate(tiers) for name in names}
     if all(((a, b) in apart) == (tier[a] != tier[b]) for a in ranked for b in ranked if a != b):
         key = "ranked" if len(tiers) == len(ranked) else "ranked_with_equals"
-        return key, " < ".join(" = ".join(names) for names in tiers)
+        return key, " < ".join(" = ".join(called[name] for name in names) for names in tiers)
     below = {a: [b for b in ranked[place + 1 :] if (a, b) in apart] for place, a in enumerate(ranked)}
-    return "ranked_in_part", "; ".join(f"{a} < {', '.join(above)}" for a, above in below.items() if above)
+    said = {called[a]: ", ".join(called[b] for b in above) for a, above in below.items() if above}
+    return "ranked_in_part", "; ".join(f"{a} < {above}" for a, above in said.items())
 
 
 # --- what misleads ---------------------------------------------------------------------------------------------------
@@ -234,12 +242,18 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
 def _of_runs(result: AuditFigures) -> Iterator[Finding]:
     lean = shown_lean(result)
     only = len(result.given) == 1
+    several = len(result.given) > 2
+    of_groups = [one for run in result.given for one in (() if lean is not None else _group_findings(result, run))]
+    alike = several and bool(of_groups) and all(one.key == "groups_alike" for one in of_groups)
+    if alike:
+        yield _SAYS.find("no_groups_apart", level="no difference shown")
     for run in result.given:
         if lean is not None:
             found = lean_finding(result, run, lean)
             yield replace(found, place="answer") if only else found
         elif result.shares:
-            yield from (replace(one, place="answer") if only else one for one in _group_findings(result, run))
+            place: Place = "answer" if only else "detail" if alike else "finding"
+            yield from (replace(one, place=place) for one in of_groups if one.subject == run.name)
         if run.name == result.baseline or result.baseline is None:
             continue
         leading = lean if lean is not None else next(iter(_compared_measures(result)), None)
@@ -340,10 +354,13 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {"baseline": result.baseline, "measure": shown_name(measure), "why": test.why}
-    named |= {"tied": None if compared.tied is None else compared.tied.mean, "noticed": test.noticeable}
+    named: dict[str, Any] = {"measure": shown_name(measure), "why": test.why, "noticed": test.noticeable}
+    named |= {"tied": None if compared.tied is None else compared.tied.mean}
+    named["baseline"] = in_short(str(result.baseline), "the baseline")
     named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
-    yield _SAYS.find(key, run.name, test.verdict, test, **named)
+    # Of several runs the table and the first line say which differ.
+    place: Place = "finding" if len(result.given) == 2 else "detail"
+    yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
 
 
 def _of_stages(result: AuditFigures) -> Iterator[Finding]:
@@ -432,7 +449,7 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
 
 def _moved(result: AuditFigures, by: str) -> list[str]:
     """What ties, or the order of passages, could move further than the interval is wide: one measure a run."""
-    found = []
+    found, called = [], short_names(result)
     for run in result.given:
         figures = [one for one in run.figures.values() if is_bias(one.measure) or by == "order"]
         ends = [
@@ -441,8 +458,11 @@ def _moved(result: AuditFigures, by: str) -> list[str]:
             if (one.tie_sensitive if by == "tie" else one.order_sensitive)
         ]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
-            found.append(_SAYS.say("moved_figure", measure=shown_name(measure), run=run.name, low=low, high=high))
-    return found
+            found.append(
+                _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
+            )
+    more = len(found) - MOST_MOVED
+    return found if more <= 0 else [*found[:MOST_MOVED], f"figures of {counted(more, 'more run')}"]
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:

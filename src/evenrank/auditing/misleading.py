@@ -27,7 +27,10 @@ def _found(key: str, place: Place = "warning", **values: Any) -> Finding:
 
 def absence_warning(lacking: Mapping[str, int], judged: int) -> str:
     """What every view says of judged queries that runs lack: ``lacking``, of ``judged`` queries, by the run's name."""
+    counts = list(lacking.values())
     said = "; ".join(_SAYS.say("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
+    if len(counts) > 2 and len(set(counts)) == 1:
+        said = _SAYS.say("lack_alike", runs=counted(len(counts), "run"), count=counts[0], judged=judged)
     return _SAYS.say("absent", lacking=said)
 
 

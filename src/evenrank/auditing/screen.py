@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ir_measures import Measure
+from rich.cells import cell_len
 
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures.inference import EQUAL
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Verdicts
-from evenrank.results.table import Column, Table
+from evenrank.results.table import Column, Table, fitted
 
-from .about import group_label, groups, poles, shown_lean, shown_name, utility_measures
+from .about import group_label, groups, in_short, letters_of, poles, shown_lean, shown_name, utility_measures
 from .comparison import PARTLY
 from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
 from .findings import bias_verdict, side
@@ -23,7 +24,7 @@ NAMES = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
 """The reference rankings of the screen: the candidates in random order, and by falling grade."""
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
-_LETTERS = "abcdefghij"
+_LONGEST_HEADING = 10
 _FIGURE = shorts(3)
 _ENDS = short_intervals(3)
 
@@ -51,9 +52,9 @@ def known_measures(result: AuditFigures) -> list[Measure]:
 
 
 def _name(result: AuditFigures, run: RunAudit) -> str:
-    letter = _letters(result).get(run.name)
+    letter = letters_of(result).get(run.name)
     if run.name == RANDOM and not _same_candidates(result):
-        return f"{result.settings.get('background')}'s candidates"
+        return in_short(f"{result.settings.get('background')}'s candidates", NAMES[RANDOM])
     return f"{letter}\xa0{run.name}" if letter else NAMES.get(run.name, run.name)
 
 
@@ -65,13 +66,6 @@ def _same_candidates(result: AuditFigures) -> bool:
         if means and max(means) - min(means) > EQUAL:
             return False
     return True
-
-
-def _letters(result: AuditFigures) -> dict[str, str]:
-    """A letter for each of several runs, by which the others say that they differ from it."""
-    if not result.pairs or len(result.given) > len(_LETTERS):
-        return {}
-    return dict(zip((run.name for run in result.given), _LETTERS, strict=False))
 
 
 def _is_share(measure: Measure) -> bool:
@@ -133,7 +127,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
 
 def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     """The places of the runs that a run differs from, among those with a letter."""
-    places = {run: place for place, run in enumerate(_letters(result))}
+    places = {run: place for place, run in enumerate(letters_of(result))}
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
@@ -165,22 +159,25 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     lines = [_Line(shown_name(m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(one.run, one.group): one for one in result.shares}
-    columns = (Column("name", TEXT, ""), *(_run_column(result, run, lines, shares) for run in rows))
+    columns = (
+        Column("name", TEXT, ""),
+        *(_run_column(result, run, lines, shares, NAMES.get(run.name) or _name(result, run)) for run in rows),
+    )
     return Table("Figures", columns, lines)
 
 
 def _run_column(
-    result: AuditFigures, run: RunAudit, lines: list[_Line], shares: Mapping[tuple[str, str], GroupShare]
+    result: AuditFigures, run: RunAudit, lines: list[_Line], shares: Mapping[tuple[str, str], GroupShare], heading: str
 ) -> Column:
     marks = {line.key: _share_mark(result, run, line, shares) for line in lines}
     size = max(map(len, marks.values()))
-    heading = _name(result, run)
     return Column(
         run.name,
         _FIGURE,
         heading,
         lambda line: _value(run.figures[line.key]),
         mark=(lambda line: marks[line.key].ljust(size)) if size else None,
+        short=fitted(heading, min(cell_len(heading), _LONGEST_HEADING)),
     )
 
 
@@ -198,7 +195,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
     table = screen_table(result)
     drawn = {letter for column in table.columns if column.mark for row in table.rows for letter in column.mark(row)}
     marks = {
-        UP + DOWN: f"above, below {result.baseline}",
+        UP + DOWN: f"above, below {'' if result.baseline is None else in_short(result.baseline, 'the baseline')}",
         MORE + LESS: "more, less than own candidates",
         _RAISED[: len(result.given)]: "differs from that run",
         APART: "differs from 0",
@@ -212,7 +209,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         *(["[ ] 95% interval"] if shown_lean(result) is not None else []),
         *glosses,
         *_source(result),
-        f"candidates: {'' if _same_candidates(result) else 'each run has its own, '}in random order",
+        "candidates: in random order" + ("" if _same_candidates(result) else ", each run has its own"),
         *(["perfect: by relevance"] if result.judged else []),
     )
 
@@ -228,7 +225,7 @@ def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
         return ("groups: labels",)
     lexicon = result.settings.get("lexicon")
-    return (f"words: {lexicon}",) if lexicon is not None else ()
+    return (f"words: {lexicon}",) if lexicon not in (None, "unknown") else ()
 
 
 # --- verdicts at a glance --------------------------------------------------------------------------------------------

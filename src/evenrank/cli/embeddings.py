@@ -65,7 +65,7 @@ def debias(
         if values_path:
             result.to_json(values_path)
     if _output.STANDARD not in (json, specific_out):
-        _output.say(result.table())
+        _output.show(result, full=full)
     _output.say(result.message(), err=True)
 
 

@@ -21,12 +21,10 @@ EXAMPLES = r"""
 # May the new run take the old one's place?
 evenrank gate new=bert.run --baseline old=bm25.run --budget budget.toml \
     --collection docs.tsv --qrels qrels.txt
-# The same from an audit that was made with --values.
-evenrank gate audit.json --budget budget.toml
 # A budget to begin with: what these queries can check.
 evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
     --collection docs.tsv --qrels qrels.txt
-# In a pipeline: what is not shown fails too, and the results go to the CI.
+# In a pipeline, of an audit made with --values: what is not shown fails too.
 evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
 """
 

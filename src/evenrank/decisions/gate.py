@@ -17,7 +17,7 @@ from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, plain, quoted, readable, shown
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.tolerances import EQUAL, NEAR_ZERO, holm
-from evenrank.io.wording import counted
+from evenrank.io.wording import counted, percent
 from evenrank.measures.inference import (
     LEAST,
     POWER,
@@ -167,7 +167,7 @@ class GateResult(Result):
             "gate",
             f"{self.run} against its budget",
             found,
-            rules_table(self),
+            rules_table(self, _WIDTH),
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), glance),
             facts=(("level of the limits", f"{self.alpha:g}"),),
@@ -189,6 +189,7 @@ class GateResult(Result):
 
 
 _MOST_QUERIES = 1e9
+_WIDTH = 80
 _POLES = re.compile(r"poles='([^',]*),([^',]*)'")
 
 
@@ -414,7 +415,7 @@ def amount(rule: Rule, value: float | None) -> str:
     if value is None:
         return "no value"
     if rule.relative:
-        return true_minus(f"{100 * value:+.1f}%")
+        return true_minus(f"{round(100 * value, 1) + 0.0:+.1f}%")
     return short(value, sign=rule.against is not None)
 
 
@@ -504,16 +505,21 @@ def _outcome(result: GateResult) -> Finding:
     named = [one.rule.name or one.rule.subject for one in broken or open_]
     values |= {"rules": named, "count": len(broken), "held": len(by_outcome["holds"])}
     if broken:
-        return _SAYS.find("broken", result.run, "broken", place="answer", **values)
+        return _SAYS.find("broken" if total > 1 else "one_broken", result.run, "broken", place="answer", **values)
     effective = [one for one in result.rulings if not one.rule.facts.bias]
     kept = bool(effective) and all(one.outcome == "holds" for one in effective)
-    needs = [one.queries_to_decide or one.if_equal for one in open_]
+    key = "effective" if kept else "not_shown" if total > 1 else "one_not_shown"
+    needs = [_needed(one) for one in open_]
     known = [need for need in needs if need is not None]
-    if len(known) < len(needs) or max(known) <= max(one.n for one in open_):
-        return _SAYS.find("effective" if kept else "not_shown", result.run, "not shown", place="answer", **values)
-    values |= {"needed": max(known), "count": max(one.n for one in open_)}
-    key = "effective_needs" if kept else "not_shown_needs"
+    if len(known) == len(needs) and max(known) > max(one.n for one in open_):
+        key += "_needs"
+        values |= {"needed": max(known), "count": max(one.n for one in open_)}
     return _SAYS.find(key, result.run, "not shown", place="answer", **values)
+
+
+def _needed(ruling: Ruling) -> int | None:
+    """The number of queries that its line below the table says."""
+    return {"margin": ruling.if_equal, "needs": ruling.queries_to_decide}.get(_undecided(ruling))
 
 
 def verdict(result: GateResult) -> str:
@@ -521,8 +527,11 @@ def verdict(result: GateResult) -> str:
     return _outcome(result).text
 
 
-def rules_table(result: GateResult) -> Table:
-    """The rules with their outcomes, a line each; below what is not shown what would decide it."""
+def rules_table(result: GateResult, width: int | None = None) -> Table:
+    """The rules with their outcomes, a line each; below what is not shown what would decide it.
+
+    ``width``: in characters; what would be noticed is left out where it does not fit (the findings say it).
+    """
 
     def below(ruling: Ruling) -> str:
         why = _undecided(ruling) if ruling.outcome == "not shown" else ""
@@ -532,11 +541,13 @@ def rules_table(result: GateResult) -> Table:
         Column("outcome", heading=""),
         Column("rule", of="title", heading=""),
         Column("value", of=_leaning),
-        Column("bound", heading="95% limit", of=_bound),
+        Column("bound", heading=f"{percent(1 - result.alpha, 1)} limit", of=_bound),
         Column("budget", of="rule.limit"),
-        *([Column("noticed", heading="would notice", of=noticed)] if any(map(noticed, result.rulings)) else []),
     )
-    return Table("Rules", columns, result.rulings, below=below)
+    table = Table("Rules", columns, result.rulings, below=below)
+    wider = replace(table, columns=(*columns, Column("noticed", heading="would notice", of=noticed)))
+    fits = width is None or wider.fits(width)
+    return wider if fits and any(map(noticed, result.rulings)) else table
 
 
 def _figures_table(result: GateResult) -> Table:

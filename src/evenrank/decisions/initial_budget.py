@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evenrank import options as opt
 from evenrank.io.arguments import checked
-from evenrank.io.errors import EvenrankError
+from evenrank.io.errors import EvenrankError, plain, readable
 from evenrank.io.wording import counted
 from evenrank.measures.inference import outcome
 
@@ -59,9 +60,14 @@ def initial_budget(
     if not rules:
         raise EvenrankError("no rule can be checked with these queries: more are needed")
     n = max(tried.n for of in found for tried in of)
-    lines = [f"# A budget that {counted(n, 'query')} can check against {base}, made by evenrank gate --init."]
+    against = plain(readable(base))
+    lines = [f"# A budget that {counted(n, 'query')} can check against {against}, made by evenrank gate --init."]
+    # All at once: what would be noticed is corrected for the number of rules.
+    budget = {"rule": [tried[-1].values for tried in rules]}
+    rulings = gate(audited, budget=budget, baseline=base, run=gated).rulings
+    notices = {str(tried[-1].values["measure"]): noticed(one) for tried, one in zip(rules, rulings, strict=True)}
     for tried in found:
-        lines += ["", *_rule_lines(audited, tried, base, gated)]
+        lines += ["", *_rule_lines(tried, notices)]
     return "\n".join(lines) + "\n"
 
 
@@ -97,27 +103,23 @@ def _try(values: Audited, base: str, limit: Mapping[str, object]) -> _Tried:
     return _Tried(limit, holds, found.if_equal, found.n)
 
 
-def _rule_lines(audited: object, tried: list[_Tried], base: str, gated: str) -> Iterator[str]:
+def _rule_lines(tried: list[_Tried], notices: Mapping[str, str]) -> Iterator[str]:
     """The rule, or why there is none, and what a tighter one would take."""
     last = tried[-1]
     name, side = str(last.values["measure"]), "at_most" if "at_most" in last.values else "at_least"
     if not last.holds:
-        yield f"# No rule for {name}: {counted(last.n, 'query')} cannot show that it keeps to {last.values[side]}."
+        limit = last.values[side]
+        yield f"# No rule for {plain(name)}: {counted(last.n, 'query')} cannot show that it keeps to {limit}."
         return
     if len(tried) > 1:
         tighter = tried[-2]
         needs = f": {tighter.needed:,} are needed" if tighter.needed is not None else ""
         yield f"# {tighter.values[side]} cannot be shown with {counted(tighter.n, 'query')}{needs}."
-    notice = _noticed(audited, last.values, base, gated)
+    notice = notices[name]
     yield "[[rule]]"
-    yield f'measure = "{name}"'
+    yield f"measure = {json.dumps(name)}"
     if "against" in last.values:
         yield 'against = "baseline"'
     limit = last.values[side]
     written = f'"{limit}"' if isinstance(limit, str) else f"{limit:g}"
     yield f"{side} = {written}" + (f"  # {notice} or worse would be noticed" if notice else "")
-
-
-def _noticed(audited: object, limit: Mapping[str, object], base: str, gated: str) -> str:
-    found = gate(audited, budget={"rule": [limit]}, baseline=base, run=gated)  # type: ignore[arg-type]
-    return noticed(found.rulings[0])

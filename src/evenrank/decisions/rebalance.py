@@ -655,7 +655,8 @@ class Rebalanced(Result):
         if cost is None:
             return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         key = "changed" if self.tuning is not None else "changed_untuned"
-        return _SAYS.find(key, self.name, "shown", cost[3], "answer", utility=cost[0], cost=cost[3], **named)
+        test = cost[3]
+        return _SAYS.find(key, self.name, test.verdict, test, "answer", utility=cost[0], cost=test, **named)
 
     def _bounds(self) -> Iterator[Finding]:
         """How each bound fares on the queries that it was not chosen on."""

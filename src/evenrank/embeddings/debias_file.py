@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,17 +13,18 @@ from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.io.wording import counted
-from evenrank.results.finding import Finding
+from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 
-from .debias import Debiased, SpecificWords, bias_subspace, choose_specific, hard_debias, specific_words
+from .debias import Debiased, SpecificWords, Subspace, bias_subspace, choose_specific, hard_debias, specific_words
 from .evaluation import most_biased
 from .leace import Erased, leace
 from .vectors import Vectors, read_vectors, vector_files, write_vectors
 from .word_sets import WordSets, load_word_sets, read_sets
 
 Path = str | os.PathLike[str]
+_SAYS = phrases("embeddings")
 _SOURCE = "Hard debiasing: Bolukbasi et al., NeurIPS 2016. LEACE: Belrose et al., NeurIPS 2023."
 
 
@@ -31,7 +32,8 @@ _SOURCE = "Hard debiasing: Bolukbasi et al., NeurIPS 2016. LEACE: Belrose et al.
 class DebiasResult(Result):
     """The result of :func:`debias_file`: ``debiased`` vectors, written to ``out``, and a ``summary`` in lines.
 
-    ``specific``: the words that kept their group, as given and as learned.
+    ``specific``: the words that kept their group, as given and as learned. ``subspace``: that of the definitional sets,
+    if it was asked for.
     """
 
     debiased: Debiased | Erased = field(metadata=INLINE)
@@ -39,6 +41,7 @@ class DebiasResult(Result):
     summary: str = field(metadata=LEFT_OUT)
     specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
+    subspace: Subspace | None = field(default=None, kw_only=True, metadata=LEFT_OUT)
 
     def __repr__(self) -> str:
         return f"DebiasResult({os.fspath(self.out)!r})\n{self.table()}"
@@ -56,8 +59,15 @@ class DebiasResult(Result):
             ("words that keep their group", f"{len(self.kept):,}"),
         )
         title = f"Debiased word vectors: {os.fspath(self.out)}"
-        said = (Finding("erased", "", "shown", None, line, "answer") for line in self.summary.split("\n"))
-        return Page("embeddings debias", title, tuple(said), facts=facts, source=_SOURCE, provenance=self.provenance)
+        return Page(
+            "embeddings debias",
+            title,
+            tuple(_findings(self.debiased, self.subspace)),
+            facts=facts,
+            source=_SOURCE,
+            notes=tuple(self.summary.split("\n")),
+            provenance=self.provenance,
+        )
 
     def message(self) -> str:
         """What was written, in a line, after a line on learned words if there are any."""
@@ -128,25 +138,45 @@ def debias_file(
     if method == "hard":
         settings["components"] = components
         debiased = hard_debias(given, sets.definitional, sets.equalize, words.all, components=components, in_place=True)
+        subspace: Subspace | None = debiased.subspace
         summary = debiased.text()
     else:
         settings |= {"most": most} if groups is None else {"groups": os.fspath(groups)}
-        debiased, summary = _erased(given, sets, words.all, groups, most)
+        debiased, subspace, summary = _erased(given, sets, words.all, groups, most)
     write_vectors(debiased.vectors, out)
-    return DebiasResult(debiased, out, summary, words, settings, provenance=made)
+    return DebiasResult(debiased, out, summary, words, settings, subspace=subspace, provenance=made)
+
+
+def _findings(done: Debiased | Erased, subspace: Subspace | None) -> Iterator[Finding]:
+    """What was done, whether it holds, and whether the bias subspace rests on too little."""
+    words = counted(int(done.neutral.sum()), "neutral word")
+    if isinstance(done, Debiased):
+        sets = counted(len(done.equalized), "set")
+        yield _SAYS.find("hard", place="answer", words=words, sets=sets)
+        check = done.check
+        if check is not None and check.pairs and check.words:
+            key = "equal" if check.holds() else "unequal"
+            yield _SAYS.find(key, place="answer", distance=max(check.dot, check.distance))
+    else:
+        directions = counted(done.eraser.left.shape[1], "direction")
+        before, after = done.gap
+        yield _SAYS.find("leace", place="answer", directions=directions, before=before, after=after)
+    if subspace is not None and subspace.warning() is not None:
+        used, given = subspace.sets
+        sets = counted(used, "definitional set")
+        yield _SAYS.find("few_sets", level="cannot be told", place="warning", sets=sets, given=given)
 
 
 def _erased(
     vectors: Vectors, sets: WordSets, specific: tuple[str, ...], groups: Path | None, most: int
-) -> tuple[Erased, str]:
-    """LEACE fitted on the words of the file ``groups``, else on the ``most`` most biased; and a summary."""
+) -> tuple[Erased, Subspace | None, str]:
+    """LEACE fitted on the words of the file ``groups``, else on the ``most`` biased of a subspace; and a summary."""
     neutral = ~specific_words(vectors.words, [*specific, *(word for of in sets.equalize for word in of)])
     if groups is not None:
         erased = leace(vectors, [list(of) for of in read_sets(groups)], neutral, in_place=True)
-        return erased, erased.text("the words given")
+        return erased, None, erased.text("the words given")
     subspace = bias_subspace(vectors, sets.definitional)
     sides = most_biased(vectors, subspace.basis[0], neutral, most)
     chosen = [[vectors.words[row] for row in side] for side in sides]
     erased = leace(vectors, chosen, neutral, in_place=True)
-    text, warning = erased.text(f"the {len(chosen[0])} most biased neutral words of each side"), subspace.warning()
-    return erased, text if warning is None else f"{warning}\n{text}"
+    return erased, subspace, erased.text(f"the {len(chosen[0])} most biased neutral words of each side")

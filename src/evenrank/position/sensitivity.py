@@ -647,6 +647,7 @@ _NAMES = ("answer's sentence", "another sentence", "difference")
 def sensitivity_page(result: SensitivityResult) -> Page:
     """All figures of a result as a page."""
     moved = result.moved
+    scored = moved is not None and moved.score.difference.n > 0
     sections: tuple[Section, ...] = ()
     if moved is not None:
         charts = (("Score", 0), ("Rank", 1), (MEASURE, 2))
@@ -659,8 +660,8 @@ def sensitivity_page(result: SensitivityResult) -> Page:
         "position sensitivity",
         f"Position sensitivity of {result.name}",
         tuple(sensitivity_findings(result)),
-        None if moved is None else _short(moved),
-        ("change of the score (sd of the candidates) with the sentence moved to a place",) if moved is not None else (),
+        _short(moved) if moved is not None and scored else None,
+        ("change of the score (sd of the candidates) with the sentence moved to a place",) * scored,
         counted(result.queries, "query"),
         sections=sections,
         facts=_facts(result),

@@ -96,7 +96,9 @@ def probe_findings(result: ProbeResult) -> Iterator[Finding]:
             "shown": len(shown),
             "names": shown,
         }
+        untold = all(one.finding.verdict == "cannot be told" for one in result.variants)
         key, level = ("some_move", "shown") if shown else ("none_moves", "no difference shown")
+        level = "cannot be told" if untold else level
         yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
     own = result.original.get(UTILITY)
     if own is None:

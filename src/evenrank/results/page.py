@@ -557,6 +557,7 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
     for one in findings:
         by_subject.setdefault("Note" if one.place == "note" else one.subject, []).append(plain(one.text))
     label = min(max((cell_len(plain(name)) for name in by_subject), default=0), _LONGEST_LABEL)
+    labels = [fitted(plain(name), label) for name in by_subject]
 
     def paragraph(name: str, texts: Sequence[str]) -> str:
         if not label:
@@ -564,8 +565,9 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
         first = fitted(plain(name), label) + "  "
         if name == "Note":
             return "\n".join(wrapped(text, width, first) for text in texts)
-        # What is said of it reads on from its name.
-        return wrapped(" ".join(texts).removeprefix(first.rstrip() + " "), width, first)
+        said = " ".join(texts)
+        # What is said of it reads on from its name, unless two are cut to the same.
+        return wrapped(said if labels.count(first[:-2]) > 1 else said.removeprefix(plain(name) + " "), width, first)
 
     return "\n".join(paragraph(name, texts) for name, texts in by_subject.items())
 

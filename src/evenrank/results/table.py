@@ -170,8 +170,9 @@ class Table:
         indent = _INDENT if self.group else 0
         if width is not None and sizes:
             sizes = [min(size, MOST_NAME) if one.left else size for one, size in zip(self.columns, sizes, strict=True)]
-            room = width - indent - sum(sizes[1:]) - len(_GAP) * (len(sizes) - 1)
-            sizes[0] = min(sizes[0], max(room, 1))
+            longest = max(range(self._names), key=lambda place: sizes[place])
+            over = indent + sum(sizes) + len(_GAP) * (len(sizes) - 1) - width
+            sizes[longest] -= min(max(over, 0), sizes[longest] - 1)
         # A last column of texts is not cut but broken into lines.
         broken = width is not None and len(self.columns) > 1 and self.columns[-1].left
 
@@ -203,17 +204,25 @@ class Table:
         """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""
         sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
         indent = _INDENT if self.group else 0
-        return indent + min(sizes[0], LEAST_NAME) + sum(sizes[1:]) + len(_GAP) * (len(sizes) - 1) <= width
+        name = max(sizes[: self._names])
+        return indent + sum(sizes) - name + min(name, LEAST_NAME) + len(_GAP) * (len(sizes) - 1) <= width
+
+    @property
+    def _names(self) -> int:
+        """The number of columns that name the row: the first ones, without a heading; at least one."""
+        headed = (place for place, column in enumerate(self.columns) if column.title)
+        return max(next(headed, 1), 1)
 
     def packed(self, width: int) -> list[Table]:
         """The table, or where it is too wide its columns in several, each with the names of the rows.
 
-        Names are the first columns, without a heading; any other such column stays with the one before it.
+        Names are the first columns, without a heading; any other such column stays with the one before it. What stands
+        below rows is said once.
         """
-        if not self.rows or self.fits(width) or self.columns[0].title:
+        headed = [place for place, column in enumerate(self.columns) if column.title]
+        if not self.rows or self.fits(width) or self.columns[0].title or not headed:
             return [self]
         sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
-        headed = [place for place, column in enumerate(self.columns) if column.title]
         names, ends = range(headed[0]), [*headed[1:], len(self.columns)]
         room = width - sum(min(sizes[place], MOST_NAME) for place in names)
         parts: list[list[int]] = []
@@ -225,7 +234,8 @@ class Table:
                 left = room
             parts[-1] += range(start, end)
             left -= need
-        return [replace(self, columns=tuple(map(self._placed, (*names, *part)))) for part in parts]
+        tables = [replace(self, columns=tuple(map(self._placed, (*names, *part)))) for part in parts]
+        return [tables[0], *(replace(table, below=None) for table in tables[1:])]
 
     def _heads(self) -> list[str]:
         heads = [column.title if column.short is None else column.short for column in self.columns]
@@ -313,7 +323,7 @@ class Table:
 
 def wrapped(text: str, width: int | None, first: str = "") -> str:
     """A text in lines of ``width`` characters, the first after ``first``, the others below it; None: in one line."""
-    if width is None:
+    if width is None or not text:
         return first + text
     # "p < 0.001" stays on one line.
     kept = text.replace("p < ", "p\xa0<\xa0").replace("p = ", "p\xa0=\xa0")
@@ -332,9 +342,10 @@ def _sizes(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def fitted(cell: str, size: int, left: bool = True) -> str:
-    """A text in so many characters, cut if it is longer."""
+    """A text in so many characters; a longer one is cut in its middle, as names often differ at their ends."""
     if cell_len(cell) > size:
-        return set_cell_size(cell, size - 1) + "…"
+        end = (size - 1) // 2
+        return set_cell_size(cell, size - 1 - end) + "…" + set_cell_size(cell[::-1], end)[::-1]
     space = " " * (size - cell_len(cell))
     return cell + space if left else space + cell
 

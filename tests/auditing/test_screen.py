@@ -1,0 +1,175 @@
+"""The audit's screen: how long and wide it is, and what its first lines say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import evenrank
+from evenrank.auditing import AuditResult
+from small_audits import DOCS, QRELS, random_run
+
+LINES = {1: 24, 2: 24, 5: 32}
+"""The most lines, by the number of runs; the command adds one that says where there is more."""
+GROUPS = ("movies", "restaurants", "books", "hotels", "travel", "sports")
+LABELS = {doc: GROUPS[place % 6] for place, doc in enumerate(DOCS)}
+LONG = {doc: f"the rather long name of the group of {group}" for doc, group in LABELS.items()}
+SOME = {doc: group for doc, group in LABELS.items() if int(doc[1:]) % 3}
+
+
+def audited(count: int, name: str = "run-{}", *, baseline: bool = True, **given: Any) -> AuditResult:
+    """An audit of so many runs; what is not of a run is of the audit."""
+    options = {key: given.pop(key) for key in ("queries", "ties") if key in given}
+    runs = {
+        name.format("abcde"[place]): random_run(place, lean=0.4 * place, good=place % 3, **options)
+        for place in range(count)
+    }
+    settings: dict[str, Any] = {"collection": DOCS, "qrels": QRELS, **given}
+    return evenrank.audit(runs, baseline=next(iter(runs)) if baseline else None, **settings)
+
+
+of_labels: dict[str, Any] = {"collection": None, "labels": LABELS}
+LONG_NAME = "a-run-with-a-very-long-name-that-says-how-it-was-made-{}"
+SCREENS: dict[str, tuple[int, dict[str, Any]]] = {
+    "one run": (1, {}),
+    "one run without qrels": (1, {"qrels": None}),
+    "one run of labels": (1, of_labels),
+    "two runs": (2, {}),
+    "two runs without a baseline": (2, {"baseline": False}),
+    "two runs without qrels": (2, {"qrels": None}),
+    "two runs with long names": (2, {"name": LONG_NAME}),
+    "two runs with ties": (2, {"ties": True}),
+    "two runs that lack judged queries": (2, {"queries": 30}),
+    "two runs with all of it": (2, {"name": "a-run-with-a-rather-long-name-{}", "ties": True, "queries": 30}),
+    "two runs of ten queries": (2, {"queries": 10}),
+    "two runs of labels": (2, of_labels),
+    "two runs of labels of some documents": (2, {**of_labels, "labels": SOME}),
+    "two runs of long labels": (2, {**of_labels, "labels": LONG, "name": LONG_NAME}),
+    "five runs": (5, {}),
+    "five runs without a baseline": (5, {"baseline": False}),
+    "five runs with long names": (5, {"name": LONG_NAME}),
+    "five runs with all of it": (5, {"name": LONG_NAME, "ties": True, "queries": 30}),
+    "five runs of labels": (5, of_labels),
+    "five runs of long labels": (5, {**of_labels, "labels": LONG, "name": LONG_NAME}),
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_is_short_and_narrow(name: str) -> None:
+    count, given = SCREENS[name]
+    lines = audited(count, **given).table().splitlines()
+    assert len(lines) < LINES[count]
+    assert max(map(len, lines)) <= 80
+
+
+def test_rows_of_runs_with_long_names_can_be_told_apart() -> None:
+    table = audited(2, LONG_NAME).table().split("\n\n")[1]
+    names = [line.split()[0] for line in table.splitlines()[1:]]
+    assert len(set(names)) == 4
+    assert names[2:] == ["candidates", "perfect"]
+
+
+def answers(found: AuditResult) -> list[tuple[str, str]]:
+    return [(one.key, one.level) for one in found.findings if one.place == "answer"]
+
+
+@pytest.mark.parametrize(
+    ("lean", "good", "keys"),
+    [
+        (2.0, 4.0, [("better", "shown"), ("more_biased", "shown")]),
+        (0.0, 1.0, [("not_better", "no difference shown"), ("no_bias_difference", "no difference shown")]),
+    ],
+)
+def test_the_first_line_says_which_is_better_and_which_is_biased(
+    lean: float, good: float, keys: list[tuple[str, str]]
+) -> None:
+    runs = {"old": random_run(6, good=1.0), "new": random_run(7, lean=lean, good=good)}
+    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="old", measures="nDCG@10 ARaB@10")
+    assert answers(found) == keys
+    first = next(one for one in found.findings if one.place == "answer")
+    assert first.subject == "new"
+    assert first.estimate is not None
+    assert first.estimate.mean == found["new", "nDCG@10"].vs_baseline.difference  # type: ignore[union-attr]
+    # The other way round, the same runs are worse and less biased.
+    turned = evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="new", measures="nDCG@10 ARaB@10")
+    opposite = {"better": "worse", "more_biased": "less_biased"}
+    assert answers(turned) == [(opposite.get(key, key), level) for key, level in keys]
+
+
+def test_equal_runs_have_the_same_figures_in_every_query() -> None:
+    runs = {"old": random_run(0, queries=40), "new": random_run(0, queries=40)}
+    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="old")
+    assert answers(found) == [("equally_good", "no difference shown"), ("same_bias", "no difference shown")]
+
+
+def test_without_qrels_that_is_said_first() -> None:
+    for count in (1, 2, 5):
+        first = audited(count, qrels=None).findings[0]
+        assert (first.key, first.level, first.place) == ("unknown", "cannot be told", "answer")
+
+
+def test_few_queries_are_said_above_the_table() -> None:
+    runs = {"old": random_run(0, queries=10), "new": random_run(1, queries=10, lean=2.0)}
+    qrels = {query: QRELS[query] for query in runs["old"]}
+    found = evenrank.audit(runs, collection=DOCS, qrels=qrels, baseline="old")
+    assert [one.key for one in found.findings if one.place == "warning"] == ["few"]
+    assert "Only 10 queries" in found.table().split("\n\n")[0]
+    assert {one.level for one in found.findings if one.place == "finding"} == {"cannot be told"}
+
+
+def test_candidates_and_the_perfect_order_are_the_last_rows_and_neutral_first_is_for_the_full_view() -> None:
+    found = audited(2)
+    rows = found.table().split("\n\n")[1].splitlines()
+    assert [row.split()[0] for row in rows[1:]] == ["run-a", "run-b", "candidates", "perfect"]
+    assert "neutral-first" not in found.table()
+    assert "neutral-first" in found.table(full=True)
+
+
+def test_a_mark_in_the_table_is_what_was_tested() -> None:
+    runs = {"old": random_run(0), "new": random_run(1, lean=2.0, good=4.0)}
+    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="old", measures="nDCG@10 ARaB@10")
+    screen = found.table()
+    old, new = screen.split("\n\n")[1].splitlines()[1:3]
+    lean, compared = found["new", "ARaB@10"].lean, found["new", "ARaB@10"].vs_baseline
+    assert lean is not None
+    assert compared is not None
+    assert lean.shown
+    assert compared.significant
+    assert "▲●" in new
+    assert not set("▲▼●~") & set(old)
+    # The legend has what stands in the table, and nothing else.
+    legend = screen.split("\n\n")[-1]
+    assert [mark for mark in "▲●~ᵃ" if mark in legend] == ["▲", "●"]
+
+
+def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
+    runs = {
+        "bad": random_run(6), "alike": random_run(7), "good": random_run(8, good=2.0), "best": random_run(9, good=9.0),
+    }  # fmt: skip
+    found = evenrank.audit(runs, collection=DOCS, qrels=QRELS, measures="nDCG@10 ARaB@10")
+    order, lean = (one for one in found.findings if one.place == "answer")
+    assert (order.key, order.level) == ("ranked", "shown")
+    assert order.text in (
+        "nDCG@10: bad = alike < good < best.", "nDCG@10: alike = bad < good < best.",
+    )  # fmt: skip
+    assert (lean.key, lean.level) == ("none_apart", "no difference shown")
+    assert lean.text == "ARaB@10: the 4 runs cannot be told apart."
+
+
+def test_an_order_of_runs_with_long_names_is_of_their_letters() -> None:
+    long = audited(5, LONG_NAME).findings[0].text
+    short = audited(5).findings[0].text
+    assert long == short.replace("run-", "")
+
+
+def test_a_group_that_a_run_shows_more_of_is_named() -> None:
+    male = {doc: float(place % 6 == 0) for place, doc in enumerate(DOCS)}
+    new = {query: {doc: score + 3 * male[doc] for doc, score in docs.items()} for query, docs in random_run(1).items()}
+    found = evenrank.audit({"old": random_run(0), "new": new}, labels=LABELS, qrels=QRELS, baseline="old")
+    of_new = [one for one in found.findings if one.subject == "new" and one.place == "finding"]
+    by_key = {one.key: one for one in of_new}
+    share = next(one for one in found.shares if (one.run, one.group) == ("new", "movies"))
+    assert by_key["groups_differ"].level == "shown"
+    assert f"movies ({share.share:.3f}, +{share.test.mean:.3f} [".replace("0.", ".") in by_key["groups_differ"].text
+    assert [one.key for one in found.findings if one.subject == "old" and one.place == "finding"] == ["groups_alike"]

@@ -220,7 +220,7 @@ OF_GROUPS = {"lexicon": LEXICON, "labels": LABELS, "scores": SCORES}
 AUDIT = evenrank.audit({"a": RUN, "b": RUN}, collection=TEXTS, qrels=QRELS, baseline="a")
 
 
-SAID = ("settings", "provenance", "notes", "name", "collection", "path")
+SAID = ("settings", "provenance", "notes", "findings", "name", "collection", "path")
 """Where a result names what it was given."""
 
 

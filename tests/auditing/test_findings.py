@@ -269,11 +269,9 @@ def test_a_difference_in_bias(result: AuditResult) -> None:
     assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.01)}).key == "further"
     assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.6)}).key == "apart"
     assert said(**of_p(0.003) | {"tied": told(0.0, None, 0.9)}).key == "difference_by_ties"
-    assert (
-        said(**of_p(0.4)).text == (
+    assert said(**of_p(0.4)).text == (
         "No significant difference from old in ARaB@10 (−.347 [−.500, −.200]); .100 would have been noticed with 80%"
         " power."
-    )
     )
     assert said(**of_p(None)).level == "cannot be told"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import evenrank
+import page_parts
 from evenrank import EvenrankError
 from evenrank.io import as_run
 from given_data import FRAMES, JUDGED, QRELS, QUERIES, ROWS, RUN, TEXTS, frame
@@ -40,9 +42,9 @@ def test_an_audit_of_whatever_is_given(make: Any) -> None:
 def test_a_report_of_dicts(tmp_path: Path) -> None:
     found = evenrank.audit(RUN, collection=TEXTS, qrels=QRELS, queries=QUERIES)
     found.report(tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert " said " in page
-    assert "where" in page
+    shown = json.dumps(page_parts.data((tmp_path / "r.html").read_text(encoding="utf-8")))
+    assert " said " in shown
+    assert "where" in shown
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,8 @@ def test_labels_of_one_word_are_explained(folder: Path, evenrank: Callable[..., 
     )
     assert warning in text.partition(" NFaiRR@2 one ")[0]
     assert "the most neutral order 1.000" not in text
-    assert warnings(Path("r.html").read_text(encoding="utf-8"))[1].startswith(
-        "<b>Neutrality is meaningless here:</b> no "
-    )
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert any("Neutrality is meaningless here: no " in one for one in warnings(page))
     ended = evenrank(*command, "--threshold", "0")
     assert "is meaningless" not in ended.out
     assert ".000" in ended.out

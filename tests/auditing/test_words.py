@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank
+import page_parts
 import slow
 from evenrank.auditing import AuditResult, page_data
 from evenrank.auditing.audit_page import render_page
@@ -235,8 +236,7 @@ def test_json_and_page() -> None:
     assert list(first) == ["word", "occurrences", "contribution", "share", "share_of_documents", "left_out"]
     assert first["word"] == "<b>"
     html = render_page(result)
-    section = html[html.index('<section id="words">') :]
-    section = section[: section.index("</section>")]
+    section = page_parts.section(html, "words")
     assert re.search(r'<th [^>]*data-word="\d+" data-run="0">&lt;b&gt;</th>', section)
     assert "<b>" not in section.replace("<b>Share</b>", "").replace("<b>Share of documents</b>", "").replace(
         "<b>Contribution</b>", ""

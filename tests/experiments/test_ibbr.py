@@ -127,7 +127,8 @@ def test_ibbr_claims_and_scores_are_reported(ibbr_run: tuple[ExperimentPage, Pat
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in found["tables"]] == [one.name for one in page.tables]
     assert (folder / "table_1.csv").is_file()
-    assert "measured" in page.table()
+    assert "measured" in page.table(full=True)
+    assert page.findings[0].text.startswith(f"Of {len(page.claims)} claims ")
 
 
 def test_reorderings_stand_beside_the_trained_rows(ibbr_run: tuple[ExperimentPage, Path]) -> None:

@@ -121,12 +121,14 @@ def test_a_destroyed_ranker_is_named_first() -> None:
     row = Row(("AdvBert", "TS"), {"mrr": Value(0.1, 5)}, warning="MRR 0.1 is below the first stage's 0.4")
     table = Table("Table 1", "t", ("model", "term"), {"mrr": "MRR"}, (row, row))
     page = ExperimentPage("ibbr", "The title", "s", (("seeds", "0, 1"),), (), (table,), (), ())
-    first, second, *rest = page.table().splitlines()
-    assert first == "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
-    assert second == "The title"
-    assert rest[1] == "seeds: 0, 1"
-    assert any(line.startswith("AdvBert † ") for line in rest)
-    assert page.to_dict()["warnings"] == [first]
+    warning = "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
+    assert [one.text for one in page.findings if one.place == "warning"] == [warning]
+    assert page.table().splitlines()[1] == warning
+    full = page.table(full=True).splitlines()
+    assert "The title" in full
+    assert "seeds: 0, 1" in full
+    assert any(line.startswith("AdvBert † ") for line in full)
+    assert page.to_dict()["warnings"] == [warning]
     assert page.html().index("is below the first stage") < page.html().index('id="claims"')
 
 
@@ -138,7 +140,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     page = ExperimentPage("ibbr", "t", "s", (), (), (made_table(),), (), ())
     monkeypatch.setattr(ibbr_paper, "run", lambda settings, folder, say, jobs: page)
-    done = CliRunner().invoke(app, ["experiment", "ibbr", "--seeds", "2", "--out", str(tmp_path)])
+    done = CliRunner().invoke(app, ["experiment", "ibbr", "--seeds", "2", "--full", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "published" in done.output
     assert {file.name for file in tmp_path.iterdir()} == {"results.json", "table_1.csv", "report.html"}

@@ -157,7 +157,7 @@ def test_plain_page(browser: Any, tmp_path: Path) -> None:
     said = tuple(Finding(ALL, evil, "shown", None, evil, place) for evil in EVIL for place in ("answer", "finding"))
     verdicts = Verdicts(EVIL, ((ALL, tuple(Chip(evil) for evil in EVIL)),))
     Page(
-        ALL, ALL, said, tables[0], EVIL, ALL, EVIL, verdicts,
+        ALL, ALL, said, tables[0], EVIL, ALL, tuple((evil, evil) for evil in EVIL), verdicts,
         sections=(Section(ALL, tables, drawings, ALL),), facts=tuple(zip(EVIL, EVIL, strict=True)), notes=EVIL,
     ).write(tmp_path / "p.html")  # fmt: skip
     opened = open_page(browser, tmp_path / "p.html")

@@ -119,7 +119,7 @@ def any_table(folder: Path) -> Any:
         for place in ("answer", "warning", "finding", "note")
     )
     sections = (Section(LONG, (table, table), hint=LONG),)
-    return Page("kind", LONG, said, None, sections=sections, facts=((LONG, "1"),), notes=(LONG,), next=(LONG,))
+    return Page("kind", LONG, said, None, sections=sections, facts=((LONG, "1"),), notes=(LONG,), next=((LONG, LONG),))
 
 
 def experiment(folder: Path) -> Any:

@@ -24,6 +24,7 @@ def command(
     given: Annotated[Values, From("experiments.__init__", "run_experiment")],
     check: Annotated[bool, opt.Option("Only look up what the experiment needs, with sizes, disk and time.")] = False,
     own: Annotated[Values, From("experiments.checks", "Options")],
+    full: opt.Full = False,
     quiet: opt.Quiet = False,
 ) -> None:
     from evenrank import ExperimentOptions, check_experiment, run_experiment
@@ -36,5 +37,5 @@ def command(
         return
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
     page = run_experiment(**given, options=options, say=say)
-    _output.say(page.table())
+    _output.show(page, full=full)
     _output.say(str(folder_of(given["name"], given["scale"], given["out"]) / "report.html"))

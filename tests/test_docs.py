@@ -49,6 +49,7 @@ QUICK = (
     "extend/lexicon",
     "extend/measure",
     "extend/column",
+    "extend/sentence",
 )
 LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""

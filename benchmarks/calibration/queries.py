@@ -17,6 +17,7 @@ from evenrank.groups import GroupTable
 from evenrank.io.types import Array
 from evenrank.measures import facts, parse_measure
 from evenrank.measures import inference as st
+from evenrank.results.finding import phrases
 
 from .cell import Cell
 
@@ -259,6 +260,12 @@ def said_in_audit(keys: tuple[str, ...], sample: Any) -> bool:
     runs = {name: trec(values) for name, values in zip(names, sample, strict=True)}
     baseline = "old" if len(sample) == 2 else None
     found = evenrank.audit(runs, qrels=qrels, baseline=baseline, measures="RR@10")
+    return says(found, keys)
+
+
+def says(found: evenrank.AuditResult, keys: Sequence[str]) -> bool:
+    """Whether an audit has a finding of one of these keys, each of which it could have."""
+    assert set(keys) <= set(phrases("audit").templates)
     return any(one.key in keys for one in found.findings)
 
 
@@ -292,15 +299,49 @@ def group_apart(sample: Any) -> bool:
 
 def group_apart_in_audit(sample: Any) -> bool:
     """The same through ``evenrank.audit``."""
-    ids = [[f"d{q}.{place}" for place in range(_CANDIDATES)] for q in range(len(sample))]
-    rows = [(f"q{q}", doc, float(-place)) for q, docs in enumerate(ids) for place, doc in enumerate(docs)]
-    run = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
-    labels = {doc: f"group {g}" for docs, of in zip(ids, sample, strict=True) for doc, g in zip(docs, of, strict=True)}
+    keys = ("more_groups", "fewer_groups", "more_and_fewer_groups")
+    return says(_audit_of_groups(sample), keys)
+
+
+def _audit_of_groups(groups: Array, grades: Array | None = None) -> evenrank.AuditResult:
+    """An audit of a run whose documents have these groups [n, candidates], and grades if any."""
+    n, size = groups.shape
+    docs = np.array([[f"d{q}.{place}" for place in range(size)] for q in range(n)])
+    rows = {"query_id": np.repeat([f"q{q}" for q in range(n)], size), "doc_id": docs.ravel()}
+    run = pl.DataFrame({**rows, "score": np.tile(-np.arange(size, dtype=float), n)})
+    qrels = None if grades is None else pl.DataFrame({**rows, "relevance": grades.ravel()})
+    labels = {doc: f"group {g}" for doc, g in zip(docs.ravel().tolist(), groups.ravel().tolist(), strict=True)}
     # A group of no document would not be known to the labels.
     labels |= {f"none {g}": f"group {g}" for g in range(_GROUPS)}
-    measures = " ".join(f"Share(group='group {g}')@10" for g in range(_GROUPS))
-    found = evenrank.audit({"run": run}, labels=labels, measures=measures)
-    return any(one.key == "groups_differ" for one in found.findings)
+    measures = " ".join(f"Share(group='group {g}')@{_TOP}" for g in range(_GROUPS))
+    return evenrank.audit({"run": run}, labels=labels, qrels=qrels, measures=measures)
+
+
+def as_relevant(n: int, rng: np.random.Generator) -> Any:
+    """Groups [n, 20] in the order of a run, and grades: both prefer the first group, by chance alike."""
+    groups = rng.choice(_GROUPS, (n, _CANDIDATES), p=_SHARES)
+    scores, needs = (1.0 * (groups == 0) + rng.normal(0, 1, groups.shape) for _ in range(2))
+    order = np.argsort(-scores, axis=1)
+    grades = np.argsort(np.argsort(needs, axis=1), axis=1) + 1
+    return tuple(np.take_along_axis(one, order, axis=1) for one in (groups, grades))
+
+
+def beyond_relevance(sample: Any) -> bool:
+    """Whether a group that a run shows in another share than its candidates is shown to be so beyond the grades."""
+    groups, grades = sample
+    member = groups[:, :, None] == np.arange(_GROUPS)
+    best = np.take_along_axis(member, np.argsort(-grades, axis=1)[:, :, None], axis=1)
+    top = member[:, :_TOP].mean(axis=1)
+    tests = [
+        st.corrected([st.compare(values) for values in (top - of).T])
+        for of in (member.mean(axis=1), best[:, :_TOP].mean(axis=1))
+    ]
+    return any(added.shown and beyond.shown for added, beyond in zip(*tests, strict=True))
+
+
+def beyond_in_audit(sample: Any) -> bool:
+    """The same through ``evenrank.audit``."""
+    return says(_audit_of_groups(*sample), ("groups_beyond",))
 
 
 def loses(sample: Any) -> bool:
@@ -618,7 +659,7 @@ def _others() -> Iterator[Cell]:
 
 
 def _several() -> Iterator[Cell]:
-    said = functools.partial(said_in_audit, ("ranked", "ranked_in_part"))
+    said = functools.partial(said_in_audit, ("ranked", "ranked_with_equals", "ranked_in_part"))
     for n in (20, 117):
         for runs in (3, 5):
             draw = functools.partial(exchangeable, n, runs)
@@ -626,6 +667,9 @@ def _several() -> Iterator[Cell]:
         draw = functools.partial(shuffled, n)
         family = "6 groups, 40% to 4% of the candidates"
         yield Cell("a group's share differs from its candidates'", family, n, draw, group_apart, group_apart_in_audit)
+        draw = functools.partial(as_relevant, n)
+        family = "6 groups, the largest more relevant"
+        yield Cell("a group's share is beyond relevance", family, n, draw, beyond_relevance, beyond_in_audit)
 
 
 CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others(), *_several())

@@ -208,11 +208,12 @@ def test_result(tmp_path: Path) -> None:
     texts = {"1": "She said she saw the queen", "2": "He saw it", "3": "nothing"}
     labels = labels_of({"1": {"f": 1}, "2": {"f": 1}, "3": {}, "9": {}})
     found = check_lexicon(LEXICON, collection=texts, labels=labels)
-    assert "3 documents, 6 words of the lexicon" in found.table()
-    assert "66.7% of the documents have a group word, 33.3% more than 1." in found.table()
-    assert "Words and labels say the same of 66.7%" in found.table()
-    assert "m: 2 of 3 words never occur: king, unused." in found.table()
-    assert "1 labelled document is not in the collection." in found.table()
+    assert [one.text for one in found.findings] == [
+        "67% of 3 documents have a word of test, 33% more than 1.",
+        "Words and labels say the same of 67% [21%, 94%] of the labelled documents.",
+    ]
+    assert "m: 2 of 3 words never occur: king, unused." in found.table(full=True)
+    assert "1 labelled document is not in the collection." in found.table(full=True)
     values = json.loads(found.to_json(tmp_path / "check.json"))
     interval = pytest.approx(Proportion(1, 2).ci95)
     assert json.loads((tmp_path / "check.json").read_text()) == values
@@ -228,7 +229,7 @@ def test_result(tmp_path: Path) -> None:
 
 def test_whitespace_leaves_phrases_out() -> None:
     found = check_lexicon(LEXICON, collection={"1": "her majesty, she"}, tokens="whitespace")
-    assert "1 entry of several words is left out" in found.table()
+    assert "1 entry of several words is left out" in found.table(full=True)
     assert {one.word for one in found.words} == {"she", "queen", "he", "king", "unused"}
 
 

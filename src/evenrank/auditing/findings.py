@@ -30,7 +30,10 @@ MOST_GROUPS = 5
 
 def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     """All findings of an audit, those of the first line before the others."""
-    found = [*_answer(result), *_warnings(result), *_of_runs(result), *_of_stages(result), *_notes(result)]
+    answer, of_runs = list(_answer(result)), list(_of_runs(result))
+    if any(one.key == "bias_untold" for one in answer):
+        of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
+    found = [*answer, *_warnings(result), *of_runs, *_of_stages(result, of_runs), *_notes(result)]
     if not any(one.place == "answer" for one in found):
         # Where effectiveness is not asked for and nothing is compared, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
@@ -358,13 +361,14 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
     named |= {"tied": None if compared.tied is None else compared.tied.mean}
     named["baseline"] = in_short(str(result.baseline), "the baseline")
     named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
-    # Of several runs the table and the first line say which differ.
-    place: Place = "finding" if len(result.given) == 2 else "detail"
+    # Of several runs the table and the first line say which differ, of stages what each adds.
+    elsewhere = len(result.given) > 2 or (result.stages is not None and str(measure) in result.stages.measures)
+    place: Place = "detail" if elsewhere else "finding"
     yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
 
 
-def _of_stages(result: AuditFigures) -> Iterator[Finding]:
-    """What the stages of a pipeline hold and add, of the lean if there is one."""
+def _of_stages(result: AuditFigures, of_runs: Sequence[Finding]) -> Iterator[Finding]:
+    """What the stages of a pipeline hold and add, of the lean if there is one, where it was not said ``of_runs``."""
     if result.stages is None or not result.stages.measures:
         return
     of = result.stages.measures.get(str(shown_lean(result)), next(iter(result.stages.measures.values())))
@@ -377,13 +381,14 @@ def _of_stages(result: AuditFigures) -> Iterator[Finding]:
         values: dict[str, Any] = {"measure": measure, "collection": of.collection, "held": of.candidates}
         added = st.Estimate(of.retrieval.added, test.ci95, of.n)
         yield _SAYS.find("retrieval_holds", first, test.verdict, test, added=added, **values)
-    for step in of.steps:
+    said = {one.subject for one in of_runs if "{added" in _SAYS.templates[one.key]}
+    for place, step in enumerate(of.steps):
         key = "stage_changes_nothing" if step.equal else "stage_adds" if step.test.shown else "stage_not_shown"
         key = "stage_by_ties" if step.tie_sensitive and not step.equal else key
-        added = st.Estimate(step.added, step.test.ci95, step.test.n)
-        yield _SAYS.find(
-            key, step.stage, step.test.verdict, step.test, added=added, tied=step.tie_added, measure=measure
-        )
+        values = {"added": st.Estimate(step.added, step.test.ci95, step.test.n), "tied": step.tie_added}
+        # What the first stage adds to its candidates is what its order does.
+        where: Place = "detail" if place == 0 and step.stage in said else "finding"
+        yield _SAYS.find(key, step.stage, step.test.verdict, step.test, where, measure=measure, **values)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

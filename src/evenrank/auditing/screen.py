@@ -206,7 +206,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         *meanings,
         *(["p < .05, corrected"] if meanings else []),
         f"{TIED} the order of ties decides",
-        *(["[ ] 95% interval"] if shown_lean(result) is not None else []),
+        *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
         *_source(result),
         "candidates: in random order" + ("" if _same_candidates(result) else ", each run has its own"),
@@ -323,5 +323,5 @@ def _shares(result: AuditFigures, run: RunAudit) -> Chip:
     """The groups' shares against those of the candidates."""
     tests = [one.test for one in result.shares if one.run == run.name]
     if any(one.shown for one in tests):
-        return Chip("not as the candidates'", "bad")
-    return Chip("as the candidates'") if any(one.p is not None for one in tests) else Chip("cannot be told", "unknown")
+        return Chip("not those of the candidates", "bad")
+    return Chip("not shown to differ" if any(one.p is not None for one in tests) else "cannot be told", "unknown")

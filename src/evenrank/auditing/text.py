@@ -28,7 +28,7 @@ _STAGES = (
 
 
 def render_text(result: AuditFigures, width: int = 120) -> str:
-    """The audit for a terminal ``width`` (at least 76) characters wide: figures by measure, notes and a summary.
+    """The audit for a terminal ``width`` (at least 76) characters wide: figures by measure, and notes.
 
     If one table would be too wide, the comparison with the baseline goes into a second one below the figures.
     """
@@ -47,11 +47,8 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
 
 
 def _head(result: AuditFigures, width: int) -> str:
-    lines = [plain(warning) for warning in result.warnings]
     baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
-    lines.append(
-        f"evenrank audit: {counted(len(result.given), 'run')}, {counted(len(result.queries), 'query')}, {baseline}"
-    )
+    lines = [f"evenrank audit: {counted(len(result.given), 'run')}, {counted(len(result.queries), 'query')}, {baseline}"]
     settings = result.settings
     words = f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, "
     if labelled(result):

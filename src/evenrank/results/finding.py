@@ -114,6 +114,8 @@ def read(value: object, how: str = "") -> str:
     if isinstance(value, float):
         return percent(value) if how == "%" else short(value, int(places or 3), sign=sign)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, float) for end in value):
+        if how == "%":
+            return f"[{', '.join(map(percent, value))}]"
         return short_interval(value, int(places or 3), sign=sign)
     assert isinstance(value, Sequence)
     return listed([read(one, how) for one in value])

@@ -303,18 +303,42 @@ def group_apart_in_audit(sample: Any) -> bool:
     return says(_audit_of_groups(sample), keys)
 
 
-def _audit_of_groups(groups: Array, grades: Array | None = None) -> evenrank.AuditResult:
-    """An audit of a run whose documents have these groups [n, candidates], and grades if any."""
+def _audit_of_groups(groups: Array, grades: Array | None = None, *others: Array) -> evenrank.AuditResult:
+    """An audit of a run whose documents have these groups [n, candidates], and grades if any.
+
+    ``others``: the places of the documents in other runs [n, candidates]; the first run is then the baseline.
+    """
     n, size = groups.shape
     docs = np.array([[f"d{q}.{place}" for place in range(size)] for q in range(n)])
     rows = {"query_id": np.repeat([f"q{q}" for q in range(n)], size), "doc_id": docs.ravel()}
-    run = pl.DataFrame({**rows, "score": np.tile(-np.arange(size, dtype=float), n)})
+    places = [np.tile(np.arange(size), (n, 1)), *others]
+    runs = {f"run {i}": pl.DataFrame({**rows, "score": -of.ravel().astype(float)}) for i, of in enumerate(places)}
     qrels = None if grades is None else pl.DataFrame({**rows, "relevance": grades.ravel()})
     labels = {doc: f"group {g}" for doc, g in zip(docs.ravel().tolist(), groups.ravel().tolist(), strict=True)}
     # A group of no document would not be known to the labels.
     labels |= {f"none {g}": f"group {g}" for g in range(_GROUPS)}
     measures = " ".join(f"Share(group='group {g}')@{_TOP}" for g in range(_GROUPS))
-    return evenrank.audit({"run": run}, labels=labels, qrels=qrels, measures=measures)
+    return evenrank.audit(runs, labels=labels, qrels=qrels, measures=measures, baseline="run 0" if others else None)
+
+
+def two_orders(n: int, rng: np.random.Generator) -> Any:
+    """The groups [n, 20] of candidates in the order of one run, and the places that another has them at."""
+    return shuffled(n, rng), rng.permuted(np.tile(np.arange(_CANDIDATES), (n, 1)), axis=1)
+
+
+def shares_apart(sample: Any) -> bool:
+    """Whether two runs are shown to differ in any group's share of the first ranks."""
+    groups, places = sample
+    member = groups[:, :, None] == np.arange(_GROUPS)
+    other = np.take_along_axis(member, np.argsort(places, axis=1)[:, :, None], axis=1)
+    change = other[:, :_TOP].mean(axis=1) - member[:, :_TOP].mean(axis=1)
+    return any(one.shown for one in st.corrected([st.compare(values) for values in change.T]))
+
+
+def shares_apart_in_audit(sample: Any) -> bool:
+    """The same through ``evenrank.audit``."""
+    groups, places = sample
+    return says(_audit_of_groups(groups, None, places), ("shares_apart",))
 
 
 def as_relevant(n: int, rng: np.random.Generator) -> Any:
@@ -336,7 +360,8 @@ def beyond_relevance(sample: Any) -> bool:
         st.corrected([st.compare(values) for values in (top - of).T])
         for of in (member.mean(axis=1), best[:, :_TOP].mean(axis=1))
     ]
-    return any(added.shown and beyond.shown for added, beyond in zip(*tests, strict=True))
+    found = zip(*tests, strict=True)
+    return any(a.shown and b.shown and (a.mean or 0.0) * (b.mean or 0.0) > 0 for a, b in found)
 
 
 def beyond_in_audit(sample: Any) -> bool:
@@ -667,6 +692,8 @@ def _several() -> Iterator[Cell]:
         draw = functools.partial(shuffled, n)
         family = "6 groups, 40% to 4% of the candidates"
         yield Cell("a group's share differs from its candidates'", family, n, draw, group_apart, group_apart_in_audit)
+        draw = functools.partial(two_orders, n)
+        yield Cell("two runs' shares differ", family, n, draw, shares_apart, shares_apart_in_audit)
         draw = functools.partial(as_relevant, n)
         family = "6 groups, the largest more relevant"
         yield Cell("a group's share is beyond relevance", family, n, draw, beyond_relevance, beyond_in_audit)

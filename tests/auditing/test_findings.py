@@ -84,15 +84,78 @@ def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> Non
 
 @pytest.mark.parametrize(("queries", "held"), [(50, False), (95, True)])
 def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> None:
-    """Two equal runs whose nDCG is 1 or .6309, of which 50 queries are too few and 95 enough."""
+    """Two runs whose nDCG is 1 or .6309, which exchange it in two queries: 50 are too few and 95 enough."""
     lists = {str(q): {"a": 2.0, "b": 1.0} for q in range(queries)}
     qrels = {query: {"ab"[int(query) % 2]: 1} for query in lists}
-    audit = evenrank.audit({"old": lists, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
+    other = {**lists, **{query: {"a": 1.0, "b": 2.0} for query in "01"}}
+    audit = evenrank.audit({"old": lists, "new": other}, qrels=qrels, baseline="old", measures="nDCG@10")
     base = np.array([1.0, 1 / np.log2(3)] * queries)[:queries]
-    z = np.append(0.05 * base, -0.95)
+    new = base.copy()
+    new[:2] = base[1], base[0]
+    z = np.append(new - 0.95 * base, -0.95)
     low = z.mean() - stats.t.ppf(0.97, queries) * z.std(ddof=1) / np.sqrt(queries + 1)
     assert (low > 0) == held
-    assert audit.findings[0].key == ("keeps" if held else "equally_good")
+    assert audit.findings[0].key == ("keeps" if held else "better_untold")
+    same = evenrank.audit({"old": lists, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
+    assert same.findings[0].text == "new and old have the same nDCG@10 in every query."
+
+
+def test_what_ties_decide_is_neither_kept_nor_equal() -> None:
+    """The new run ties all documents; in the order that ties then have it is the old run."""
+    lists = {str(q): {"a": 1.0, "b": 2.0} for q in range(95)}
+    tied = {query: {"a": 1.0, "b": 1.0} for query in lists}
+    qrels = {query: {"ba"[int(query) % 4 == 0]: 1} for query in lists}
+    audit = evenrank.audit({"old": lists, "new": tied}, qrels=qrels, baseline="old", measures="nDCG@10")
+    compared = audit["new", "nDCG@10"].vs_baseline
+    assert compared is not None
+    assert compared.tied is not None
+    assert (compared.test.why, compared.tied.shown) == ("every value is 0", True)
+    assert keys(audit, "answer")[0] == "better_by_ties"
+
+
+def test_measures_that_disagree_are_named(result: AuditResult) -> None:
+    """The relevant document of 40 queries moves from the fourth rank to the first, in 40 others from the first to the
+    third: RR@1 and RR@3."""
+
+    def one(rank: int) -> dict[str, float]:
+        return {("r" if place == rank else f"d{place}"): 10.0 - place for place in range(1, 7)}
+
+    old = {f"q{q}": one(4 if q < 40 else 2) for q in range(80)}
+    new = {f"q{q}": one(3 if q < 40 else 3) for q in range(80)}
+    qrels = {query: {"r": 1} for query in old}
+    runs = {"old": old, "new": new}
+    audit = evenrank.audit(runs, qrels=qrels, baseline="old", measures="RR@10 R@3")
+    assert audit.findings[0].text == "new is better than old in R@3, but worse in RR@10."
+    audit = evenrank.audit(runs, qrels=qrels, baseline="old", measures="R@3 R@10")
+    assert audit.findings[0].text == "new is better than old in R@3."
+
+
+def test_what_missing_queries_decide_is_not_said() -> None:
+    """The runs have no query in common; or differ in those alone that one of them lacks."""
+    lists = {f"q{q}": {"r": 2.0, "d": 1.0} for q in range(60)}
+    qrels = {query: {"r": 1} for query in lists}
+    half = {query: docs for query, docs in lists.items() if int(query[1:]) < 30}
+    audit = evenrank.audit({"old": half, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
+    assert keys(audit, "answer") == ["better_by_missing"]
+    assert audit.findings[0].level == "cannot be told"
+    other = {query: docs for query, docs in lists.items() if query not in half}
+    audit = evenrank.audit(
+        {"old": half, "new": {**other, "q0": lists["q0"]}}, qrels=qrels, baseline="old", measures="RR"
+    )
+    assert keys(audit, "answer")[0] in ("better_by_missing", "not_better")
+
+
+def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
+    """Of the first 40 queries b leans less than a; it lacks the others, where nothing leans."""
+    texts = {"m": "he and his father", "n": "a bridge"}
+    a = run({f"q{q}": ["m", "n"] if q < 40 else ["n"] for q in range(80)})
+    b = run({f"q{q}": ["n", "m"] for q in range(40)})
+    c = run({f"q{q}": ["m", "n"] if q % 2 else ["n", "m"] for q in range(80)})
+    audit = evenrank.audit({"a": a, "b": b, "c": c}, collection=collection(texts), measures="ARaB@1 ARaB@2")
+    assert keys(audit, "warning") == ["in_common"]
+    assert "on the 40 of 80 queries" in next(one.text for one in audit.findings if one.key == "in_common")
+    (order,) = [one.text for one in audit.findings if one.place == "answer" and one.text.startswith("ARaB@1")]
+    assert order == "ARaB@1, from most female to most male: b < c = a (= cannot be told apart)."
 
 
 def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
@@ -212,6 +275,7 @@ def lean(base: AuditResult, mean: float, p: float | None, added: Excess | None, 
         (0.11, 0.01, None, None, "leans_alone"),
         (0.02, 0.7, UP, 0.01, "no_lean_but_candidates"),
         (0.02, 0.7, UP, 0.4, "no_lean_by_order"),
+        (0.02, 0.7, replace(UP, tied=told(0.0, None, 0.9)), 0.4, "no_lean"),
         (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.01, "no_lean_as_candidates"),
         (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.4, "no_lean"),
         (0.02, None, UP, 0.4, "lean_untold"),
@@ -337,6 +401,56 @@ def test_groups_in_other_shares_than_the_candidates() -> None:
     assert "less of d (−.200 [" in said.text
     shares = {one.group: one for one in found.shares}
     assert (shares["d"].held, shares["d"].share) == (pytest.approx(0.25), pytest.approx(0.05))
+
+
+_GROUPS = {f"d{place}": group for place, group in enumerate("aaaaabbbbbcccccddddd")}
+
+
+def listing(order: str) -> dict[str, dict[str, float]]:
+    """Forty lists of the documents, those of the groups in this order."""
+    ranked = [doc for group in order for doc, of in _GROUPS.items() if of == group]
+    return {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
+
+
+def test_shares_that_ties_decide_cannot_be_told() -> None:
+    tied = {query: dict.fromkeys(docs, 1.0) for query, docs in listing("abcd").items()}
+    found = evenrank.audit({"run": tied}, labels=_GROUPS)
+    (said,) = [one for one in found.findings if one.subject == "run"]
+    assert (said.key, said.level) == ("groups_untold", "cannot be told")
+    assert said.text.endswith("it depends on the order of tied documents.")
+
+
+def test_two_runs_that_show_other_groups() -> None:
+    """Their AWRF against the candidates is the same, their groups are not."""
+    measures = "AWRF(target='candidates')@10 " + " ".join(f"Share(group='{group}')@10" for group in "abcd")
+    runs = {"one": listing("abcd"), "two": listing("cdab")}
+    found = evenrank.audit(runs, labels=_GROUPS, baseline="one", measures=measures)
+    (said,) = [one for one in found.findings if one.key == "shares_apart"]
+    assert said.text == "two and one differ in their shares of c, d, a and b; which is fairer is not shown."
+    against = {(one.run, one.group): one.against for one in found.shares}
+    assert against["one", "a"] is None
+    assert against["two", "a"] is not None
+    assert against["two", "a"].mean == pytest.approx(-0.5)
+
+
+def test_beyond_the_perfect_ranking_is_a_side() -> None:
+    """Every document of a answers: a perfect ranking has all five of them first, this run four of ten."""
+    ranked = [
+        *[f"d{place}" for place in (0, 1, 2, 3, 5, 6, 7, 8, 10, 11)],
+        "d4",
+        "d9",
+        *[f"d{n}" for n in range(12, 20)],
+    ]
+    lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
+    qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}
+    found = evenrank.audit({"run": lists}, labels=_GROUPS, qrels=qrels)
+    shares = {one.group: one for one in found.shares}
+    assert shares["a"].beyond is not None
+    assert (shares["a"].test.mean or 0) > 0 > (shares["a"].beyond.mean or 0)
+    assert not shares["a"].beyond_perfect
+    assert shares["b"].beyond_perfect
+    (said,) = [one.text for one in found.findings if one.key == "groups_beyond"]
+    assert said.startswith("Of b")
 
 
 def test_a_finding_is_json() -> None:

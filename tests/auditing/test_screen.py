@@ -10,11 +10,12 @@ import evenrank
 from evenrank.auditing import AuditResult
 from small_audits import DOCS, QRELS, random_run
 
-LINES = {1: 24, 2: 24, 5: 32}
-"""The most lines, by the number of runs; the command adds one that says where there is more."""
+LINES = {1: 22, 2: 22, 5: 30}
+"""The most lines, by the number of runs; the command adds two: where there is more, and what comes next."""
 GROUPS = ("movies", "restaurants", "books", "hotels", "travel", "sports")
 LABELS = {doc: GROUPS[place % 6] for place, doc in enumerate(DOCS)}
 LONG = {doc: f"the rather long name of the group of {group}" for doc, group in LABELS.items()}
+LEANING = {doc: GROUPS[2 + place % 4 if place % 4 else place // 4 % 2] for place, doc in enumerate(DOCS)}
 SOME = {doc: group for doc, group in LABELS.items() if int(doc[1:]) % 3}
 
 
@@ -50,7 +51,16 @@ SCREENS: dict[str, tuple[int, dict[str, Any]]] = {
     "five runs without a baseline": (5, {"baseline": False}),
     "five runs with long names": (5, {"name": LONG_NAME}),
     "five runs with all of it": (5, {"name": LONG_NAME, "ties": True, "queries": 30}),
+    "two runs of labels that lean, with all of it": (
+        2,
+        {**of_labels, "labels": LEANING, "name": LONG_NAME, "ties": True, "queries": 30},
+    ),
     "five runs of labels": (5, of_labels),
+    "five runs of labels that lean": (5, {**of_labels, "labels": LEANING}),
+    "five runs of labels that lean, with all of it": (
+        5,
+        {**of_labels, "labels": LEANING, "name": LONG_NAME, "ties": True, "queries": 30},
+    ),
     "five runs of long labels": (5, {**of_labels, "labels": LONG, "name": LONG_NAME}),
 }
 
@@ -59,7 +69,7 @@ SCREENS: dict[str, tuple[int, dict[str, Any]]] = {
 def test_a_screen_is_short_and_narrow(name: str) -> None:
     count, given = SCREENS[name]
     lines = audited(count, **given).table().splitlines()
-    assert len(lines) < LINES[count]
+    assert len(lines) <= LINES[count]
     assert max(map(len, lines)) <= 80
 
 

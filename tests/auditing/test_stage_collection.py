@@ -88,7 +88,7 @@ def test_json_text_and_sentence() -> None:
     lines = [line.split() for line in result.table(full=True).split("\n")]
     assert ["(collection)", "0.3750", "–", "0.3750"] in lines
     assert ["(candidates)", "-0.2639"] in [line[:2] for line in lines]
-    (said,) = [one.text for one in result.findings if one.key == "retrieval_holds"]
+    (said,) = [one.text for one in result.findings if one.key == "retrieval_adds"]
     assert "the collection has" in said
     assert "+.375, the candidates of A +.111: retrieval adds −.264 [" in said
 

@@ -205,8 +205,9 @@ def letters_of(result: AuditFigures) -> dict[str, str]:
 
 
 def short_names(result: AuditFigures) -> dict[str, str]:
-    """What runs are called where several are named: where a name is long, by their letters, or cut."""
+    """What runs are called where several are named: where a name is long, by their letters, or cut if that tells."""
     names = [run.name for run in result.given]
+    cut = {name: fitted(plain(name), min(cell_len(plain(name)), _LONG)) for name in names}
     if all(in_short(name, "") for name in names):
         return {name: name for name in names}
-    return letters_of(result) or {name: fitted(plain(name), min(cell_len(plain(name)), _LONG)) for name in names}
+    return letters_of(result) or (cut if len(set(cut.values())) == len(cut) else {name: name for name in names})

@@ -331,7 +331,7 @@ def audit_page(result: AuditFigures) -> Page:
         verdicts=verdicts(result),
         plane=plane_svg(result),
         notes=tuple(result.notes),
-        lines=22 + 3 * max(0, len(result.given) - 2),
+        lines=22 + 8 * max(0, len(result.given) - 2) // 3,
         provenance=result.provenance,
     )
 

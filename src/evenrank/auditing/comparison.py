@@ -31,6 +31,7 @@ from .data import (
     KnownLabels,
     Pair,
     RunAudit,
+    decided_by_ties,
 )
 from .figures import Measured, Over, measure_run
 
@@ -194,9 +195,13 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
     n = int(both.sum())
-    tied = None
+    tied = tied_loss = None
+    greatest = greatest_value(measure)
     if key in run.expected and key in base.expected:
-        tied = st.compare(run.expected[key] - base.expected[key])
+        over_ties = run.expected[key], base.expected[key]
+        tied = st.compare(over_ties[0] - over_ties[1])
+        moved = not all(map(_same, over_ties, (values, baseline)))
+        tied_loss = st.no_loss(*over_ties, greatest=greatest) if moved and not is_bias(measure) else None
     return Comparison(
         paired.difference,
         st.compare(values - baseline),
@@ -206,13 +211,18 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest_value(measure)),
+        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest),
         tied=tied,
+        tied_loss=tied_loss,
         n=n,
         mean=float(values[both].mean()) if n else None,
         baseline_mean=float(baseline[both].mean()) if n else None,
         partial=_partial([(values, baseline)]),
     )
+
+
+def _same(values: Array, other: Array) -> bool:
+    return bool(np.array_equal(values, other, equal_nan=True))
 
 
 def _partial(pairs: list[tuple[Array, Array]]) -> bool:
@@ -355,9 +365,11 @@ def with_excesses(
     for (measure, key), found in _by_measure(pairs).items():
         excesses = [(pair, _excess(pair)) for pair in found]
         defined = [(pair, one) for pair, one in excesses if one is not None]
-        for (pair, excess), test in zip(defined, st.corrected([one.test for _, one in defined]), strict=True):
+        tests = st.corrected([one.test for _, one in defined])
+        leans = st.corrected([one.leans for _, one in defined])
+        for (pair, excess), test, lean in zip(defined, tests, leans, strict=True):
             figures, name = changed[pair.place], str(measure)
-            excess = replace(excess, test=test)
+            excess = replace(excess, test=test, leans=lean)
             if key == "added":
                 figures[name] = replace(figures[name], added=excess)
             else:
@@ -531,20 +543,35 @@ def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Compar
     return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
 
 
-def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
-    """The groups' shares against those of the candidates, with Holm's correction over all groups and runs."""
-    found = []
-    for run in results:
-        for figure in run.figures.values():
-            added = figure.added
-            if type(figure.measure) is type(Share) and added is not None and figure.mean is not None:
-                beyond = None if figure.beyond_relevance is None else figure.beyond_relevance.test
-                group = str(figure.measure["group"])
-                found.append(GroupShare(run.name, group, figure.mean, added.reference, added.test, beyond))
-    tests = st.corrected([replace(one.test, holm_p=None) for one in found])
-    found = [replace(one, test=test) for one, test in zip(found, tests, strict=True)]
-    judged = [place for place, one in enumerate(found) if one.beyond is not None]
-    of_relevance = st.corrected([replace(one.beyond, holm_p=None) for one in found if one.beyond is not None])
-    for place, test in zip(judged, of_relevance, strict=True):
-        found[place] = replace(found[place], beyond=test)
-    return tuple(found)
+def group_shares(results: Sequence[RunAudit], baseline: str | None = None) -> tuple[GroupShare, ...]:
+    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline."""
+    rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
+    # Of documents without labels, and so of what a random order would add, nothing is known.
+    known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
+    base = {str(one.measure): one.values for run, one in rows if run == baseline}
+    added = _over_groups([(of.values, of.tied) for _, _, of in known])
+    perfect = [one.beyond_relevance for _, one, _ in known]
+    beyond = _over_groups([None if of is None else (of.values, of.tied) for of in perfect])
+    against = _over_groups(
+        [
+            None if of is None or of.unequal_depth else (one.values - base[str(one.measure)], of.tied)
+            for one, of in ((one, one.vs_baseline) for _, one, _ in known)
+        ]
+    )
+    return tuple(
+        GroupShare(run, str(one.measure["group"]), float(one.mean or 0.0), of.reference, test, *others)
+        for (run, one, of), test, *others in zip(known, added, beyond, against, strict=True)
+        if test is not None
+    )
+
+
+def _over_groups(found: Sequence[tuple[Array, st.Comparison | None] | None]) -> list[st.Comparison | None]:
+    """Whether values [Q] differ from 0, with what they are over the orders of ties; Holm over all of them."""
+    tests: list[st.Comparison | None] = [None] * len(found)
+    known = [(place, *of) for place, of in enumerate(found) if of is not None]
+    corrected = st.corrected([st.compare(values) for _, values, _ in known])
+    for (place, _, tied), test in zip(known, corrected, strict=True):
+        by_ties = decided_by_ties(test, tied)
+        why = "it depends on the order of tied documents"
+        tests[place] = st.untold(test.mean, test.n, why, ci95=test.ci95) if by_ties else test
+    return tests

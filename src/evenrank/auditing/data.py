@@ -199,6 +199,8 @@ class Excess:
 
 RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
 REFERENCES = (RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST)
+SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
+"""What screens call two of the reference rankings."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -215,7 +217,7 @@ class Comparison:
             where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
             and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
-            ties are broken.
+            ties are broken; ``tied_loss``: as ``loss``, of those. None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other; None of others.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
         mean, baseline_mean: The means over these ``n`` queries.
@@ -236,6 +238,7 @@ class Comparison:
     loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
     guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
     tied: Tested | None = field(default=None, metadata=LEFT_OUT)
+    tied_loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
     sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
     n: int = 0
     mean: float | None = None
@@ -279,15 +282,18 @@ class Comparison:
 
     @property
     def by_ties(self) -> bool:
-        """Whether the difference is shown only in the order of tied documents that the runs have."""
-        return self.significant and decided_by_ties(self.test, self.tied)
+        """Whether the order of tied documents that the runs have decides that they differ, or that they do not."""
+        equal = self.test.why == ALL_ZERO and self.tied is not None and self.tied.why != ALL_ZERO
+        return equal or (self.significant and decided_by_ties(self.test, self.tied))
 
     @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
         if self.guaranteed is not None:
             return self.guaranteed > 0
-        return None if self.loss is None else self.loss.p_holds() <= SIGNIFICANT
+        if self.loss is None:
+            return None
+        return all(one.p_holds() <= SIGNIFICANT for one in (self.loss, self.tied_loss) if one is not None)
 
 
 class Known(NamedTuple):
@@ -473,8 +479,9 @@ class GroupShare:
     """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
 
     ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
-    groups and runs, so that the smallest p is that of the omnibus test; ``beyond``: likewise the difference from a
-    perfect ranking of the candidates, None without judgements.
+    groups and runs, so that the smallest p is that of the omnibus test. Likewise ``beyond``, the difference from a
+    perfect ranking of the candidates, None without judgements, and ``against``, that from the baseline. What the order
+    of tied documents decides cannot be told.
     """
 
     run: str
@@ -483,6 +490,12 @@ class GroupShare:
     held: float
     test: Tested = field(metadata=INLINE)
     beyond: Tested | None = field(default=None, metadata=IF_KNOWN)
+    against: Tested | None = field(default=None, metadata=IF_KNOWN)
+
+    @property
+    def beyond_perfect(self) -> bool:
+        """Whether a perfect ranking is shown to go less far to the same side."""
+        return self.beyond is not None and self.beyond.shown and (self.beyond.mean or 0) * (self.test.mean or 0) > 0
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,15 +10,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from ir_measures import Measure
 
+from evenrank.io.types import Array
 from evenrank.io.wording import counted
+from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures import inference as st
-from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
 
 from .about import Poles, in_short, poles, short_names, shown_lean, shown_name, utility_measures
+from .comparison import PARTLY
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit
 
 _SAYS = phrases("audit")
@@ -53,7 +56,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
     elif len(given) == 2 and result.baseline is not None:
         (run,) = (run for run in given if run.name != result.baseline)
         yield from _better(result, run, result[result.baseline])
-        yield from _less_biased(result, run)
+        yield from less_biased(result, run)
     elif result.judged:
         measure = utility_measures(result)[0]
         figure = given[0].figures[str(measure)]
@@ -62,23 +65,50 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
 
 
 def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
-    """Whether the only other run is better than the baseline, by the first measure of effectiveness."""
-    measures = utility_measures(result)
-    if not measures:
+    """Whether the only other run is better than the baseline, by the first measure of effectiveness.
+
+    Of several measures, those that show it are named.
+    """
+    found = {measure: how_good(run, base, measure) for measure in utility_measures(result)}
+    if not found:
         return
-    figure, other = run.figures[shown_name(measures[0])], base.figures[shown_name(measures[0])]
+    leading = next(iter(found))
+    key, level = how_good(run, base, leading)
+    better = [measure for measure, (one, _) in found.items() if one == "better"]
+    worse = [measure for measure, (one, _) in found.items() if one in ("worse", "worse_within")]
+    if len(found) > 1 and (better or worse):
+        key, level = "better_and_worse" if better and worse else "better_in" if better else "worse_in", "shown"
+        leading = (better or worse)[0]
+    compared = run.figures[str(leading)].vs_baseline
+    assert compared is not None
+    values: dict[str, Any] = {"run": run.name, "baseline": base.name, "why": compared.test.why}
+    values |= {"measure": str(leading), "better": [*map(str, better)], "worse": [*map(str, worse)]}
+    yield _SAYS.find(key, run.name, level, compared.test, "answer", **values)
+
+
+def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
+    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
+    figure, other = run.figures[str(measure)], base.figures[str(measure)]
     compared = figure.vs_baseline
     assert compared is not None
-    key, level = _how_good(compared)
     if figure.order_sensitive or other.order_sensitive:
-        key, level = "passage_order", "cannot be told"
-    named: dict[str, Any] = {
-        "run": run.name,
-        "baseline": base.name,
-        "measure": shown_name(measures[0]),
-        "why": compared.test.why,
-    }
-    yield _SAYS.find(key, run.name, level, compared.test, "answer", **named)
+        return "passage_order", "cannot be told"
+    key, level = _how_good(compared)
+    both = _in_common([run, base])
+    if key in ("better", "worse", "keeps") and not both.all():
+        # A query that a run lacks counts as 0: what only that decides is not said.
+        own, before = figure.values[both], other.values[both]
+        test, loss = st.compare(own - before), st.no_loss(own, before, greatest=figure.greatest)
+        held = loss is not None and loss.p_holds() <= st.SIGNIFICANT
+        again = held if key == "keeps" else test.shown and (test.mean or 0.0) * (compared.difference or 0.0) > 0
+        return (key, level) if again else ("better_by_missing", "cannot be told")
+    return key, level
+
+
+def _in_common(runs: Sequence[RunAudit]) -> Array:
+    """Which of the audit's queries [Q] all the runs have."""
+    has = [~np.isnan(run.lengths) for run in runs if run.lengths is not None]
+    return np.asarray(np.logical_and.reduce(has))
 
 
 def _how_good(compared: Comparison) -> tuple[str, Level]:
@@ -86,30 +116,36 @@ def _how_good(compared: Comparison) -> tuple[str, Level]:
         return "depth", "cannot be told"
     if compared.by_ties:
         return "better_by_ties", "cannot be told"
+    if compared.test.why == ALL_ZERO:
+        return "equally_good", "no difference shown"
     if compared.significant and compared.difference is not None:
         if compared.difference > 0:
             return "better", "shown"
         return "worse_within" if compared.no_loss else "worse", "shown"
-    if compared.loss is not None and outcome(compared.loss, compared.loss.p_broken()) == "broken":
+    losses = [outcome(one, one.p_broken()) for one in (compared.loss, compared.tied_loss) if one is not None]
+    if len(set(losses)) > 1:
+        return "better_by_ties", "cannot be told"
+    if "broken" in losses:
         return "loses", "shown"
     if compared.no_loss:
         return "keeps", "shown"
-    if compared.test.why == ALL_ZERO:
-        return "equally_good", "no difference shown"
     if compared.test.why is not None:
         return "better_untold", "cannot be told"
     return "not_better", "no difference shown"
 
 
-def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+def less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     """Whether the only other run is less biased than the baseline."""
-    found = [(measure, one) for measure in _compared_measures(result) if (one := _against(run, measure)) is not None]
-    if not found:
+    found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
+    shares = [one for one in result.shares if one.run == run.name and one.against is not None]
+    if not found and not shares:
         return
     by_verdict: dict[str | None, list[str]] = {"less": [], "more": [], "apart": [], None: []}
-    for measure, one in found:
-        by_verdict[bias_verdict(measure, one)].append(shown_name(measure))
+    for name, (measure, one) in found.items():
+        by_verdict[bias_verdict(measure, one)].append(name)
     less, more, apart, same = by_verdict.values()
+    tests = [*(one.test for _, one in found.values()), *(one.against for one in shares if one.against is not None)]
+    others = [one for one in shares if one.against is not None and one.against.shown]
     level: Level = "shown"
     if less and more:
         key = "less_and_more_biased"
@@ -118,23 +154,28 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = f"{key}_in" if apart else f"{key}_partly" if same else key
     elif apart:
         key = "bias_apart"
-    elif ties := [shown_name(measure) for measure, one in found if one.by_ties]:
+    elif others:
+        key = "shares_apart"
+    elif ties := [name for name, (_, one) in found.items() if one.by_ties]:
         key, level, apart = "bias_by_ties", "cannot be told", ties
-    elif any(one.test.p is not None for _, one in found):
+    elif any(one.p is not None for one in tests):
         key, level = "no_bias_difference", "no difference shown"
-    elif all(one.test.why == ALL_ZERO for _, one in found):
+    elif all(one.why == ALL_ZERO for one in tests):
         key, level = "same_bias", "no difference shown"
     else:
         key, level = "bias_untold", "cannot be told"
-    why = next((one.test.why for _, one in found if one.test.why not in (None, ALL_ZERO)), None)
+    why = next((one.why for one in tests if one.why not in (None, ALL_ZERO)), None)
     values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
+    values["groups"] = _some([one.group for one in sorted(others, key=lambda one: -one.share)])
+    deciding = next((found[name][1].test for name in (*less, *more, *apart)), None)
+    deciding = deciding or next((one.against for one in others), tests[0])
     # The sentence before has named them.
     values["run"] = in_short(run.name, "It") if result.judged else run.name
     values["baseline"] = in_short(str(result.baseline), "the baseline")
-    yield _SAYS.find(key, run.name, level, found[0][1].test, "answer", **values)
+    yield _SAYS.find(key, run.name, level, deciding, "answer", **values)
 
 
-def _compared_measures(result: AuditFigures) -> list[Measure]:
+def compared_measures(result: AuditFigures) -> list[Measure]:
     """The measures of bias that have a better side."""
     return [m for m in result.measures if is_bias(m) and not resolve(m).undirected]
 
@@ -163,25 +204,28 @@ def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
 def _orders(result: AuditFigures) -> Iterator[Finding]:
     """Of several runs, the order in which measures put them, by which two are shown to differ."""
     lean = shown_lean(result)
-    for measure in (*utility_measures(result)[:1], *_compared_measures(result)):
+    for measure in (*utility_measures(result)[:1], *compared_measures(result)):
         tests = [one for one in result.pairs if one.measure == str(measure)]
         apart = {(one.first, one.second) for one in tests if one.apart}
-        leading = not is_bias(measure) or measure == (lean or next(iter(_compared_measures(result))))
-        if tests and (apart or leading):
+        leading = not is_bias(measure) or measure == (lean or next(iter(compared_measures(result))))
+        if tests and (apart or leading) and len({name for one in tests for name in (one.first, one.second)}) > 1:
             yield _order(result, measure, tests, apart | {(second, first) for first, second in apart})
 
 
 def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
-    means = {run.name: run.figures[str(measure)].mean for run in result.given}
+    both = _in_common(result.given)
+    means = {run.name: _mean(run.figures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
     noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
-    if not apart and len(noticed) < len(tests):
-        key = "none_told"
+    if not apart and all(one.test.why == ALL_ZERO for one in tests):
+        key = "all_same"
+    elif not apart and len(noticed) < len(tests):
+        key = "none_shown" if noticed else "none_told"
     level: Level = "shown" if apart else "cannot be told" if key == "none_told" else "no difference shown"
     how, pair, name = resolve(measure), poles(result, measure), shown_name(measure)
     if apart and how.signed and pair is not None:
-        name = _SAYS.say("from_to", measure=name, least=side(pair, -1.0), most=side(pair, 1.0))
+        name = _SAYS.say("from_to", measure=name, least=pole(pair, -1.0), most=pole(pair, 1.0))
     elif apart and is_bias(measure):
         name = _SAYS.say("higher" if how.better == "higher" else "lower", measure=name)
     values: dict[str, Any] = {
@@ -191,6 +235,12 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
         "noticed": max(noticed, default=None),
     }
     return _SAYS.find(key, "", level, None, "answer", **values)
+
+
+def _mean(figure: Figure, both: Array) -> float | None:
+    """A figure's mean over the queries that ``both`` runs have, as the tests of two runs see them."""
+    known = figure.values[both] if not both.all() else figure.values
+    return figure.mean if both.all() or np.isnan(known).all() else float(np.nanmean(known))
 
 
 def _all_lean(result: AuditFigures) -> Iterator[Finding]:
@@ -235,6 +285,9 @@ def _in_order(
 
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
     yield from (one for one in result.misleading if one.place == "warning")
+    both = _in_common(result.given)
+    if not both.all() and not any(one.key in ("absent", "unjudged") for one in result.misleading):
+        yield _SAYS.find("in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both))
     if len(result.queries) < LEAST:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
@@ -245,25 +298,29 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
 def _of_runs(result: AuditFigures) -> Iterator[Finding]:
     lean = shown_lean(result)
     only = len(result.given) == 1
-    several = len(result.given) > 2
-    of_groups = [one for run in result.given for one in (() if lean is not None else _group_findings(result, run))]
-    alike = several and bool(of_groups) and all(one.key == "groups_alike" for one in of_groups)
-    if alike:
-        yield _SAYS.find("no_groups_apart", level="no difference shown")
+    of_groups = {} if lean is not None and len(_shares(result)) < 3 else _of_groups(result)
+    if lean is None and len({_predicate(one[0]) for one in of_groups.values()}) == 1 and not only:
+        # Runs share a line.
+        (first, *_), *_ = of_groups.values()
+        key = "no_groups_apart" if first.key == "groups_alike" else "each"
+        yield replace(first, key=key, subject="", text=_SAYS.say(key, does=_predicate(first)))
+        of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
     for run in result.given:
         if lean is not None:
             found = lean_finding(result, run, lean)
             yield replace(found, place="answer") if only else found
-        elif result.shares:
-            place: Place = "answer" if only else "detail" if alike else "finding"
-            yield from (replace(one, place=place) for one in of_groups if one.subject == run.name)
+        for one in of_groups.get(run.name, ()):
+            if lean is None or one.level == "shown":
+                yield replace(one, place="answer") if only and lean is None else one
         if run.name == result.baseline or result.baseline is None:
             continue
-        leading = lean if lean is not None else next(iter(_compared_measures(result)), None)
-        for measure in _compared_measures(result):
+        leading = lean if lean is not None else next(iter(compared_measures(result)), None)
+        for measure in compared_measures(result):
             compared = _against(run, measure)
             if compared is not None and (measure == leading or compared.significant):
                 yield from _difference(result, run, measure, compared)
+    if len(of_groups) > 1 and _all_by_relevance(result):
+        yield _SAYS.find("no_groups_beyond", level="no difference shown")
 
 
 def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
@@ -275,7 +332,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     if test.why == ALL_ZERO:
         return _SAYS.find("never_leans", run.name, "no difference shown", test)
     if test.why is not None:
-        why = test.why if test.n > 1 else "there is only one query"
+        why = test.why if test.n > 1 else _SAYS.say("why_one_query")
         return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.added
     # Shown, had it been the only run.
@@ -301,7 +358,7 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
         return "leans_by_ties"
     if added is None:
         return "leans_alone" if shown else "no_lean"
-    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.shown()
+    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.shown() and not added.tie_sensitive
     mean = figure.mean or 0.0
     if not shown:
         if held:
@@ -315,12 +372,17 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
     return "leans_by_order" if adds and added.mean * mean > 0 else "leans_whose"
 
 
-def side(pair: Poles, mean: float) -> str:
-    """The side of a mean in words: ``male``, ``towards rest``."""
-    pole = pair.second if mean < 0 else pair.first
+def pole(pair: Poles, mean: float) -> str:
+    """The group that a mean leans to: ``male``, ``a``, ``the other groups``."""
+    name = pair.second if mean < 0 else pair.first
     if pair.worded:
-        return {"m": "male", "f": "female"}[pole]
-    return "towards the other groups" if pole == "rest" else f"towards {pole}"
+        return {"m": "male", "f": "female"}[name]
+    return "the other groups" if name == "rest" else name
+
+
+def side(pair: Poles, mean: float) -> str:
+    """The same behind "leans": ``male``, ``towards a``."""
+    return pole(pair, mean) if pair.worded else f"towards {pole(pair, mean)}"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:
@@ -334,10 +396,10 @@ def _without_mean(run: RunAudit, figure: Figure) -> Finding:
 def _why_none(figure: Figure) -> str:
     """Why there is neither a figure nor bounds."""
     if figure.known is not None and figure.known[0] == 0:
-        return "no document that it looks at has a label"
+        return _SAYS.say("why_no_label")
     if figure.known is not None and not figure.undefined:
-        return "it has no exact bounds over unknown labels"
-    return "it is undefined for every query"
+        return _SAYS.say("why_no_bounds")
+    return _SAYS.say("why_undefined")
 
 
 def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: Comparison) -> Iterator[Finding]:
@@ -378,9 +440,10 @@ def _of_stages(result: AuditFigures, of_runs: Sequence[Finding]) -> Iterator[Fin
         yield _SAYS.find("stages_hold", first, "shown", held, held=of.candidates, measure=measure)
     else:
         test = of.retrieval.test
+        key = "retrieval_adds" if test.shown else "retrieval_not_shown"
         values: dict[str, Any] = {"measure": measure, "collection": of.collection, "held": of.candidates}
         added = st.Estimate(of.retrieval.added, test.ci95, of.n)
-        yield _SAYS.find("retrieval_holds", first, test.verdict, test, added=added, **values)
+        yield _SAYS.find(key, first, test.verdict, test, added=added, **values)
     said = {one.subject for one in of_runs if "{added" in _SAYS.templates[one.key]}
     for place, step in enumerate(of.steps):
         key = "stage_changes_nothing" if step.equal else "stage_adds" if step.test.shown else "stage_not_shown"
@@ -394,33 +457,58 @@ def _of_stages(result: AuditFigures, of_runs: Sequence[Finding]) -> Iterator[Fin
 # --- several groups --------------------------------------------------------------------------------------------------
 
 
+def _shares(result: AuditFigures) -> list[Measure]:
+    return [measure for measure in result.measures if type(measure) is type(Share)]
+
+
+def _of_groups(result: AuditFigures) -> dict[str, list[Finding]]:
+    """Of each run the groups that it shows in another share than its candidates have, from the largest."""
+    return {run.name: list(_group_findings(result, run)) for run in result.given} if _shares(result) else {}
+
+
 def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
-    """The groups that a run shows in another share than its candidates have, from the largest."""
-    found = [one for one in result.shares if one.run == run.name]
-    if not found:
+    tests = [one for one in result.shares if one.run == run.name]
+    shown = sorted((one for one in tests if one.test.shown), key=lambda one: -one.share)
+    if not shown and any(one.test.p is not None for one in tests):
+        yield _SAYS.find("groups_alike", run.name, "no difference shown")
         return
-    shown = sorted((one for one in found if one.test.shown), key=lambda one: -one.share)
     if not shown:
-        why = next((one.test.why for one in found if one.test.p is None), None)
-        untold = all(one.test.p is None for one in found)
-        level: Level = "cannot be told" if untold else "no difference shown"
-        yield _SAYS.find("groups_untold" if untold else "groups_alike", run.name, level, why=why)
+        why = next((one.test.why for one in tests), PARTLY)
+        yield _SAYS.find("groups_untold", run.name, "cannot be told", why=why)
         return
+    several = len(result.given) > 2
     more, less = ([one for one in shown if (sign * (one.test.mean or 0.0)) > 0] for sign in (1, -1))
     key = "more_and_fewer_groups" if more and less else "more_groups" if more else "fewer_groups"
-    yield _SAYS.find(key, run.name, "shown", shown[0].test, more=_listed_groups(more), less=_listed_groups(less))
-    beyond = [one.group for one in shown if one.beyond is not None and one.beyond.shown]
+    listed = [_some([_group(one, figures=not several) for one in of]) for of in (more, less)]
+    yield _SAYS.find(key, run.name, "shown", shown[0].test, more=listed[0], less=listed[1])
+    beyond = [one for one in shown if one.beyond_perfect]
     if beyond:
-        yield _SAYS.find("groups_beyond", run.name, "shown", groups=beyond)
-    elif all(one.beyond is not None and one.beyond.p is not None for one in shown):
+        groups = _some([one.group for one in beyond])
+        yield _SAYS.find("groups_beyond", run.name, "shown", beyond[0].beyond, groups=groups)
+    elif len(result.given) == 1 and _all_by_relevance(result):
         yield _SAYS.find("groups_by_relevance", run.name, "no difference shown")
 
 
-def _listed_groups(found: Sequence[GroupShare]) -> list[str]:
-    """Groups with what the order adds to their shares."""
-    listed = [_SAYS.say("a_group", group=one.group, added=one.test) for one in found[:MOST_GROUPS]]
-    rest = len(found) - MOST_GROUPS
-    return [*listed, _SAYS.say("others", count=rest)] if rest > 0 else listed
+def _predicate(found: Finding) -> str:
+    """What is said of its subject."""
+    return found.text.removeprefix(f"{found.subject} ").removesuffix(".")
+
+
+def _all_by_relevance(result: AuditFigures) -> bool:
+    """Whether groups differ from the candidates, and nowhere is that shown to be beyond a perfect ranking."""
+    shown = [one for one in result.shares if one.test.shown]
+    return bool(shown) and all(one.beyond is not None and not one.beyond_perfect for one in shown)
+
+
+def _group(found: GroupShare, *, figures: bool) -> str:
+    """A group, with what the order adds to its share where there is room for ``figures``."""
+    return _SAYS.say("a_group", group=found.group, added=found.test) if figures else found.group
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    """Names, and how many more there are."""
+    rest = len(names) - MOST_GROUPS
+    return [*names[:MOST_GROUPS], _SAYS.say("others", count=rest)] if rest > 1 else list(names)
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------
@@ -447,7 +535,7 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
     for measure in result.measures:
         figures = [run.figures[str(measure)] for run in result.given]
         if measure != shown_lean(result) and all(one.mean is None and one.bounds is None for one in figures):
-            by_reason.setdefault(_why_none(figures[0]), []).append(str(measure))
+            by_reason.setdefault(_why_none(figures[0]), []).append(shown_name(measure))
     for why, measures in by_reason.items():
         yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
@@ -467,7 +555,7 @@ def _moved(result: AuditFigures, by: str) -> list[str]:
                 _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
             )
     more = len(found) - MOST_MOVED
-    return found if more <= 0 else [*found[:MOST_MOVED], f"figures of {counted(more, 'more run')}"]
+    return found if more <= 0 else [*found[:MOST_MOVED], _SAYS.say("moved_others", runs=counted(more, "more run"))]
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.io.errors import quoted, readable
 from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
 
-from .data import REFERENCES
+from .data import REFERENCES, SHOWN_AS
 
 UTILITY = "nDCG@10"
 LEAN, NEUTRALITY = "ARaB@10", "NFaiRR@10"
@@ -66,7 +66,7 @@ class Options:
 
     def check(self, names: list[str]) -> None:
         """Raises EvenrankError, naming the option, for a value that is not allowed with runs of these ``names``."""
-        reserved = [name for name in names if name in REFERENCES]
+        reserved = [name for name in names if name in (*REFERENCES, *SHOWN_AS.values())]
         if reserved:
             raise EvenrankError(f"the name {quoted(reserved[0])} is reserved for a reference ranking: rename the run")
         if self.baseline is not None and self.baseline not in names:

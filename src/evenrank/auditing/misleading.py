@@ -25,12 +25,14 @@ def _found(key: str, place: Place = "warning", **values: Any) -> Finding:
     return _SAYS.find(key, "", "cannot be told", None, place, **values)
 
 
-def absence_warning(lacking: Mapping[str, int], judged: int) -> str:
-    """What every view says of judged queries that runs lack: ``lacking``, of ``judged`` queries, by the run's name."""
+def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> str:
+    """What every view says of judged queries that some of ``runs`` runs lack: ``lacking``, of ``judged``, by name."""
     counts = list(lacking.values())
     said = "; ".join(_SAYS.say("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
-    if len(counts) > 2 and len(set(counts)) == 1:
-        said = _SAYS.say("lack_alike", runs=counted(len(counts), "run"), count=counts[0], judged=judged)
+    if len(counts) == runs > 1 and len(set(counts)) == 1:
+        said = _SAYS.say(
+            "lack_alike", runs="both runs" if runs == 2 else f"all {runs} runs", count=counts[0], judged=judged
+        )
     return _SAYS.say("absent", lacking=said)
 
 
@@ -48,7 +50,7 @@ def misleading(
     if judged is not None:
         absent = {run.name: run.absent for run in given if 0 < run.absent < _most(run)}
         if absent:
-            yield Finding("absent", "", "cannot be told", None, absence_warning(absent, judged), "warning")
+            yield Finding("absent", "", "cannot be told", None, absence_warning(absent, judged, len(given)), "warning")
         unjudged = [run.name for run in given if run.absent and run.absent == _most(run)]
         if unjudged:
             yield _found("unjudged", runs=", ".join(unjudged))

@@ -19,8 +19,8 @@ from evenrank.measures import is_bias
 from evenrank.results.format import Interval, interval, number
 
 from .about import direction, shown_name
-from .data import AuditFigures
-from .screen import NAMES, shown_runs
+from .data import SHOWN_AS, AuditFigures
+from .screen import shown_runs
 from .unknown_labels import plane_bias
 
 # Small, so that it can be read on a phone, where it is scaled down, and stands beside the verdicts on a wide screen.
@@ -116,7 +116,7 @@ def plane_svg(result: AuditFigures) -> str:
     for run in shown_runs(result):
         utility, bias = (run.figures[str(measure)] for measure in measures)
         placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bias.bounds)
-        points.append(PlanePoint(NAMES.get(run.name, run.name), *placed, run.reference))
+        points.append(PlanePoint(SHOWN_AS.get(run.name, run.name), *placed, run.reference))
     return draw_plane(measures, points)
 
 

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from ir_measures import Measure
 from rich.cells import cell_len
 
-from evenrank.measures import Share, is_bias, resolve
+from evenrank.measures import Share, resolve
 from evenrank.measures.inference import EQUAL
-from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.format import TEXT, short, short_intervals, shorts
-from evenrank.results.page import Chip, Verdicts
+from evenrank.results.page import Chip, Tone, Verdicts
 from evenrank.results.table import Column, Table, fitted
 
 from .about import group_label, groups, in_short, letters_of, poles, shown_lean, shown_name, utility_measures
-from .comparison import PARTLY
-from .data import RANDOM, RELEVANCE_FIRST, AuditFigures, Figure, GroupShare, RunAudit
-from .findings import bias_verdict, side
+from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit
+from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, side
 
-NAMES = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
-"""The reference rankings of the screen: the candidates in random order, and by falling grade."""
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 _LONGEST_HEADING = 10
@@ -31,7 +27,7 @@ _ENDS = short_intervals(3)
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
     """The runs, then the candidates and the perfect order of them."""
-    return [*result.given, *(run for run in result.runs if run.name in NAMES)]
+    return [*result.given, *(run for run in result.runs if run.name in SHOWN_AS)]
 
 
 def screen_table(result: AuditFigures) -> Table:
@@ -54,8 +50,8 @@ def known_measures(result: AuditFigures) -> list[Measure]:
 def _name(result: AuditFigures, run: RunAudit) -> str:
     letter = letters_of(result).get(run.name)
     if run.name == RANDOM and not _same_candidates(result):
-        return in_short(f"{result.settings.get('background')}'s candidates", NAMES[RANDOM])
-    return f"{letter}\xa0{run.name}" if letter else NAMES.get(run.name, run.name)
+        return in_short(f"{result.settings.get('background')}'s candidates", SHOWN_AS[RANDOM])
+    return f"{letter}\xa0{run.name}" if letter else SHOWN_AS.get(run.name, run.name)
 
 
 def _same_candidates(result: AuditFigures) -> bool:
@@ -160,8 +156,8 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(one.run, one.group): one for one in result.shares}
     columns = (
-        Column("name", TEXT, ""),
-        *(_run_column(result, run, lines, shares, NAMES.get(run.name) or _name(result, run)) for run in rows),
+        Column("", TEXT, "", "name"),
+        *(_run_column(result, run, lines, shares, SHOWN_AS.get(run.name) or _name(result, run)) for run in rows),
     )
     return Table("Figures", columns, lines)
 
@@ -244,7 +240,7 @@ def verdicts(result: AuditFigures) -> Verdicts:
         if result.pairs:
             yield from (_among(result, run, measure) for measure in utility)
         elif compared:
-            yield from (_effective(run, measure) for measure in utility)
+            yield from (_effective(result, run, measure) for measure in utility)
         if lean is not None:
             yield from _leaning(result, run, lean)
         elif result.shares:
@@ -267,56 +263,61 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     return Chip("none is better", "good") if others else Chip("not shown to differ")
 
 
-def _effective(run: RunAudit, measure: Measure) -> Chip:
-    compared = run.figures[str(measure)].vs_baseline
-    if compared is None:
+_EFFECTIVE = {
+    "better": Chip("better", "good"),
+    "worse": Chip("worse", "bad"),
+    "worse_within": Chip("worse, by 5% at most", "bad"),
+    "loses": Chip("loses over 5%", "bad"),
+    "keeps": Chip("no loss over 5%"),
+    "not_better": Chip("not shown to differ"),
+    "equally_good": Chip("same in every query"),
+    "better_by_ties": Chip("depends on ties", "unknown"),
+}
+_CANDIDATES, _ORDER = "candidates", "order"
+_WHOSE = {
+    "leans_as_candidates": Chip(_CANDIDATES),
+    "leans_more": Chip(f"{_CANDIDATES} and {_ORDER}"),
+    "leans_less": Chip(f"{_CANDIDATES} and {_ORDER}"),
+    "leans_by_order": Chip(_ORDER),
+    "leans_turned": Chip(_ORDER),
+    "leans_whose": Chip("not shown", "unknown"),
+    "leans_by_ties": Chip("depends on ties", "unknown"),
+}
+_TONES: dict[str, Tone] = {"less": "good", "more": "bad"}
+_UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")
+
+
+def _effective(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
+    if result.baseline is None or run.name == result.baseline:
         return Chip("baseline")
-    if compared.unequal_depth or compared.test.verdict == "cannot be told":
-        return Chip("cannot be told", "unknown")
-    if compared.by_ties:
-        return Chip("depends on ties", "unknown")
-    if not compared.significant:
-        return Chip("no loss over 5%" if compared.no_loss else "not shown to differ", "same")
-    return Chip("better", "good") if (compared.difference or 0.0) > 0 else Chip("worse", "bad")
+    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure)[0], _UNKNOWN)
 
 
 def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:
-    figure, pair = run.figures[str(measure)], poles(result, measure)
-    test, added = figure.lean, figure.added
-    if test is None or test.why is not None or pair is None or figure.mean is None:
-        none = test is not None and test.why is not None and test.why != PARTLY and not figure.mean
-        yield Chip("none" if none else "cannot be told", "unknown")
-        yield Chip("–", "unknown")
-        return
-    yield Chip(f"leans {side(pair, figure.mean)}", "bad") if test.shown else Chip("no lean shown", "same")
-    if added is None or added.tie_sensitive:
-        yield Chip("depends on ties" if added is not None else "–", "unknown")
-        return
-    causes = ["candidates"] * added.leans.shown + ["order"] * added.shown()
-    yield Chip(" and ".join(causes) or "not shown", "same" if causes else "unknown")
+    found, pair = lean_finding(result, run, measure), poles(result, measure)
+    mean = run.figures[str(measure)].mean
+    if found.level == "shown" and pair is not None and mean is not None:
+        yield Chip(f"leans {side(pair, mean)}", "bad")
+    else:
+        yield Chip("no lean shown") if found.level == "no difference shown" else _UNKNOWN
+    yield _WHOSE.get(found.key, _NONE)
 
 
 def _biased(result: AuditFigures, run: RunAudit) -> Chip:
     """Against the baseline."""
     if run.name == result.baseline:
         return Chip("baseline")
-    found = [
-        (measure, compared)
-        for measure in result.measures
-        if is_bias(measure) and not resolve(measure).undirected
-        if (compared := run.figures[str(measure)].vs_baseline) is not None and not compared.unequal_depth
-    ]
-    said = [(bias_verdict(measure, compared), shown_name(measure)) for measure, compared in found]
-    verdicts = {verdict for verdict, _ in said} - {None}
-    if not verdicts:
-        tested: list[Tested] = [compared.test for _, compared in found if compared.test.p is not None]
-        return Chip("not shown to differ") if tested else Chip("cannot be told", "unknown")
-    if len(verdicts) > 1 or verdicts == {"apart"}:
-        return Chip("differs", "unknown")
-    (verdict,) = verdicts
-    named = [name for one, name in said if one == verdict]
-    which = "" if len(named) == len(said) else f": {', '.join(named)}"
-    return Chip(f"{verdict} biased{which}", "good" if verdict == "less" else "bad")
+    found = next(less_biased(result, run), None)
+    if found is None or found.level == "cannot be told":
+        return _UNKNOWN
+    if found.level == "no difference shown":
+        return Chip("not shown to differ")
+    for verdict, tone in _TONES.items():
+        if found.key in (f"{verdict}_biased", f"{verdict}_biased_partly"):
+            tests = {measure: run.figures[str(measure)].vs_baseline for measure in compared_measures(result)}
+            named = [shown_name(m) for m, one in tests.items() if one is not None and bias_verdict(m, one) == verdict]
+            return Chip(f"{verdict} biased" + f": {', '.join(named)}" * found.key.endswith("partly"), tone)
+    return Chip("differs", "unknown")
 
 
 def _shares(result: AuditFigures, run: RunAudit) -> Chip:

@@ -48,7 +48,8 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
 
 def _head(result: AuditFigures, width: int) -> str:
     baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
-    lines = [f"evenrank audit: {counted(len(result.given), 'run')}, {counted(len(result.queries), 'query')}, {baseline}"]
+    size = f"{counted(len(result.given), 'run')}, {counted(len(result.queries), 'query')}"
+    lines = [f"evenrank audit: {size}, {baseline}"]
     settings = result.settings
     words = f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, "
     if labelled(result):

@@ -379,12 +379,15 @@ def histogram(
     return Drawing(name, title, specification(chart.properties(width=780, height=300)), hint)
 
 
+Tone = Literal["good", "bad", "same", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Chip:
     """A verdict in a word or two; ``tone``: how it is painted, which says nothing that the words don't."""
 
     text: str
-    tone: Literal["good", "bad", "same", "unknown"] = "same"
+    tone: Tone = "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,12 +458,15 @@ class Page:
 
     @property
     def key(self) -> str:
-        """What the marks of the table mean, as far as they stand in it."""
-        drawn = "" if self.table is None else replace(self.table, title="").text()
-        marked = {part: part.partition(" ")[0] for part in self.legend}
-        plain_or_there = [p for p, mark in marked.items() if mark[0] in _LETTERS or set(mark) & set(drawn)]
+        """What the marks of the table mean, as far as they stand in it, and its words."""
+        return self._key(words=True)
+
+    def _key(self, *, words: bool) -> str:
+        drawn = set("" if self.table is None else replace(self.table, title="").text())
+        marks = {part: set(part.partition(" ")[0]) for part in self.legend}
+        there = [part for part, mark in marks.items() if (words if part[0] in _LETTERS else mark & drawn)]
         # A line ends between two parts.
-        return "   ".join(part.replace(" ", "\xa0") for part in plain_or_there)
+        return "   ".join(part.replace(" ", "\xa0") for part in there)
 
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""
@@ -469,16 +475,17 @@ class Page:
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
-        Notes are left out where the screen would have more than ``lines`` lines.
+        Where the screen would have more than ``lines`` lines, notes are left out, then what comes last of each run,
+        then what words mean.
         """
         above = "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
         tables: list[str] = []
         if self.table is not None:
             tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
-        key = [wrapped(plain(self.key), width)] * bool(self.key)
-        findings, notes = self.said("finding"), self.said("note")
-        for most in range(MOST_NOTES, -1, -1):
-            said = _paragraphs([*findings, *notes[:most]], width)
+        notes = self.said("note")
+        for most, of_each, words in _SHORTER:
+            said = _paragraphs([*_first(self.said("finding"), of_each), *notes[:most]], width)
+            key = [wrapped(plain(self._key(words=words)), width)] * bool(self.key)
             screen = "\n\n".join([above, *tables, *[said] * bool(said), *key])
             if full or screen.count("\n") < self.lines:
                 break
@@ -532,6 +539,16 @@ class Page:
 
 
 MOST_NOTES = 3
+# How many notes, findings of each run, and whether the words of the table are explained: from the whole to the least.
+_SHORTER = (
+    (3, None, True),
+    (2, None, True),
+    (1, None, True),
+    (0, None, True),
+    (0, 2, True),
+    (0, 1, True),
+    (0, 1, False),
+)
 _LETTERS = frozenset(string.ascii_letters + "[")
 _LONGEST_LABEL = 16
 
@@ -551,6 +568,14 @@ def _warnings(page: Page, width: int) -> list[str]:
     return [wrapped(plain(one.text), width) for one in page.said("warning")]
 
 
+def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
+    """So many findings about each thing."""
+    found: dict[str, list[Finding]] = {}
+    for one in findings:
+        found.setdefault(one.subject, []).append(one)
+    return [one for one in findings if one in found[one.subject][:of_each]]
+
+
 def _paragraphs(findings: Sequence[Finding], width: int) -> str:
     """The findings, those about one thing together behind its name."""
     by_subject: dict[str, list[str]] = {}
@@ -560,7 +585,7 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
     labels = [fitted(plain(name), label) for name in by_subject]
 
     def paragraph(name: str, texts: Sequence[str]) -> str:
-        if not label:
+        if not name:
             return "\n".join(wrapped(text, width) for text in texts)
         first = fitted(plain(name), label) + "  "
         if name == "Note":

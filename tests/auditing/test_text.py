@@ -110,6 +110,6 @@ def test_queries_that_a_run_lacks_are_noted() -> None:
     )
     lacking = {"old": short, "new": short}
     assert (
-        "missing: old lacks 1 of 3; new lacks 1 of 3."
+        "missing: both runs lack 1 of 3."
         in evenrank.audit(lacking, collection=texts, qrels=qrels, measures="nDCG@10").warnings[0]
     )

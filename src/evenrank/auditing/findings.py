@@ -20,7 +20,7 @@ from evenrank.measures import inference as st
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
 
-from .about import Poles, in_short, poles, short_names, shown_lean, shown_name, utility_measures
+from .about import Poles, group_label, in_short, poles, short_names, shown_lean, shown_name, utility_measures
 from .comparison import PARTLY
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit
 
@@ -375,14 +375,13 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
 def pole(pair: Poles, mean: float) -> str:
     """The group that a mean leans to: ``male``, ``a``, ``the other groups``."""
     name = pair.second if mean < 0 else pair.first
-    if pair.worded:
-        return {"m": "male", "f": "female"}[name]
-    return "the other groups" if name == "rest" else name
+    return "the other groups" if name == "rest" else group_label(name, list(pair[:2]))
 
 
 def side(pair: Poles, mean: float) -> str:
     """The same behind "leans": ``male``, ``towards a``."""
-    return pole(pair, mean) if pair.worded else f"towards {pole(pair, mean)}"
+    found = pole(pair, mean)
+    return found if {*pair[:2]} <= {"m", "f"} else f"towards {found}"
 
 
 def _without_mean(run: RunAudit, figure: Figure) -> Finding:

@@ -16,7 +16,7 @@ from evenrank.results.table import Column, Table, fitted
 
 from .about import group_label, groups, in_short, letters_of, poles, shown_lean, shown_name, utility_measures
 from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit
-from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, side
+from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
@@ -71,7 +71,7 @@ def _is_share(measure: Measure) -> bool:
 def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]:
     key, pair = str(measure), poles(result, measure)
     signed = resolve(measure).signed and pair is not None
-    heading = f"{key} (+ {_pole(pair[0], pair.worded)})" if signed and pair is not None else key
+    heading = f"{key} (+ {pole(pair, 1.0)})" if signed and pair is not None else key
     marks = {run.name: _marks(result, run, measure) for run in shown_runs(result)}
     size = max(map(len, marks.values()))
     yield Column(
@@ -84,10 +84,6 @@ def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]
     if signed and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
         ends = (f"{key} low", f"{key} high")
         yield Column(ends, _ENDS, "", lambda run: _ends(run, key) or "")
-
-
-def _pole(pole: str, worded: bool) -> str:
-    return group_label(pole, ["m", "f"]) if worded else pole
 
 
 def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:

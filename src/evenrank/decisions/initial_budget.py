@@ -15,7 +15,7 @@ from evenrank.measures.inference import outcome
 from evenrank.results.finding import phrases
 
 from .budget import ALPHA, as_budget
-from .gate import WithValues, as_json_values, gate, noticed
+from .gate import WithValues, as_json_values, gate, many, noticed
 from .gate_rules import Audited, as_audited, tested
 
 MARGINS = (1, 2, 3, 5, 10, 20)
@@ -121,7 +121,11 @@ def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]
     if len(tried) > 1:
         tighter = tried[-2]
         key = "init_tighter" if tighter.needed is None else "init_tighter_needs"
-        said = {"limit": str(tighter.values[side]), "queries": counted(tighter.n, "query"), "needed": tighter.needed}
+        said = {
+            "limit": str(tighter.values[side]),
+            "queries": counted(tighter.n, "query"),
+            "needed": many(tighter.needed),
+        }
         yield f"# {_SAYS.say(key, **said)}"
     yield "[[rule]]"
     yield f"measure = {json.dumps(measure)}"

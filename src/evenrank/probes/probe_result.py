@@ -21,6 +21,7 @@ from evenrank.results.format import (
     differences,
     digits,
     intervals,
+    mark,
     percents,
     short_intervals,
     shorts,
@@ -215,9 +216,7 @@ def _short(result: ProbeResult) -> Table:
     """The effects in short."""
     placebo = [Column("placebo", shorts(3, sign=True), of="means.placebo.mean")]
     finding = [
-        Column(
-            "finding", shorts(3, sign=True), of="finding.mean", mark=lambda one: " ●" if one.finding.shown else "  "
-        ),
+        Column("finding", shorts(3, sign=True), of="finding.mean", mark=lambda one: mark(one.finding.shown)),
         Column(("finding_low", "finding_high"), _ENDS, "", "finding.ci95"),
     ]
     columns = (

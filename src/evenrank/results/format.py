@@ -73,6 +73,11 @@ def short_interval(ends: Interval | None, digits: int = 3, *, sign: bool = False
     return NONE if ends is None else f"[{', '.join(short(end, digits, sign=sign) for end in ends)}]"
 
 
+def mark(shown: bool) -> str:
+    """What stands behind a figure: the mark of one that is shown to differ, else room for it."""
+    return " ●" if shown else "  "
+
+
 def p_value(p: float | None) -> str:
     """A p-value with three decimals, or ``<0.001``.
 

@@ -117,12 +117,13 @@ def variant_finding(name: str, variant: VariantFigures) -> Finding:
     test = variant.finding
     key = _template(variant)
     above, below = preferred(variant)
+    estimate: Estimate = test
     if key.startswith("prefers") and (test.mean or 0.0) < 0:
-        above, below = below, above
+        above, below, estimate = below, above, test.negated()
     over = counted(variant.counts.compared, "pair")
     values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
     why = _why_none(variant) if not test.n else test.why
-    return _SAYS.find(key, variant.name, test.verdict, test, why=why, **values)
+    return _SAYS.find(key, variant.name, test.verdict, estimate, why=why, **values)
 
 
 def _template(variant: VariantFigures) -> str:

@@ -161,6 +161,11 @@ def symmetric_hump(rng: np.random.Generator, of: Passages, at: Floats) -> Floats
     return -2 * at**2 + by_passage(rng, of, at)
 
 
+def falling(rng: np.random.Generator, of: Passages, at: Floats) -> Floats:
+    """Early answers are preferred, and less so the later: the ends' mean is above the middle, the last place below."""
+    return (at - 0.5) ** 2 + 0.5 * by_passage(rng, of, at)
+
+
 def first_sentence(rng: np.random.Generator, of: Passages, at: Floats) -> Floats:
     """The first sentence counts for more, by half a standard deviation of what texts vary by."""
     return 0.25 * (at == -0.5) + by_passage(rng, of, at)
@@ -185,6 +190,11 @@ def preferred(sample: Sample) -> bool:
 def late(sample: Sample) -> bool:
     """Whether it is said that early or late answers are preferred."""
     return position_curve(sample.difference, clusters=sample.of.passage[sample.of.moves.rows]).first_last.shown
+
+
+def ends(sample: Sample) -> bool:
+    """Whether it is said that both ends differ from the middle."""
+    return position_curve(sample.difference, clusters=sample.of.passage[sample.of.moves.rows]).ends_middle.shown
 
 
 def told(sample: Sample) -> bool:
@@ -257,6 +267,10 @@ def late_by_command(sample: Sample) -> bool:
     return by_command(sample).score.difference.first_last.shown
 
 
+def ends_by_command(sample: Sample) -> bool:
+    return by_command(sample).score.difference.ends_middle.shown
+
+
 def told_by_command(sample: Sample) -> bool:
     curve = by_command(sample).score.difference
     return any(one.verdict != "cannot be told" for one in (curve.first_last, curve.ends_middle))
@@ -315,6 +329,7 @@ def _cells() -> tuple[Cell, ...]:
         for family, questions, effect in kinds:
             add(family, n, drawn(n, questions, effect), preferred, preferred_by_command)
         add("symmetric hump said early or late", n, drawn(n, "several", symmetric_hump), late, late_by_command)
+        add("only falls, said of both ends", n, drawn(n, "several", falling), ends, ends_by_command)
         add("all cut off", n, drawn(n, "several", cut, read=8), told, told_by_command)
         add("likes first sentences", n, drawn(n, "several", first_sentence), preferred, kind="power")
         add("likes early sentences", n, drawn(n, "several", line), preferred, kind="power")

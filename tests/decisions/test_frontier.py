@@ -19,6 +19,7 @@ from evenrank.io import EvenrankError
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import compare, holm
 from evenrank.mitigation.reorderings import METHODS
+from evenrank.results.format import short
 from small_audits import text_of
 from small_rebalance import drawn
 from small_rebalance import run as small_run
@@ -233,8 +234,8 @@ def test_page_text_and_json(found: Frontier) -> None:
         assert f"{point.utility[0]:.4f}" in text
     answer, *_, beyond = found.findings
     best = found.equal[0]
-    assert (answer.key, answer.place, answer.estimate) == ("least", "answer", best.cost)
-    assert answer.text.startswith(f"At ARaB@10 {answer.subject.removeprefix('at ')} (50% of the run's) {best.method} ")
+    assert (answer.key, answer.place, answer.estimate) == ("cost_untold", "answer", best.cost)
+    assert answer.text.startswith(f"At 50% of the run's ARaB@10 ({short(best.bias)}) what {best.method} costs ")
     assert (beyond.key, beyond.subject, beyond.level) == ("none_beyond", "blind", "no difference shown")
     # Each method is named once.
     plane = ET.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])

@@ -15,7 +15,7 @@ from small_rebalance import table as small_table
 UTILITY, BIAS = parse_measure("nDCG@10"), parse_measure("ARaB@10")
 
 
-def found(*rankings: tuple[str, list[float], list[float], float | None]) -> Frontier:
+def found(*rankings: tuple[str, list[float], list[float], float | None], queries: int = 3) -> Frontier:
     plane = Plane(
         [
             Ranking(name, np.array(utility), np.array(bias), None if strength is None else name.split()[0], strength)
@@ -23,7 +23,7 @@ def found(*rankings: tuple[str, list[float], list[float], float | None]) -> Fron
         ],
         BIAS,
     )
-    return Frontier("run", plane.points(), plane.equal(), (UTILITY, BIAS), 3, {}, ())
+    return Frontier("run", plane.points(), plane.equal(), (UTILITY, BIAS), queries, {}, ())
 
 
 RUN = ("run", [0.5, 0.6, 0.7], [0.4, 0.4, 0.4], None)
@@ -67,10 +67,16 @@ def test_what_it_costs_is_said_with_a_margin() -> None:
     gained = said([value + abs(x) for value, x in zip(base, rng.normal(0, 0.05, 300), strict=True)])
     assert (gained.key, gained.level) == ("gains", "shown")
     # Three queries show nothing.
-    assert found(RUN, ("a 1", RUN[1], [0.0] * 3, 1.0)).findings[0].key == "least"
+    few = found(RUN, ("a 1", [0.4, 0.6, 0.6], [0.0] * 3, 1.0), queries=34)
+    assert few.findings[0].text == (
+        "At 50% of the run's ARaB@10 (.200) what a costs cannot be told: only 2 of 3 queries say anything, where 15 are"
+        " needed (nDCG@10 −.033)."
+    )
+    assert few.page().aside == "3 queries"
+    assert "\nAt 25%  of the run's ARaB@10 (.100) what a costs cannot be told: " in few.table()
     two = found(RUN, ("a 1", [0.7, 0.9, 0.7], [0.0] * 3, 1.0), ("b 1", [0.6, 0.6, 0.7], [0.0] * 3, 1.0))
     behind = two.findings[1]
-    assert (behind.key, behind.level) == ("next_alike", "cannot be told")
+    assert (behind.key, behind.level) == ("next_untold", "cannot be told")
     assert behind.text.startswith("b comes next")
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
 from evenrank.measures.inference import guaranteed_lower, queries_to_hold
+from evenrank.results.finding import Finding
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------
@@ -103,11 +104,12 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     assert found.one_in == pytest.approx(1 / 0.03 / OLD[:20].mean())
     assert found.if_equal > 100
     answer, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
-    assert (answer.key, answer.level, answer.place) == ("one_not_shown_needs", "not shown", "answer")
-    assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold_margin", "nDCG@10 vs old", "not shown")
-    # The first line and the rule's own name the same number.
-    assert f" {found.if_equal} queries" in answer.text
-    assert f" {found.if_equal} queries" in of_rule.text
+    assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
+    assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
+    # The number holds if the runs are equal, which the first line does not say.
+    assert answer.text == "NOT SHOWN  That new keeps to the budget cannot be told: nDCG@10."
+    said = f"; about {found.if_equal} queries would show that it holds if the runs were equal, there are 20; one in"
+    assert said in of_rule.text
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.
     ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
     assert one(audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]}), rule(against="old", at_least="-3%")).outcome == (
@@ -169,7 +171,11 @@ def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
     assert 0.05 / 3 < corrected.p_broken < 0.05
     assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
     assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
-    assert gate(data, budget={"rule": rules}).findings[1].key == "untold_corrected"
+    assert (
+        gate(data, budget={"rule": rules})
+        .findings[1]
+        .text.endswith("; it would be broken but for the correction for several rules.")
+    )
     assert corrected.catches < alone.catches
 
 
@@ -188,6 +194,8 @@ def test_warnings_of_the_audit_and_of_the_budget() -> None:
         "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| vs old",
     ]  # fmt: skip
     assert "depth rather than order" in warnings[2]
+    said = [one for one in gate(data, budget=budget).findings if one.place == "warning"]
+    assert [one.key for one in said] == ["audit", "no_effectiveness", "depth"]
 
 
 def test_unequal_depth_is_warned_of_against_any_run() -> None:
@@ -349,7 +357,7 @@ def test_status_and_first_line(result: GateResult) -> None:
 def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> None:
     outcome, *rules = result.findings
     assert (outcome.key, outcome.subject, outcome.level) == ("broken", "new", "broken")
-    assert [one.key for one in rules] == ["holds_notices", "is_broken", "untold_needs"]
+    assert [one.key for one in rules] == ["holds_notices", "is_broken", "untold"]
     assert [one.level for one in rules] == [ruling.outcome for ruling in result.rulings]
     for finding, ruling in zip(rules, result.rulings, strict=True):
         assert finding.subject == ruling.title
@@ -375,6 +383,14 @@ def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key
     answer = GateResult("new", None, rulings, 0.05, "holm").findings[0]
     assert answer.key == key
     assert answer.text.startswith(f"{answer.level.upper()}  ")
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"), [(32_979_076, "more than a million queries are needed"), (826, "about 826 queries are needed")]
+)
+def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
+    rulings = (result.rulings[0], replace(result.rulings[2], queries_to_decide=needed))
+    assert f" cannot be told: {said}, there are" in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
 
 
 def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
@@ -411,7 +427,11 @@ def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
 
 
 def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> None:
-    named = replace(result, run="new\n::error::no\x1b[31m", warnings=("a\n::error::b",))
+    named = replace(
+        result,
+        run="new\n::error::no\x1b[31m",
+        misleading=(Finding("audit", "", "cannot be told", None, "a\n::error::b"),),
+    )
     text = named.junit()
     assert not [line for line in text.splitlines() if line.strip().startswith("::")]
     assert "\x1b" not in text

@@ -93,6 +93,24 @@ def test_a_signed_measure_has_a_limit_on_its_size_and_a_share_of_groups_none() -
     assert set(rules["ARaB@10"]) == {"measure", "at_most"}
 
 
+def test_less_is_better_of_measures_nearer_zero() -> None:
+    values = {**BASE, "AbsARaB@10": RNG.beta(8, 8, QUERIES), "NDKL@10": RNG.beta(2, 8, QUERIES)}
+    values["|ARaB|@10"] = BASE["ARaB@10"]
+    text = initial_budget(known(audit(values, values)))
+    rules = {rule["measure"]: rule for rule in tomllib.loads(text)["rule"]}
+    assert [rules[name]["at_most"] for name in ("AbsARaB@10", "NDKL@10")] == ["+5%", "+20%"]
+    assert rules["|ARaB|@10"]["at_most"] == rules["ARaB@10"]["at_most"] == 0.1
+    better = {**values, "AbsARaB@10": values["AbsARaB@10"] / 2}
+    budget = {"rule": [rules["AbsARaB@10"]]}
+    assert gate(known(audit(better, values)), budget=budget).outcome == "holds"
+
+
+def test_a_measure_that_cannot_have_a_rule_has_a_line_that_says_why() -> None:
+    values = {**BASE, "NDKL@10": np.zeros(QUERIES)}
+    text = initial_budget(known(audit(values, values)))
+    assert "# No rule for NDKL@10: a share of NDKL@10 of 0 means nothing: expected a number.\n" in text
+
+
 def test_few_queries_can_check_nothing() -> None:
     few = {"nDCG@10": BASE["nDCG@10"][:10]}
     with pytest.raises(EvenrankError, match=r"^no rule can be checked with these queries: more are needed$"):

@@ -102,7 +102,7 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     assert found.changes.queries == len(OTHERS)
     assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
     answer, bound = found.findings
-    assert (answer.key, answer.level, answer.estimate) == ("changed", compared.test.verdict, compared.test)
+    assert (answer.key, answer.level, answer.estimate) == ("changed_untold", compared.test.verdict, compared.test)
     assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
     assert bound.estimate is not None
     assert bound.estimate.mean == found.outcomes[0].others

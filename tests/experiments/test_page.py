@@ -91,7 +91,7 @@ def test_the_page_escapes_and_loads_nothing() -> None:
     assert 'content="default-src &#39;none&#39;; script-src ' in text
     assert "http://" not in text.split("data-charts")[0]
     assert "The dashed line from none to blind" in text
-    assert "not supported" in text
+    assert "Not supported: " in text
 
 
 class Steps(work.Trainings[str, int]):
@@ -121,7 +121,7 @@ def test_a_destroyed_ranker_is_named_first() -> None:
     row = Row(("AdvBert", "TS"), {"mrr": Value(0.1, 5)}, warning="MRR 0.1 is below the first stage's 0.4")
     table = Table("Table 1", "t", ("model", "term"), {"mrr": "MRR"}, (row, row))
     page = ExperimentPage("ibbr", "The title", "s", (("seeds", "0, 1"),), (), (table,), (), ())
-    warning = "† AdvBert TS: MRR 0.1 is below the first stage's 0.4"
+    warning = "AdvBert TS †: MRR 0.1 is below the first stage's 0.4."
     assert [one.text for one in page.findings if one.place == "warning"] == [warning]
     assert page.table().splitlines()[1] == warning
     full = page.table(full=True).splitlines()

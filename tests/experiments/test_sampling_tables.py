@@ -206,7 +206,7 @@ def test_a_destroyed_ranker_is_named_first() -> None:
     assert "0.5350" in line.warning
     assert "44% below its base" in line.warning
     assert not row(table, "BERT-Tiny", "bias-aware").warning
-    assert table.warnings == [f"† BERT-Tiny AdvBert: {line.warning}"]
+    assert table.warnings == [f"BERT-Tiny AdvBert †: {line.warning}"]
     assert "†" in table.text()
 
 

@@ -37,7 +37,7 @@ def test_contrasts_by_hand() -> None:
     assert found.index is not None
     assert found.index.mean == pytest.approx(1 - 0.35 / 0.5)
     # Over 0, ⅓, ⅔, 1 the middle is the mean of the two.
-    assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0])
+    assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0, 1, -1])
     assert contrast_weights(2)[1].tolist() == [0, 0]
     # The signs: higher at first is positive, and so is higher at the ends.
     early, ends = np.array([[2.0, 1, 0]] * 3), np.array([[1.0, 0, 1]] * 3)
@@ -99,17 +99,20 @@ def test_contrasts_against_slow_ones() -> None:
     """The two contrasts are tested by passage, with Holm's correction over them and the index."""
     rng = np.random.default_rng(4)
     passages = np.repeat(np.arange(40), rng.integers(1, 5, 40))
-    rows = rng.normal(np.array([0.5, 0, 0.1]), 1, (len(passages), 3))
+    rows = rng.normal(np.array([0.5, 0, 0.4]), 1, (len(passages), 3))
     found = position_curve(versions(rows), clusters=passages)
     p_values = []
     for one, values in ((found.first_last, rows[:, 0] - rows[:, 2]),
-                        (found.ends_middle, (rows[:, 0] + rows[:, 2]) / 2 - rows[:, 1])):  # fmt: skip
+                        (found.ends[0], rows[:, 0] - rows[:, 1]),
+                        (found.ends[1], rows[:, 2] - rows[:, 1])):  # fmt: skip
         mean, t, hall = slow(values, passages)
         assert (one.mean, one.n, one.unit) == (pytest.approx(mean), 40, "passages")
         expected = 2 * float(stdtr(39, -min(abs(t), abs(hall)))) if t * hall > 0 else 1.0
         assert one.p == pytest.approx(expected)
         p_values.append(expected)
-    low, high = sorted(p_values)
+    # Both ends have to differ from the middle.
+    assert found.ends_middle.p == pytest.approx(max(p_values[1:]))
+    low, high = sorted([p_values[0], max(p_values[1:])])
     corrected = sorted(one.holm_p for one in (found.first_last, found.ends_middle) if one.holm_p is not None)
     # Of three: that of the index is not known here, and taken for 1.
     assert corrected == pytest.approx([min(1, 3 * low), max(min(1, 3 * low), min(1, 2 * high))])

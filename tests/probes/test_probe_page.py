@@ -47,7 +47,7 @@ def test_what_is_shown(one: VariantFigures) -> None:
     assert (above.key, above.subject, above.level, above.estimate) == ("prefers", "swap", "shown", FOUND)
     assert above.text == "r prefers the male wording: +.080 [+.050, +.110] sd, 702 pairs."
     below = replace(FOUND, mean=-0.08, ci95=(-0.11, -0.05))
-    assert of(one, below).text.startswith("r prefers the female wording: −.080 [−.110, −.050] sd")
+    assert of(one, below).text.startswith("r prefers the female wording: +.080 [+.050, +.110] sd")
     assert of(one, FOUND, poles=("a", "b")).text.startswith("r prefers the wording of the group a: ")
     assert of(one, below, poles=("a", "rest")).text.startswith("r prefers the wording of the other groups: ")
 

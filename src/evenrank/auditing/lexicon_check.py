@@ -220,7 +220,7 @@ def lexicon_page(found: LexiconCheck) -> Page:
         tuple(_findings(found)),
         _coverage(found),
         aside=counted(coverage.documents, "document"),
-        next=(("evenrank audit", "with this lexicon"),),
+        next=(("evenrank audit", "with this lexicon"),) if coverage.covered else (),
         sections=tuple(sections),
         facts=facts,
         source=_SOURCE,

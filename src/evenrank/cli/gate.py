@@ -97,7 +97,8 @@ def command(
         measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)
         run = first if own["run"] is None else own["run"]
         result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
-    result = replace(result, warnings=tuple(map(_words.said, result.warnings)))
+    said = tuple(replace(one, text=_words.said(one.text)) for one in result.misleading)
+    result = replace(result, misleading=said)
     _write(result, json, junit, markdown, strict, full)
     if github:
         _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))

@@ -40,7 +40,7 @@ from evenrank.io.types import Array
 from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Comparison, Estimate
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.format import COUNT, Interval, P, digits, intervals, short_intervals, shorts
+from evenrank.results.format import COUNT, Interval, P, digits, intervals, mark, short_intervals, shorts
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
@@ -384,14 +384,14 @@ def _short(result: DebiasedIndex) -> Table | None:
         return None if result.probes.before is None else _probe_table(result.probes)
     before, after = (result.rankings.figures[name] for name in (UNTOUCHED, DEBIASED))
 
-    def mark(row: tuple[str, Measured, Measured]) -> str:
-        return " ●" if row[2].against is not None and row[2].against.shown else "  "
+    def marked(row: tuple[str, Measured, Measured]) -> str:
+        return mark(row[2].against is not None and row[2].against.shown)
 
     columns = (
         Column("measure", heading=""),
         Column("before", shorts(3), of="1.mean"),
         Column("after", shorts(3), of="2.mean"),
-        Column("difference", shorts(3, sign=True), of="2.against.mean", mark=mark),
+        Column("difference", shorts(3, sign=True), of="2.against.mean", mark=marked),
         Column(("low", "high"), short_intervals(3, sign=True), "", "2.against.ci95"),
     )
     return Table("Before and after", columns, [(measure, of, after[measure]) for measure, of in before.items()])

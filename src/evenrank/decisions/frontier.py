@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import floor, log10
-from typing import Annotated, Any, NamedTuple, Unpack, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from evenrank.io.errors import quoted
 from evenrank.io.json_values import LEFT_OUT, named
 from evenrank.io.ranges import check_ranges
 from evenrank.io.types import Array
-from evenrank.io.wording import counted
+from evenrank.io.wording import counted, percent
 from evenrank.measures import OfMissing, Target, greatest_value, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
@@ -32,12 +32,12 @@ from evenrank.measures.inference import Comparison
 from evenrank.mitigation.reorderings import METHODS, Reordering
 from evenrank.results.finding import Finding, Place, phrases
 from evenrank.results.finding import Level as Sure
-from evenrank.results.format import Interval, P, digits, short, short_intervals, shorts
+from evenrank.results.format import Interval, P, digits, mark, short_intervals, shorts
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 
-from .rebalance import TuningQueries, absence_warnings, absent_queries, note_inputs, only_ids, only_those, restricted
+from .rebalance import TuningQueries, absence_findings, absent_queries, note_inputs, only_ids, only_those, restricted
 from .rebalance_lists import (
     DEPTH,
     OWNERS,
@@ -288,9 +288,10 @@ class Frontier(Result):
         measures: Of effectiveness and of bias.
         queries: Number of queries that are reported; ``absent``: of these, judged ones that the run lacks.
         settings, notes, provenance: How it was made.
-        warnings: What is said first: of judged queries that the run lacks.
+        lacks: What is said of judged queries that the run lacks; ``warnings``: the sentences.
     """
 
+    also: ClassVar = ("warnings",)
     name: str = field(metadata=named("run"))
     points: tuple[Point, ...]
     equal: tuple[EqualBias, ...] = field(metadata=named("equal_bias"))
@@ -299,7 +300,12 @@ class Frontier(Result):
     settings: dict[str, object]
     notes: tuple[str, ...]
     absent: int = 0
-    warnings: tuple[str, ...] = ()
+    lacks: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is said first: of judged queries that the run lacks."""
+        return tuple(one.text for one in self.lacks)
 
     def __getitem__(self, name: str) -> Point:
         """The point of that name."""
@@ -326,18 +332,19 @@ def frontier_findings(found: Frontier) -> Iterator[Finding]:
         yield _SAYS.find("undefined", found.name, "cannot be told", None, "answer", **named)
     elif not found.equal:
         yield _SAYS.find("nothing_to_take", found.name, "cannot be told", None, "answer", **named)
+    best_is_high = resolve(bias).better == "higher"
     for number_, (share, group) in enumerate(groupby(found.equal, key=lambda one: one.share)):
         levels = list(group)
         least, others = levels[0], levels[1:]
-        of = "the run's" if resolve(bias).better != "higher" else "the distance from the run's to the best"
-        at: dict[str, Any] = named | {"figure": least.bias, "share": share, "of": of, "method": least.method}
+        of = f"the distance from the run's {bias} to the best" if best_is_high else f"the run's {bias}"
+        at: dict[str, Any] = named | {"figure": least.bias, "of": of, "method": least.method, "why": least.cost.why}
         place: Place = "answer" if not number_ else "finding"
-        subject = f"at {short(least.bias)}"
+        subject = f"At {percent(share)}"
         yield _SAYS.find(_cost(least), subject, least.cost.verdict, least.cost, place, cost=least.cost, **at)
         for one in others[:1]:
             if one.behind is not None:
-                key = "next_worse" if one.behind.shown else "next_alike"
-                values = named | {"method": one.method, "behind": one.behind}
+                key = "next_worse" if one.behind.shown else "next_alike" if one.behind.why is None else "next_untold"
+                values = named | {"method": one.method, "behind": one.behind, "why": one.behind.why}
                 yield _SAYS.find(key, subject, one.behind.verdict, one.behind, **values)
         lacking = [name for name in method_names(found) if name not in [one.method for one in levels]]
         if lacking:
@@ -355,7 +362,9 @@ def _cost(one: EqualBias) -> str:
     """What a method costs beside the run; nothing only where a loss of more than the margin is ruled out."""
     if one.cost.shown and one.cost.mean is not None and one.cost.mean > 0:
         return "gains"
-    return "within" if one.no_loss else "least"
+    if one.no_loss:
+        return "within"
+    return "least" if one.cost.why is None else "cost_untold"
 
 
 def _jump(one: EqualBias, named: Mapping[str, Any]) -> Finding:
@@ -549,7 +558,7 @@ def frontier(
     on, reported, notes = _divided(given, tuning, any(one.learns for one in chosen))
     notes += restriction
     absent = absent_queries(given.queries, judged)
-    warnings = absence_warnings(given.name, absent, judged)
+    lacks = absence_findings(given.name, absent, judged)
     if on is not None:
         absent = absent.filter(~tuning.chosen(absent))
     figures = OrderFigures(reported, grouping, judged, measures, seed, absent)
@@ -592,7 +601,7 @@ def frontier(
         settings,
         (*notes, *_used(made, grouping.table), *notes_on(figures.lists, grouping, made, others)),
         len(absent),
-        warnings,
+        lacks,
         provenance=provenance,
     )
 
@@ -724,16 +733,15 @@ def frontier_page(found: Frontier) -> Page:
         ("methods", f"{len(method_names(found))}"),
         ("points", f"{len(found.points)}"),
     )
-    lacks = (Finding("warning", "", "cannot be told", None, said, "warning") for said in found.warnings)
     sections = [Section("At equal bias", (_equal(found),))] if found.equal else []
     sections.append(Section("All points", (_all(found),)))
     return Page(
         "frontier",
         f"Frontier of {found.name}: {found.measures[0]} against {found.measures[1]}",
-        (*frontier_findings(found), *lacks),
+        (*frontier_findings(found), *found.lacks),
         _short(found) if found.equal else None,
         ("● differs from the run (p < .05, corrected)",),
-        counted(found.queries, "query"),
+        counted(found.equal[0].cost.n if found.equal else found.queries, "query"),
         plane=_plane(found),
         sections=tuple(sections),
         facts=facts,
@@ -741,10 +749,6 @@ def frontier_page(found: Frontier) -> Page:
         notes=found.notes,
         provenance=found.provenance,
     )
-
-
-def _shown(found: Comparison) -> str:
-    return " ●" if found.shown else "  "
 
 
 def _short(found: Frontier) -> Table:
@@ -755,7 +759,7 @@ def _short(found: Frontier) -> Table:
         Column("bias", shorts(3), bias),
         Column("strength", of=_strengths_of),
         Column("utility", shorts(3), utility),
-        Column("cost", shorts(3, sign=True), "minus the run", "cost.mean", mark=lambda of: _shown(of.cost)),
+        Column("cost", shorts(3, sign=True), "minus the run", "cost.mean", mark=lambda of: mark(of.cost.shown)),
         Column(("cost_low", "cost_high"), short_intervals(3, sign=True), "", "cost.ci95"),
     )
     return Table("At equal bias", columns, found.equal)

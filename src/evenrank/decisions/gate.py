@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
 from xml.etree import ElementTree
@@ -31,7 +31,7 @@ from evenrank.measures.inference import (
 )
 from evenrank.measures.inference import outcome as outcome_of
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.format import COUNT, P, digits, short, true_minus
+from evenrank.results.format import COUNT, NONE, P, digits, short, true_minus
 from evenrank.results.page import Chip, Page, Section, Verdicts
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
@@ -126,17 +126,17 @@ class GateResult(Result):
         run: The run that was gated; ``baseline``: what "baseline" means, if there is one.
         rulings: The rules in the budget's order, each with its outcome.
         alpha: The level of the one-sided limits; ``correction``: of the rules that are broken, "holm" or "none".
-        warnings: What misleads in the audit or in the budget.
+        misleading: What misleads in the audit or in the budget; ``warnings``: the sentences.
         audit: The provenance of the audit, as JSON values.
     """
 
-    also: ClassVar = ("outcome",)
+    also: ClassVar = ("outcome", "warnings")
     run: str
     baseline: str | None
     rulings: tuple[Ruling, ...] = field(metadata=named("rules"))
     alpha: float
     correction: Correction
-    warnings: tuple[str, ...] = ()
+    misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     audit: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -146,6 +146,11 @@ class GateResult(Result):
         if "broken" in outcomes:
             return "broken"
         return "not shown" if "not shown" in outcomes else "holds"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What misleads in the audit or in the budget."""
+        return tuple(one.text for one in self.misleading)
 
     def status(self, *, strict: bool = False) -> int:
         """The exit status of ``evenrank gate``: 0 holds, 1 broken, 3 not shown (``strict``: 1)."""
@@ -160,9 +165,8 @@ class GateResult(Result):
 
     def page(self) -> Page:
         """The outcome, and the rules with their figures."""
-        warnings = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.warnings)
         glance = tuple((one.title, (Chip(one.outcome, _TONES[one.outcome]),)) for one in self.rulings)
-        found = (_outcome(self), *warnings, *(finding(ruling) for ruling in self.rulings))
+        found = (_outcome(self), *self.misleading, *(finding(ruling) for ruling in self.rulings))
         return Page(
             "gate",
             f"{self.run} against its budget",
@@ -189,6 +193,7 @@ class GateResult(Result):
 
 
 _MOST_QUERIES = 1e9
+_MANY = 1_000_000
 _WIDTH = 80
 _POLES = re.compile(r"poles='([^',]*),([^',]*)'")
 
@@ -269,9 +274,11 @@ def gate(
     rulings = tuple(
         replace(ruling, run=gated, towards=_towards(values, ruling)) for ruling in _rulings(rules, found, correction)
     )
-    warnings = [*values.warnings, *_warnings(values, gated, rulings)]
+    # The words of the audit's own are not the gate's.
+    passed_on = (Finding("audit", "", "cannot be told", None, said, "warning") for said in values.warnings)
+    misleading = (*passed_on, *_misleading(values, gated, rulings))
     return GateResult(
-        gated, base, rulings, rules.alpha, correction, tuple(warnings), values.provenance, provenance=provenance
+        gated, base, rulings, rules.alpha, correction, misleading, values.provenance, provenance=provenance
     )
 
 
@@ -393,21 +400,19 @@ def _queries_to_decide(test: BoundTest, found: Tested, alpha: float, level: floa
     return max(math.ceil(n * factor), n + 1, LEAST)
 
 
-def _warnings(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> list[str]:
-    warnings = []
+def _misleading(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> Iterator[Finding]:
     if all(ruling.rule.facts.bias for ruling in rulings):
-        warnings.append("No rule is about effectiveness: a ranking of nonsense can be perfectly fair.")
+        yield _SAYS.find("no_effectiveness", "", "cannot be told", None, "warning")
     for ruling in rulings:
         rule, other = ruling.rule, ruling.against
         deep = None if other is None else unequal_depth(audited, run, rule, other)
         if deep:
-            warnings.append(f"{ruling.name}: the lists differ in length, and depth rather than order decides.")
+            yield _SAYS.find("depth", ruling.name, "cannot be told", None, "warning")
         if other is not None and deep is None:
-            warnings.append(f"{ruling.name}: the audit does not tell whether the lists of {other} are as long.")
+            yield _SAYS.find("depth_unknown", ruling.name, "cannot be told", None, "warning", other=other)
         if ruling.left_out:
-            left_out = counted(ruling.left_out, "query")
-            warnings.append(f"{ruling.name}: {left_out} left out, with a value in only one of the runs.")
-    return warnings
+            queries = counted(ruling.left_out, "query")
+            yield _SAYS.find("left_out", ruling.name, "cannot be told", None, "warning", queries=queries)
 
 
 def amount(rule: Rule, value: float | None) -> str:
@@ -433,7 +438,7 @@ def noticed(ruling: Ruling) -> str:
 
 
 def _undecided(ruling: Ruling) -> str:
-    """Why a rule is not shown: the template of its line."""
+    """Why a rule is not shown: the template of the reason."""
     test = ruling.test
     if test is None:
         return "few"
@@ -445,34 +450,39 @@ def _undecided(ruling: Ruling) -> str:
         return "margin"
     if ruling.queries_to_decide is not None:
         return "needs"
-    return "never" if abs(test.distance) <= EQUAL else ""
+    if abs(test.distance) <= EQUAL:
+        return "never"
+    return "notices" if noticed(ruling) else "undecided"
 
 
-def _values(ruling: Ruling) -> dict[str, Any]:
-    return {
-        "value": found(ruling),
-        "limit": ruling.rule.limit,
-        "noticed": noticed(ruling),
-        "needed": ruling.queries_to_decide,
-        "count": ruling.n,
-        "if_equal": ruling.if_equal,
-        "one_in": None if ruling.one_in is None else round(ruling.one_in),
-    }
+def _reason(ruling: Ruling) -> str:
+    """Why a rule is not shown, in words."""
+    return _SAYS.say(
+        _undecided(ruling),
+        needed=many(ruling.queries_to_decide),
+        if_equal=many(ruling.if_equal),
+        count=ruling.n,
+        one_in=None if ruling.one_in is None else round(ruling.one_in),
+        noticed=noticed(ruling),
+    )
+
+
+def many(queries: int | None) -> str:
+    """A number of queries that would be needed."""
+    if queries is None:
+        return NONE
+    return "more than a million queries" if queries > _MANY else f"about {counted(queries, 'query')}"
 
 
 def finding(ruling: Ruling) -> Finding:
     """A rule in a sentence."""
-    why = _undecided(ruling) if ruling.outcome == "not shown" else ""
-    if ruling.outcome == "broken":
-        key = "is_broken"
-    elif ruling.outcome == "holds":
-        key = "holds_notices" if noticed(ruling) else "holds"
-    elif why:
-        key = f"untold_{why}"
-    else:
-        key = "untold_notices" if noticed(ruling) else "untold"
+    values: dict[str, Any] = {"value": found(ruling), "limit": ruling.rule.limit}
     estimate = Estimate(ruling.value, ruling.limits, ruling.n)
-    return _SAYS.find(key, ruling.title, ruling.outcome, estimate, "detail", **_values(ruling))
+    if ruling.outcome == "not shown":
+        values["reason"] = _reason(ruling)
+        return _SAYS.find("untold", ruling.title, ruling.outcome, estimate, "detail", **values)
+    key = "is_broken" if ruling.outcome == "broken" else "holds_notices" if noticed(ruling) else "holds"
+    return _SAYS.find(key, ruling.title, ruling.outcome, estimate, "detail", noticed=noticed(ruling), **values)
 
 
 def found(ruling: Ruling) -> str:
@@ -509,17 +519,11 @@ def _outcome(result: GateResult) -> Finding:
     effective = [one for one in result.rulings if not one.rule.facts.bias]
     kept = bool(effective) and all(one.outcome == "holds" for one in effective)
     key = "effective" if kept else "not_shown" if total > 1 else "one_not_shown"
-    needs = [_needed(one) for one in open_]
-    known = [need for need in needs if need is not None]
-    if len(known) == len(needs) and max(known) > max(one.n for one in open_):
+    if all(_undecided(one) == "needs" for one in open_):
         key += "_needs"
-        values |= {"needed": max(known), "count": max(one.n for one in open_)}
+        needed = max(one.queries_to_decide or 0 for one in open_)
+        values |= {"needed": many(needed), "count": max(one.n for one in open_)}
     return _SAYS.find(key, result.run, "not shown", place="answer", **values)
-
-
-def _needed(ruling: Ruling) -> int | None:
-    """The number of queries that its line below the table says."""
-    return {"margin": ruling.if_equal, "needs": ruling.queries_to_decide}.get(_undecided(ruling))
 
 
 def verdict(result: GateResult) -> str:
@@ -534,8 +538,7 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
     """
 
     def below(ruling: Ruling) -> str:
-        why = _undecided(ruling) if ruling.outcome == "not shown" else ""
-        return _SAYS.say(why, **_values(ruling)) if why else ""
+        return _reason(ruling) if ruling.outcome == "not shown" else ""
 
     columns = (
         Column("outcome", heading=""),

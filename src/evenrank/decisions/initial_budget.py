@@ -10,16 +10,19 @@ from evenrank import options as opt
 from evenrank.io.arguments import checked
 from evenrank.io.errors import EvenrankError, plain, readable
 from evenrank.io.wording import counted
+from evenrank.measures import parse_measure, resolve
 from evenrank.measures.inference import outcome
+from evenrank.results.finding import phrases
 
 from .budget import ALPHA, as_budget
-from .gate import WithValues, as_json_values, gate, noticed
+from .gate import WithValues, as_json_values, gate, many, noticed
 from .gate_rules import Audited, as_audited, tested
 
 MARGINS = (1, 2, 3, 5, 10, 20)
 """Losses, in percent."""
 SIZES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Limits on the absolute value of a signed measure."""
+"""Limits on an absolute value, of which a share means nothing."""
+_SAYS = phrases("gate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,10 @@ def initial_budget(
 ) -> str:
     """A budget that these queries can check, as TOML: for each measure the tightest limit that the baseline keeps.
 
-    For a measure that is better the higher it is, the smallest loss (1, 2, 3, 5, 10 or 20%) that would be ruled out if
-    the run were as good as the baseline; of a signed measure a limit on its absolute value. A comment behind each says
-    which value would be noticed in 8 of 10 such samples, another which tighter limit takes how many queries.
+    The smallest change for the worse (1, 2, 3, 5, 10 or 20%) that would be ruled out if the run were as good as the
+    baseline: a loss where higher is better, a rise where nearer zero is. Of a signed measure and of one in bars, a
+    limit on its absolute value. A comment behind each says which value would be noticed in 8 of 10 such samples,
+    another which tighter limit takes how many queries.
 
     Args:
         audited: As for :func:`evenrank.gate`: what :func:`evenrank.audit` returned, or its JSON with values by query.
@@ -55,36 +59,39 @@ def initial_budget(
     if base is None:
         raise EvenrankError("expected a `baseline`: a budget says what a run may lose against it")
     gated = values.run(run, base)
-    found = [_tightest(values, base, measure) for measure in values.facts if _can_be_a_rule(values, measure)]
-    rules = [tried for tried in found if tried[-1].holds]
+    found: dict[str, list[_Tried]] = {}
+    refused: dict[str, str] = {}
+    for measure in (name for name, facts in values.facts.items() if len(facts.signs) == 1):
+        try:
+            found[measure] = _tightest(values, base, measure)
+        except EvenrankError as error:
+            refused[measure] = str(error).removeprefix("`budget`: rule 1: ")
+    rules = {measure: tried[-1].values for measure, tried in found.items() if tried and tried[-1].holds}
     if not rules:
         raise EvenrankError("no rule can be checked with these queries: more are needed")
-    n = max(tried.n for of in found for tried in of)
-    against = plain(readable(base))
-    lines = [f"# A budget that {counted(n, 'query')} can check against {against}, made by evenrank gate --init."]
+    queries = counted(max(tried.n for of in found.values() for tried in of), "query")
+    lines = [f"# {line}" for line in _SAYS.say("init", queries=queries, baseline=plain(readable(base))).split("\n")]
     # All at once: what would be noticed is corrected for the number of rules.
-    budget = {"rule": [tried[-1].values for tried in rules]}
-    rulings = gate(audited, budget=budget, baseline=base, run=gated).rulings
-    notices = {str(tried[-1].values["measure"]): noticed(one) for tried, one in zip(rules, rulings, strict=True)}
-    for tried in found:
-        lines += ["", *_rule_lines(tried, notices)]
+    rulings = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rulings
+    notices = dict(zip(rules, map(noticed, rulings), strict=True))
+    for measure, tried in found.items():
+        lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
+    for measure, why in refused.items():
+        lines += ["", f"# {_SAYS.say('init_refused', measure=plain(measure), why=plain(why))}"]
     return "\n".join(lines) + "\n"
 
 
-def _can_be_a_rule(values: Audited, measure: str) -> bool:
-    """Whether a measure has a better side."""
-    facts = values.facts[measure]
-    return len(facts.signs) == 1 and not measure.startswith("Share") and not measure.startswith("Exposure")
-
-
 def _tightest(values: Audited, base: str, measure: str) -> list[_Tried]:
-    """The limits tried, from the tightest to the first that holds."""
-    signed = values.facts[measure].signed
-    limits: list[dict[str, object]] = (
-        [{"measure": measure, "at_most": size} for size in SIZES]
-        if signed
-        else [{"measure": measure, "against": "baseline", "at_least": f"-{margin}%"} for margin in MARGINS]
-    )
+    """The limits tried, from the tightest to the first that holds; none of a measure without a better side."""
+    how = resolve(parse_measure(measure))
+    limits: list[dict[str, object]]
+    if how.undirected:
+        limits = []
+    elif values.facts[measure].signed or measure.startswith("|"):
+        limits = [{"measure": measure, "at_most": size} for size in SIZES]
+    else:
+        side, sign = ("at_least", "-") if how.better == "higher" else ("at_most", "+")
+        limits = [{"measure": measure, "against": "baseline", side: f"{sign}{margin}%"} for margin in MARGINS]
     tried: list[_Tried] = []
     for limit in limits:
         tried.append(_try(values, base, limit))
@@ -103,23 +110,26 @@ def _try(values: Audited, base: str, limit: Mapping[str, object]) -> _Tried:
     return _Tried(limit, holds, found.if_equal, found.n)
 
 
-def _rule_lines(tried: list[_Tried], notices: Mapping[str, str]) -> Iterator[str]:
+def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:
     """The rule, or why there is none, and what a tighter one would take."""
     last = tried[-1]
-    name, side = str(last.values["measure"]), "at_most" if "at_most" in last.values else "at_least"
+    side = "at_most" if "at_most" in last.values else "at_least"
+    limit, queries = last.values[side], counted(last.n, "query")
     if not last.holds:
-        limit = last.values[side]
-        yield f"# No rule for {plain(name)}: {counted(last.n, 'query')} cannot show that it keeps to {limit}."
+        yield f"# {_SAYS.say('init_none', measure=plain(measure), queries=queries, limit=str(limit))}"
         return
     if len(tried) > 1:
         tighter = tried[-2]
-        needs = f": {tighter.needed:,} are needed" if tighter.needed is not None else ""
-        yield f"# {tighter.values[side]} cannot be shown with {counted(tighter.n, 'query')}{needs}."
-    notice = notices[name]
+        key = "init_tighter" if tighter.needed is None else "init_tighter_needs"
+        said = {
+            "limit": str(tighter.values[side]),
+            "queries": counted(tighter.n, "query"),
+            "needed": many(tighter.needed),
+        }
+        yield f"# {_SAYS.say(key, **said)}"
     yield "[[rule]]"
-    yield f"measure = {json.dumps(name)}"
+    yield f"measure = {json.dumps(measure)}"
     if "against" in last.values:
         yield 'against = "baseline"'
-    limit = last.values[side]
     written = f'"{limit}"' if isinstance(limit, str) else f"{limit:g}"
-    yield f"{side} = {written}" + (f"  # {notice} or worse would be noticed" if notice else "")
+    yield f"{side} = {written}" + (f"  # {_SAYS.say('init_notice', notice=notice)}" if notice else "")

@@ -38,7 +38,7 @@ from evenrank.measures import facts, is_bias, parse_measure, resolve
 from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.format import Interval, P, number, short_intervals, shorts
+from evenrank.results.format import Interval, P, mark, number, short_intervals, shorts
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
@@ -400,11 +400,12 @@ def absent_queries(queries: pl.Series, qrels: pl.DataFrame | None) -> pl.Series:
     return judged.filter(~judged.is_in(queries.implode()))
 
 
-def absence_warnings(name: str, absent: pl.Series, qrels: pl.DataFrame | None) -> tuple[str, ...]:
+def absence_findings(name: str, absent: pl.Series, qrels: pl.DataFrame | None) -> tuple[Finding, ...]:
     """What is said first of the judged queries that a run lacks, if there are any."""
     if qrels is None or not len(absent):
         return ()
-    return (absence_warning({name: len(absent)}, qrels["query_id"].n_unique()),)
+    said = absence_warning({name: len(absent)}, qrels["query_id"].n_unique())
+    return (Finding("absent", name, "cannot be told", None, said, "warning"),)
 
 
 def _is_tuning(query: str, seed: int) -> bool:
@@ -620,7 +621,7 @@ class Rebalanced(Result):
     settings: dict[str, object]
     notes: tuple[str, ...]
     run: Run = field(kw_only=True, metadata=LEFT_OUT)
-    lacks: tuple[str, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
+    lacks: tuple[Finding, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
 
     @property
     def judged(self) -> bool:
@@ -630,7 +631,7 @@ class Rebalanced(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Judged queries that the run lacks; measures of bias that are shown to be further from none than they were."""
-        return (*self.lacks, *(one.text for one in self._further()))
+        return tuple(one.text for one in (*self.lacks, *self._further()))
 
     def _further(self) -> Iterator[Finding]:
         """The measures of bias that are shown to be further from none than they were."""
@@ -654,9 +655,12 @@ class Rebalanced(Result):
         cost = next((row for row in found if not is_bias(row[1].measure)), None)
         if cost is None:
             return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
-        key = "changed" if self.tuning is not None else "changed_untuned"
         test = cost[3]
-        return _SAYS.find(key, self.name, test.verdict, test, "answer", utility=cost[0], cost=test, **named)
+        key = "changed" if self.tuning is not None else "changed_untuned"
+        if test.why is not None and test.mean != 0:
+            key = "changed_untold"
+        named |= {"utility": cost[0], "cost": test, "why": test.why}
+        return _SAYS.find(key, self.name, test.verdict, test, "answer", **named)
 
     def _bounds(self) -> Iterator[Finding]:
         """How each bound fares on the queries that it was not chosen on."""
@@ -679,8 +683,10 @@ class Rebalanced(Result):
             ("queries", f"{self.changes.queries:,}"),
             (f"{self._which} in the first {self.settings['depth']} ranks", f"{self.changes.documents:,}"),
         )
-        lacks = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.lacks)
         table = sections = None
+        queries = self.changes.queries
+        if self.audit is not None:
+            queries = min(row[3].n for row in _rows(self.audit, self.name))
         if self.audit is not None and self.strength > 0:
             table = _short(self.audit, self.name)
         if self.audit is not None:
@@ -691,10 +697,10 @@ class Rebalanced(Result):
         return Page(
             "rebalance",
             f"{self.name}: {self.method} at strength {self.strength:g}",
-            (self._answer(), *lacks, *self._further(), *self._bounds()),
+            (self._answer(), *self.lacks, *self._further(), *self._bounds()),
             table,
             ("● differs (p < .05, not corrected)",),
-            counted(self.changes.queries, "query"),
+            counted(queries, "query"),
             (("evenrank gate", "limits for pipelines"),),
             sections=tuple(sections or ()),
             facts=facts,
@@ -734,7 +740,7 @@ def _short(audit: AuditResult, name: str) -> Table:
         Column("measure", heading=""),
         Column("run", shorts(3), "before", "1.mean"),
         Column("rebalanced", shorts(3), "after", "2.mean"),
-        Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: " ●" if row[3].shown else "  "),
+        Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: mark(row[3].shown)),
         Column(("difference_low", "difference_high"), short_intervals(3, sign=True), "", "3.ci95"),
     )
     return Table("Before and after", columns, _rows(audit, name))
@@ -1028,7 +1034,7 @@ def rebalanced(
         tuple(notes),
         provenance=provenance,
         run=made,
-        lacks=absence_warnings(run.name, absent, qrels),
+        lacks=absence_findings(run.name, absent, qrels),
     )
 
 

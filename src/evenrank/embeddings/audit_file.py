@@ -14,7 +14,7 @@ from evenrank.io.arguments import checked
 from evenrank.io.errors import quoted
 from evenrank.io.json_values import INLINE, LEFT_OUT
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.format import P, digits
+from evenrank.results.format import P, digits, short, shorts
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table
@@ -109,8 +109,8 @@ def _figures(states: _States) -> Table:
         def text(state: BiasFigures) -> str | None:
             if state.recovery is None:
                 return None
-            value = f"{getattr(state.recovery, key):.3f}"
-            return value if spread is None else f"{value} ({getattr(state.recovery, spread):.3f})"
+            value = short(getattr(state.recovery, key))
+            return value if spread is None else f"{value} ({short(getattr(state.recovery, spread))})"
 
         return text
 
@@ -122,7 +122,8 @@ def _figures(states: _States) -> Table:
         "recovery by an RBF SVM": recovered("rbf", "rbf_sd"),
     }
     rows = [(name, *map(of, states.values())) for name, of in figures.items()]
-    return Table("Bias", (Column("figure"), *(Column(head, digits(4)) for head in states)), rows)
+    known = [row for row in rows if any(value is not None for value in row[1:])]
+    return Table("Bias", (Column("figure"), *(Column(head, shorts(3)) for head in states)), known)
 
 
 def _associations(states: _States) -> Table:

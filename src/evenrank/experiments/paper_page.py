@@ -6,7 +6,8 @@ import csv
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -18,7 +19,7 @@ import polars as pl
 
 from evenrank.io.errors import plain
 from evenrank.io.json_values import LEFT_OUT, named
-from evenrank.io.wording import counted
+from evenrank.io.wording import are, counted
 from evenrank.measures.inference import Estimate, Mixed, over_seeds
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.format import COUNT, NONE, digits, interval, intervals, number
@@ -156,13 +157,16 @@ class Table:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the rows, each once."""
-        shown = []
+        """The warnings of the rows."""
+        return [one.text for one in self.warned()]
+
+    def warned(self) -> Iterator[Finding]:
+        """The rows with a warning."""
         for row in self.rows:
             named = [plain(label) for head, label in zip(self.labels, row.labels, strict=True) if head != MARKS]
             if row.warning:
-                shown.append(f"† {' '.join(filter(None, named))}: {row.warning}")
-        return shown
+                name, why = " ".join(filter(None, named)), row.warning.removesuffix(".")
+                yield _SAYS.find("warned", name, "cannot be told", None, "warning", why=why)
 
     def figures(self) -> Shown:
         """A row per figure: labels, column, mean, n, unit, interval, published."""
@@ -309,15 +313,16 @@ class Claim:
         return self.statement.text + (f" [{self.statement.where}]" if self.statement.where else "")
 
     def __str__(self) -> str:
-        needs = f"; {self.verdict.needs} would decide" if self.verdict.needs else ""
-        published = f"; published: {self.statement.published}" if self.statement.published else ""
-        return f"{self.verdict.state}: {self.text} ({self.detail}{needs}{published})"
+        return self.finding().text
 
     def finding(self) -> Finding:
         """The claim with its verdict, as a line."""
-        needs, level = self.verdict.needs, _LEVELS[self.verdict.state]
-        key = "needs" if needs else "claim"
-        return _SAYS.find(key, self.verdict.state, level, text=self.text, detail=self.detail, needs=needs)
+        needs, published, state = self.verdict.needs, self.statement.published, self.verdict.state
+        figures = [self.detail]
+        figures += [_SAYS.say("needs", needs=needs)] if needs else []
+        figures += [_SAYS.say("published", published=published)] if published else []
+        said: dict[str, Any] = {"state": state.capitalize(), "text": self.text, "figures": "; ".join(figures)}
+        return _SAYS.find("claim", self.statement.key, _LEVELS[state], **said)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -437,12 +442,19 @@ class ExperimentPage(Result):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """How many claims are supported, and each claim with its verdict."""
-        states: list[str] = [claim.verdict.state for claim in self.claims]
-        supported, refuted, undecided = (states.count(one) for one in get_args(State))
-        counts: dict[str, Any] = {"supported": supported, "refuted": refuted, "undecided": undecided}
-        warnings = (Finding("warning", "", "cannot be told", None, said, "warning") for said in self.warnings)
-        first = _SAYS.find("count", self.name, place="answer", total=len(states), **counts)
-        return (first, *warnings, *(claim.finding() for claim in self.claims))
+        return (self._count(), *self._warned(), *(claim.finding() for claim in self.claims))
+
+    def _count(self) -> Finding:
+        states = Counter[str](claim.verdict.state for claim in self.claims)
+        if len(self.claims) == 1:
+            return _SAYS.find("one", self.name, place="answer", state=list(states))
+        said = [_SAYS.say("state", count=n, are=are(n), state=one) for one in get_args(State) if (n := states[one])]
+        claims = counted(len(self.claims), "claim")
+        return _SAYS.find("count", self.name, place="answer", claims=claims, states=said or NONE)
+
+    def _warned(self) -> Sequence[Finding]:
+        """The warnings of all tables, each once: destroyed rankers."""
+        return list(dict.fromkeys(one for table in self.tables for one in table.warned()))
 
     def page(self) -> Page:
         """The claims; the page of an experiment has its tables beside."""
@@ -464,8 +476,8 @@ class ExperimentPage(Result):
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of all tables, each once: destroyed rankers."""
-        return list(dict.fromkeys(warning for table in self.tables for warning in table.warnings))
+        """What is said of destroyed rankers."""
+        return [one.text for one in self._warned()]
 
     def html(self) -> str:
         """One self-contained page; its content security policy forbids all requests and all scripts but its own."""

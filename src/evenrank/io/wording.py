@@ -28,14 +28,16 @@ def are(count: int) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share as a percentage with at most so many decimals; a positive one is never rounded to 0.
+    """A share as a percentage with at most so many decimals; a part is never rounded to nothing, nor to the whole.
 
-    >>> percent(0.123), percent(0.004), percent(0.0), percent(0.1042, 1), percent(0.1, 1)
-    ('12%', '< 1%', '0%', '10.4%', '10%')
+    >>> percent(0.123), percent(0.004), percent(0.0), percent(0.1042, 1), percent(0.1, 1), percent(0.998)
+    ('12%', '< 1%', '0%', '10.4%', '10%', '> 99%')
     """
     text = f"{100 * share:.{decimals}f}"
     if share > 0 and float(text) == 0:
         return f"< {10**-decimals:g}%"
+    if share < 1 and float(text) == 100:
+        return f"> {100 - 10**-decimals:g}%"
     return f"{text.rstrip('0').rstrip('.') if decimals else text}%"
 
 

@@ -70,6 +70,12 @@ class Estimate:
     n: int
     unit: str = "queries"
 
+    def negated(self) -> Estimate:
+        """The same figure, counted the other way."""
+        mean = None if self.mean is None else -self.mean
+        ends = None if self.ci95 is None else (-self.ci95[1], -self.ci95[0])
+        return Estimate(mean, ends, self.n, self.unit)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Estimate):

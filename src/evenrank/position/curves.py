@@ -3,6 +3,8 @@
 The sentence is the answer's, and for comparison another one, the seam control: whatever moving a sentence does to a
 passage besides the place of the answer (neighbours that are parted, a text that begins with another sentence) it does
 as well.
+
+[BERGER82] Berger (1982). Multiparameter Hypothesis Testing and Acceptance Sampling. Technometrics 24(4).
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ UNIT = "passages"
 """What an interval or a test of this folder counts: a passage, with all its queries."""
 _NO_MIDDLE = 2
 """So many places are the ends alone."""
+_TWO = 1.157
+"""How much larger a difference is that is noticed in 9 of 10 samples than in 8: in 8 of 10, then, by two tests."""
 _CHUNK = 4_000_000
 """Values that are compared at once: all candidates of many queries would take gigabytes."""
 
@@ -91,8 +95,9 @@ class PositionCurve:
     """A value as a function of the place of the same sentence in the same passage.
 
     ``places`` [P]: from 0 (first) to 1 (last); ``means`` [P] over passages, each of its own of the ``n`` queries, with
-    ``ci95`` [P]. ``first_last``: first minus last place; ``ends_middle``: mean of these two minus the middle. Both are
-    contrasts within a query.
+    ``ci95`` [P]. ``first_last``: first minus last place; ``ends_middle``: mean of these two minus the middle, shown
+    only where each of them is by itself, on the same side (``ends``: first and last minus the middle): on a curve that
+    only falls, the mean of the ends is not the middle either. All are contrasts within a query.
     ``index``: the Position Sensitivity Index of the means [PSI], which needs values from 0 up.
 
     The sentence with the answer is moved; for each place beside its own another sentence, the nearest in length, is
@@ -101,6 +106,7 @@ class PositionCurve:
 
     Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
     (:func:`evenrank.measures.inference.compare`), with Holm's correction over three: these two and the index.
+    Of ``ends_middle`` p is the larger of the two ends' [BERGER82], 1 where they are on different sides.
     Contrasts and control are ours.
 
     When it misleads: no move holds fixed which sentences stand beside the answer's. A ranker that sees words across the
@@ -127,6 +133,7 @@ class PositionCurve:
     ci95: tuple[Interval | None, ...]
     first_last: Comparison
     ends_middle: Comparison
+    ends: tuple[Comparison, Comparison]
     index: SensitivityIndex | None = None
 
     def untold(self, why: str) -> PositionCurve:
@@ -165,12 +172,12 @@ def place_weights(others: int, places: int) -> Floats:
 
 
 def contrast_weights(places: int) -> Floats:
-    """The contrasts [2, places], as CONTRASTS names them; they make means over queries from means over places."""
-    ends = np.zeros(places)
-    ends[[0, -1]] = 1, -1
+    """The contrasts [4, places]: CONTRASTS, and each end minus the middle; they make means over queries from means over
+    places."""
+    first, last = np.eye(places)[[0, -1]]
     far = np.abs(2 * np.arange(places) - (places - 1))
-    middle = far == far.min()
-    return np.stack([ends, np.abs(ends) / 2 - middle / middle.sum()])
+    middle = (far == far.min()) / (far == far.min()).sum()
+    return np.stack([first - last, (first + last) / 2 - middle, first - middle, last - middle])
 
 
 def version_shapes(others: Ints, places: int) -> tuple[list[Ints], Ints, Floats]:
@@ -223,14 +230,24 @@ def position_curve(
     if n:
         rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
     each = np.arange(len(rows))
-    found = [compare_passages(rows @ weights, each) for weights in contrast_weights(count)]
+    first_last, middle, first, last = (compare_passages(rows @ one, each) for one in contrast_weights(count))
+    found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
-        found[1] = untold(None, found[0].n, "two places have no middle", UNIT)
+        found[1] = untold(None, first_last.n, "two places have no middle", UNIT)
     index = None if level is None else _index(rows, level, seed)
     found = corrected([*found, _index_test(index)])
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
-    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], index)
+    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last), index)
+
+
+def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:
+    """The ends' ``mean`` minus the middle, shown where both ends are on the same side."""
+    if first.p is None or last.p is None:
+        return replace(mean, p=None, noticeable=None, why=first.why or last.why)
+    same = (first.mean or 0.0) * (last.mean or 0.0) > 0
+    noticeable = _TWO * max(first.noticeable or 0.0, last.noticeable or 0.0)
+    return replace(mean, p=max(first.p, last.p) if same else 1.0, noticeable=noticeable, why=None)
 
 
 def _index_test(index: SensitivityIndex | None) -> Comparison:

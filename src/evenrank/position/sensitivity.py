@@ -590,16 +590,17 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     if not score.n:
         yield _SAYS.find("no_scores", name, "cannot be told", None, "answer")
         return
-    first, ends = score.first_last, score.ends_middle
+    first, both = score.first_last, score.ends_middle
     # Of places, the change is said from the first to the last.
-    down = None if first.ci95 is None else (-first.ci95[1], -first.ci95[0])
-    change = Estimate(None if first.mean is None else -first.mean, down, first.n, first.unit)
+    change = first.negated()
     values: dict[str, Any] = {"change": change, "noticed": first.noticeable, "why": first.why}
     yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
-    if first.why is None or first.why != ends.why:
-        place: Place = "answer" if ends.shown else "finding"
-        values = {"change": ends, "noticed": ends.noticeable, "why": ends.why}
-        yield _SAYS.find(_of_ends(ends), "", ends.verdict, ends, place, **values)
+    # Where one end alone differs from the middle, first and last differ, which is said.
+    only_one = not both.shown and any(one.shown for one in score.ends)
+    if not only_one and (first.why is None or first.why != both.why):
+        place: Place = "answer" if both.shown else "finding"
+        values = {"change": both, "noticed": both.noticeable, "why": both.why}
+        yield _SAYS.find(_of_ends(both), "", both.verdict, both, place, **values)
 
 
 def _of_places(found: Comparison) -> str:
@@ -632,9 +633,9 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     if first is None or first.why is not None or first.mean is None:
         yield _SAYS.find("cut_off_untold", level="cannot be told", place="warning", **values)
         return
-    ends = None if first.ci95 is None else (-first.ci95[1], -first.ci95[0])
-    change = Estimate(-first.mean, ends, first.n, first.unit)
-    yield _SAYS.find("cut_off", "", "shown", change, "warning", change=change, **values)
+    change = first.negated()
+    key = "cut_off" if first.shown else "cut_off_alike"
+    yield _SAYS.find(key, "", first.verdict, change, "warning", change=change, **values)
 
 
 _SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
@@ -661,7 +662,8 @@ def sensitivity_page(result: SensitivityResult) -> Page:
         f"Position sensitivity of {result.name}",
         tuple(sensitivity_findings(result)),
         _short(moved) if moved is not None and scored else None,
-        ("change of the score (sd of the candidates) with the sentence moved to a place",) * scored,
+        ("change of the score (sd of the candidates) with the sentence moved to a place, from 0 (first) to 1 (last)",)
+        * scored,
         counted(result.queries, "query"),
         sections=sections,
         facts=_facts(result),
@@ -674,9 +676,7 @@ def sensitivity_page(result: SensitivityResult) -> Page:
 def _short(moved: MovedAnswers) -> Table:
     """The change of the score by place."""
     curves = (("answer", moved.score.answer), ("control", moved.score.control), ("difference", moved.score.difference))
-    columns = [
-        Column("place", shorts(2), "place (0 first, 1 last)", lambda place: float(moved.score.answer.places[place]))
-    ]
+    columns = [Column("place", shorts(2), of=lambda place: float(moved.score.answer.places[place]))]
     for (key, curve), heading in zip(curves, _NAMES, strict=True):
         columns.append(Column(key, shorts(2, sign=True), heading, functools.partial(_mean_at, curve)))
     ends = moved.score.difference.ci95
@@ -716,7 +716,8 @@ def _notes(result: SensitivityResult) -> list[str]:
         "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
         " compare it with its mean under no effect. Its interval and p are by bootstrap of passages.",
         f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. p of"
-        " first − last and ends − middle: t and Hall's t, Holm-corrected over three, the index among them.",
+        " first − last and ends − middle (of which both ends have to be on the same side): t and Hall's t,"
+        " Holm-corrected over three, the index among them.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")

@@ -21,6 +21,7 @@ from evenrank.results.format import (
     differences,
     digits,
     intervals,
+    mark,
     percents,
     short_intervals,
     shorts,
@@ -116,12 +117,13 @@ def variant_finding(name: str, variant: VariantFigures) -> Finding:
     test = variant.finding
     key = _template(variant)
     above, below = preferred(variant)
+    estimate: Estimate = test
     if key.startswith("prefers") and (test.mean or 0.0) < 0:
-        above, below = below, above
+        above, below, estimate = below, above, test.negated()
     over = counted(variant.counts.compared, "pair")
     values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
     why = _why_none(variant) if not test.n else test.why
-    return _SAYS.find(key, variant.name, test.verdict, test, why=why, **values)
+    return _SAYS.find(key, variant.name, test.verdict, estimate, why=why, **values)
 
 
 def _template(variant: VariantFigures) -> str:
@@ -215,9 +217,7 @@ def _short(result: ProbeResult) -> Table:
     """The effects in short."""
     placebo = [Column("placebo", shorts(3, sign=True), of="means.placebo.mean")]
     finding = [
-        Column(
-            "finding", shorts(3, sign=True), of="finding.mean", mark=lambda one: " ●" if one.finding.shown else "  "
-        ),
+        Column("finding", shorts(3, sign=True), of="finding.mean", mark=lambda one: mark(one.finding.shown)),
         Column(("finding_low", "finding_high"), _ENDS, "", "finding.ci95"),
     ]
     columns = (

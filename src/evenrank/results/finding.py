@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from numbers import Integral
 from typing import Any, Literal
 
 from evenrank.io.json_values import LEFT_OUT
@@ -109,8 +110,8 @@ def read(value: object, how: str = "") -> str:
     if isinstance(value, Estimate):
         ends = "" if value.ci95 is None else f" {read(value.ci95, how)}"
         return f"{read(value.mean, how)}{ends}"
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, Integral):
+        return f"{int(value):,}"
     if isinstance(value, float):
         return percent(value) if how == "%" else short(value, int(places or 3), sign=sign)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, float) for end in value):

@@ -63,7 +63,14 @@ def short(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
 
     >>> short(0.1594), short(-0.062), short(0.004, sign=True), short(1.0), short(0.0, sign=True)
     ('.159', '−.062', '+.004', '1.000', '.000')
+
+    One that is all but 0 is 0:
+
+    >>> short(1e-8), short(0.0004)
+    ('.000', '.0004')
     """
+    if value is not None and abs(value) < 1e-6:
+        value = 0.0
     text = signed(value, digits) if sign else number(value, digits)
     return true_minus(re.sub(r"(?<!\d)0\.", ".", text))
 
@@ -71,6 +78,11 @@ def short(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
 def short_interval(ends: Interval | None, digits: int = 3, *, sign: bool = False) -> str:
     """The interval of such a figure."""
     return NONE if ends is None else f"[{', '.join(short(end, digits, sign=sign) for end in ends)}]"
+
+
+def mark(shown: bool) -> str:
+    """What stands behind a figure: the mark of one that is shown to differ, else room for it."""
+    return " ●" if shown else "  "
 
 
 def p_value(p: float | None) -> str:

@@ -525,10 +525,9 @@ class Page:
         answer = html_text(" ".join(one.text for one in self.said("answer")))
         aside = f" <small>{html_text(', '.join(filter(None, (self.title, self.aside))))}</small>"
         table = "" if self.table is None else self.table.html()
-        found = [*self.said("finding"), *self.said("note")[:MOST_NOTES]]
-        below = "".join(
-            f"<li>{f'<b>{html_text(one.subject)}</b> ' * bool(one.subject)}{html_text(one.text)}</li>" for one in found
-        )
+        found = self.said_below()
+        said = found[: len(found) - len(self.said("note")) + MOST_NOTES]
+        below = "".join(f"<li>{f'<b>{html_text(name)}</b> ' * bool(name)}{html_text(text)}</li>" for name, text in said)
         parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
         parts.append(f"<p><small>{html_text(self.key)}</small></p>" * bool(self.key))
         return f"<div>{''.join(parts)}{self.plane}</div>"

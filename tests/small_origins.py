@@ -12,7 +12,7 @@ from evenrank.measures import parse_measure
 from evenrank.measures.inference import Comparison
 
 LEAN, NEUTRAL = "ARaB@10", "NFaiRR@10"
-FEW = "only 3 queries say anything, where 15 are needed"
+FEW = "only 3 queries differ from 0, where 15 are needed"
 
 
 Ends = tuple[float, float] | None

@@ -369,6 +369,18 @@ def beyond_in_audit(sample: Any) -> bool:
     return says(_audit_of_groups(*sample), ("groups_beyond",))
 
 
+def lean_beyond(sample: Any) -> bool:
+    """Whether ``evenrank.audit`` says that a run leans further to the first group than a perfect ranking does."""
+    groups, grades = sample
+    docs = np.array([[f"d{q}.{place}" for place in range(_CANDIDATES)] for q in range(len(groups))])
+    rows = {"query_id": np.repeat([f"q{q}" for q in range(len(groups))], _CANDIDATES), "doc_id": docs.ravel()}
+    run = pl.DataFrame({**rows, "score": np.tile(-np.arange(_CANDIDATES, dtype=float), len(groups))})
+    qrels = pl.DataFrame({**rows, "relevance": grades.ravel()})
+    labels = {doc: "mf"[g > 0] for doc, g in zip(docs.ravel().tolist(), groups.ravel().tolist(), strict=True)}
+    found = evenrank.audit({"run": run}, labels=labels, poles="m,f", qrels=qrels, measures="ARaB@10")
+    return says(found, ("lean_beyond",))
+
+
 def loses(sample: Any) -> bool:
     """Whether a loss of more than 5% is shown where the difference itself, which is said before it, is not."""
     test = st.no_loss(*sample, 0.05)
@@ -697,6 +709,7 @@ def _several() -> Iterator[Cell]:
         draw = functools.partial(as_relevant, n)
         family = "6 groups, the largest more relevant"
         yield Cell("a group's share is beyond relevance", family, n, draw, beyond_relevance, beyond_in_audit)
+        yield Cell("a lean is beyond relevance", "one group more relevant", n, draw, lean_beyond, draws=400, quick=20)
 
 
 CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others(), *_several())

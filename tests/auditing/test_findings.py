@@ -304,7 +304,7 @@ def test_the_words_of_a_lean(result: AuditResult) -> None:
 def test_what_few_queries_or_none_say(result: AuditResult) -> None:
     """The figures as they are, of three queries; those of none that lean; and those of a single one."""
     assert of(result, "old")[0].text == (
-        "Whether old leans cannot be told (+.520): only 3 queries say anything, where 15 are needed."
+        "Whether old leans cannot be told (+.520): only 3 queries differ from 0, where 15 are needed."
     )
     texts = {f"{query}{doc}": "a bridge" for query in QUERIES for doc in "ab"}
     none = evenrank.audit(two_documents(["a", "b"]), collection=texts, measures="ARaB@10")

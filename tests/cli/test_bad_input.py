@@ -195,7 +195,8 @@ CASES = {
     ),
     "a query that the background lacks": case(
         audit(**{"--background": "other"}),
-        "run other, the background, has no documents for the query 'q2' (1 of 2 queries are missing)",
+        "run other, the background, has no documents for the query 'q2' (1 of 2 queries are missing): give a"
+        " --background that has all of them",
         other="q1 Q0 d3 1 3 t\n",
     ),
     # lexicons

@@ -6,6 +6,7 @@ import itertools
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -65,14 +66,14 @@ def test_method_by_name_and_without_poles() -> None:
     assert {method for method, _ in sweep(RUN, GROUPS, ["fair"], [0.3])} == {"fair"}
     labels = evenrank.as_labels({f"d{i}": "abc"[i % 3] for i in range(60)})
     assert {method for method, _ in sweep(RUN, labels, strengths=[1])} == METHODS.keys()
-    # Without a neutral document there is no NFaiRR; with some there is.
+    # Without a neutral document there is no NFaiRR, so that of labels it is how near shares are to the candidates'.
+    given: dict[str, Any] = {"qrels": QRELS, "labels": labels, "strengths": [1], "tune_queries": OTHERS}
     with pytest.raises(
         EvenrankError, match=r"^`bias`: no list of the \d+ queries .* of NFaiRR@10: give another measure"
     ):
-        evenrank.frontier(RUN, qrels=QRELS, labels=labels, strengths=[1], tune_queries=OTHERS)
-    labels = evenrank.as_labels({f"d{i}": "abcn"[i % 4] for i in range(60)}, neutral="n")
-    three = evenrank.frontier(RUN, qrels=QRELS, labels=labels, strengths=[1], tune_queries=OTHERS)
-    assert str(three.measures[1]) == "NFaiRR@10"
+        evenrank.frontier(RUN, bias="NFaiRR@10", **given)
+    three = evenrank.frontier(RUN, **given)
+    assert str(three.measures[1]) == "AWRF(target='candidates')@10"
     assert three.points[0].bias[0] is not None
 
 
@@ -137,7 +138,12 @@ def test_undefined_bias_is_called_so(found: Frontier) -> None:
     undefined = replace(found, points=(replace(found.points[0], bias=Level(None, None)), *found.points[1:]), equal=())
     (answer, *_) = undefined.findings
     assert (answer.key, answer.level, answer.place) == ("undefined", "cannot be told", "answer")
-    nothing = replace(found, equal=())
+    none = replace(found, equal=())
+    least = min((one for one in found.points if one.method), key=lambda one: abs(one.bias[0] or 0.0))
+    answer = none.findings[0]
+    assert (answer.key, answer.estimate) == ("none_reaches", least.utility_difference)
+    assert f"{least.method} comes nearest" in answer.text
+    nothing = replace(none, points=(replace(found.points[0], bias=Level(0.0, None)), *found.points[1:]))
     assert nothing.findings[0].key == "nothing_to_take"
 
 

@@ -69,8 +69,8 @@ def test_what_it_costs_is_said_with_a_margin() -> None:
     # Three queries show nothing.
     few = found(RUN, ("a 1", [0.4, 0.6, 0.6], [0.0] * 3, 1.0), queries=34)
     assert few.findings[0].text == (
-        "At 50% of the run's ARaB@10 (.200) what a costs cannot be told: only 2 of 3 queries say anything, where 15 are"
-        " needed (nDCG@10 −.033)."
+        "At 50% of the run's ARaB@10 (.200) what a costs cannot be told: only 2 of 3 queries differ from 0, where 15"
+        " are needed (nDCG@10 −.033)."
     )
     assert few.page().aside == "3 queries"
     assert "\nAt 25%  of the run's ARaB@10 (.100) what a costs cannot be told: " in few.table()

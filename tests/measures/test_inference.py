@@ -168,7 +168,7 @@ def test_what_cannot_be_told() -> None:
     assert compare(np.append(np.zeros(40), 0.1)).why == "only one of 41 values is not 0"
     assert compare(np.full(5, np.nan)).why == "no value is defined"
     found = compare(np.append(rng.normal(1, 0.1, 14), np.zeros(6)))
-    assert found.why == "only 14 of 20 queries say anything, where 15 are needed"
+    assert found.why == "only 14 of 20 queries differ from 0, where 15 are needed"
     assert (found.verdict, found.p, found.ci95 is not None) == ("cannot be told", None, True)
 
 

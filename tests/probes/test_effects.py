@@ -168,7 +168,9 @@ def test_too_few_placebos_in_a_direction():
 
 def test_too_few_queries():
     changes, signs = drawn(7)
-    assert why(replace(changes, query=changes.query % 14), signs) == "only 14 queries say anything, where 15 are needed"
+    assert (
+        why(replace(changes, query=changes.query % 14), signs) == "only 14 queries differ from 0, where 15 are needed"
+    )
 
 
 def test_a_placebo_that_does_not_damage():
@@ -240,10 +242,10 @@ def test_too_little_to_tell():
     rng = np.random.default_rng(15)
     assert effect(np.array([np.nan]), np.array([0]), np.array([0])).why == "no pair is left to compare"
     one = effect(rng.standard_normal(20), np.zeros(20, int), np.arange(20))
-    assert (one.verdict, one.why) == ("cannot be told", "only 1 queries say anything, where 15 are needed")
+    assert (one.verdict, one.why) == ("cannot be told", "only 1 queries differ from 0, where 15 are needed")
     values = np.where(np.arange(40) < 14, 1.0, 0.0) * rng.standard_normal(40)
     few = effect(values, np.arange(40), np.arange(40))
-    assert few.why == "only 14 of 40 queries say anything, where 15 are needed"
+    assert few.why == "only 14 of 40 queries differ from 0, where 15 are needed"
     assert few.ci95 is not None
     some = np.where(np.arange(40) < 4, 0.1, np.nan)
     found = beyond(Changes(np.arange(40), np.arange(40), rng.standard_normal(40), some))

@@ -158,7 +158,7 @@ def test_a_case_worked_by_hand() -> None:
     # Two queries and two passages show nothing.
     assert (one.finding.verdict, one.finding.why) == (
         "cannot be told",
-        "only 2 queries say anything, where 15 are needed",
+        "only 2 queries differ from 0, where 15 are needed",
     )
     # Of one score there is no error, so the placebo's damage counts: κ is 0.
     assert one.finding.mean == pytest.approx(2 * root)

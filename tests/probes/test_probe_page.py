@@ -65,7 +65,7 @@ def test_where_no_difference_is_shown(one: VariantFigures) -> None:
 
 
 def test_what_cannot_be_told(one: VariantFigures) -> None:
-    why = "only 3 queries say anything, where 15 are needed"
+    why = "only 3 queries differ from 0, where 15 are needed"
     few = of(one, untold(0.5, 3, why, "pairs", (-1.0, 2.0)))
     assert (few.key, few.level, few.text) == ("untold", "cannot be told", f"Cannot be told: {why}.")
     counts = replace(one.counts, changed=5, unchanged=2, absent=0, still=5, compared=0)

@@ -159,11 +159,6 @@ def lean_measure(result: AuditFigures) -> Measure | None:
     return pick(result, ARaB, RaB, AbsARaB, NFaiRR) or next(filter(is_bias, result.measures), None)
 
 
-def shown_name(measure: Measure) -> str:
-    """A measure's name on screens, without the target that an audit of labels has."""
-    return str(measure).replace("(target='candidates')", "")
-
-
 def shown_lean(result: AuditFigures) -> Measure | None:
     """The measure that says towards whom a run leans; None where none does."""
     found = pick(result, ARaB, RaB)

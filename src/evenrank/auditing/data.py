@@ -203,6 +203,11 @@ SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
 """What screens call two of the reference rankings."""
 
 
+def shown_name(measure: Measure) -> str:
+    """A measure's name on screens, without the target that an audit of labels has."""
+    return str(measure).replace("(target='candidates')", "")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """A run compared with the baseline on one measure, over the queries where both have a value.
@@ -439,6 +444,9 @@ class RunAudit:
             # Another spelling, such as with its parameters in another order.
             with suppress(EvenrankError):
                 name = str(parse_measure(measure))
+        if name not in self.figures:
+            # As screens have it.
+            name = next((key for key, one in self.figures.items() if shown_name(one.measure) == name), name)
         if name not in self.figures:
             raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.figures)})")
         return self.figures[name]

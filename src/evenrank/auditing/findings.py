@@ -20,9 +20,9 @@ from evenrank.measures import inference as st
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
 
-from .about import Poles, group_label, in_short, poles, short_names, shown_lean, shown_name, utility_measures
+from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
 from .comparison import PARTLY
-from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit
+from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit, shown_name
 
 _SAYS = phrases("audit")
 MOST_MOVED = 2
@@ -161,7 +161,8 @@ def less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     elif any(one.p is not None for one in tests):
         key, level = "no_bias_difference", "no difference shown"
     elif all(one.why == ALL_ZERO for one in tests):
-        key, level = "same_bias", "no difference shown"
+        partial = any(one.partial for _, one in found.values())
+        key, level = "same_bias_in_common" if partial else "same_bias", "no difference shown"
     else:
         key, level = "bias_untold", "cannot be told"
     why = next((one.why for one in tests if one.why not in (None, ALL_ZERO)), None)
@@ -252,7 +253,8 @@ def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     if pair is None or len(means) < len(result.given) or min(means) * max(means) <= 0:
         return
     low, high = sorted(means, key=abs)[:: len(means) - 1]
-    values: dict[str, Any] = {"count": counted(len(means), "run"), "low": low, "high": high}
+    runs = "Both runs" if len(means) == 2 else f"All {counted(len(means), 'run')}"
+    values: dict[str, Any] = {"runs": runs, "low": low, "high": high}
     yield _SAYS.find("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
 
 
@@ -305,10 +307,13 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
         key = "no_groups_apart" if first.key == "groups_alike" else "each"
         yield replace(first, key=key, subject="", text=_SAYS.say(key, does=_predicate(first)))
         of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
+    by_relevance = lean is not None and not only and _all_as_perfect(result, lean)
     for run in result.given:
         if lean is not None:
+            place: Place = "answer" if only else "finding"
             found = lean_finding(result, run, lean)
-            yield replace(found, place="answer") if only else found
+            beyond = [] if by_relevance else _beyond(found.key, run.figures[str(lean)], run)
+            yield from (replace(one, place=place) for one in (found, *beyond))
         for one in of_groups.get(run.name, ()):
             if lean is None or one.level == "shown":
                 yield replace(one, place="answer") if only and lean is None else one
@@ -319,8 +324,8 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
             compared = _against(run, measure)
             if compared is not None and (measure == leading or compared.significant):
                 yield from _difference(result, run, measure, compared)
-    if len(of_groups) > 1 and _all_by_relevance(result):
-        yield _SAYS.find("no_groups_beyond", level="no difference shown")
+    if by_relevance or (len(of_groups) > 1 and _all_by_relevance(result)):
+        yield _SAYS.find("none_beyond", level="no difference shown")
 
 
 def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
@@ -350,6 +355,25 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
         "runs": len(result.given),
     }
     return _SAYS.find(key, run.name, test.verdict, test, **values)
+
+
+def _beyond(key: str, figure: Figure, run: RunAudit) -> Iterator[Finding]:
+    """Of a lean that a run's order makes larger: whether a perfect ranking would, too."""
+    beyond, mean = figure.beyond_relevance, figure.mean or 0.0
+    if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
+        return
+    if beyond.shown() and not beyond.tie_sensitive and beyond.mean * mean > 0:
+        by = st.Estimate(beyond.mean, beyond.ci95, beyond.n)
+        yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
+    else:
+        yield _SAYS.find("lean_by_relevance", run.name, "no difference shown", beyond.test)
+
+
+def _all_as_perfect(result: AuditFigures, lean: Measure) -> bool:
+    """Whether the order of several runs adds to their lean, and of none beyond what a perfect ranking does."""
+    found = [(lean_finding(result, run, lean).key, run.figures[str(lean)], run) for run in result.given]
+    said = [one.key for of in found for one in _beyond(*of)]
+    return len(said) > 1 and set(said) == {"lean_by_relevance"}
 
 
 def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:

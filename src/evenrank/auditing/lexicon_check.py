@@ -249,16 +249,17 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         yield _SAYS.find("misses", misses=lexicon.misses)
     several = found.ambiguous()
     if several:
-        words = [use.word for use in several[:3]]
-        yield _SAYS.find("ambiguous", place="note", count=len(several), words=words)
+        words, more = [use.word for use in several[:3]], len(several) - 3
+        rest = f" and {counted(more, 'more word')}" if more > 0 else ""
+        yield _SAYS.find("ambiguous", place="note", words=", ".join(words), more=rest)
 
 
 def _coverage(found: LexiconCheck) -> Table:
-    coverage = found.coverage
+    coverage, threshold = found.coverage, found.settings["threshold"]
     rows: list[tuple[str, int, int | None]] = [
         *((group, count, coverage.occurrences[group]) for group, count in coverage.by_group.items()),
         ("any group", coverage.covered, sum(coverage.occurrences.values())),
-        (f"more than {found.settings['threshold']:g}", coverage.above, None),
+        (f"more than {threshold:g} word{'s' * (threshold != 1)}", coverage.above, None),
     ]
     columns = (
         Column("group"),

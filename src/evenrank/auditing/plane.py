@@ -18,8 +18,8 @@ from evenrank.io.errors import plain
 from evenrank.measures import is_bias
 from evenrank.results.format import Interval, interval, number
 
-from .about import direction, shown_name
-from .data import SHOWN_AS, AuditFigures
+from .about import direction
+from .data import SHOWN_AS, AuditFigures, shown_name
 from .screen import shown_runs
 from .unknown_labels import plane_bias
 

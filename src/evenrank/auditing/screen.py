@@ -14,8 +14,8 @@ from evenrank.results.format import TEXT, short, short_intervals, shorts
 from evenrank.results.page import Chip, Tone, Verdicts
 from evenrank.results.table import Column, Table, fitted
 
-from .about import group_label, groups, in_short, letters_of, poles, shown_lean, shown_name, utility_measures
-from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit
+from .about import group_label, groups, in_short, letters_of, poles, shown_lean, utility_measures
+from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit, shown_name
 from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
@@ -153,7 +153,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     shares = {(one.run, one.group): one for one in result.shares}
     columns = (
         Column("", TEXT, "", "name"),
-        *(_run_column(result, run, lines, shares, SHOWN_AS.get(run.name) or _name(result, run)) for run in rows),
+        *(_run_column(result, run, lines, shares, _name(result, run)) for run in rows),
     )
     return Table("Figures", columns, lines)
 
@@ -193,7 +193,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         APART: "differs from 0",
     }
     meanings = [f"{mark} {meaning}" for mark, meaning in marks.items() if drawn & set(mark)]
-    glosses = (f"{shown_name(m)}: {_GLOSSES[m.NAME]}" for m in known_measures(result) if m.NAME in _GLOSSES)
+    glosses = (f"{shown_name(m)}: {gloss}" for m in known_measures(result) if (gloss := _gloss(m)) is not None)
     return (
         *meanings,
         *(["p < .05, corrected"] if meanings else []),
@@ -201,16 +201,23 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
         *_source(result),
-        "candidates: in random order" + ("" if _same_candidates(result) else ", each run has its own"),
+        "candidates: in random order" + ("" if _same_candidates(result) else ", below of each run its own"),
         *(["perfect: by relevance"] if result.judged else []),
     )
 
 
 _GLOSSES = {
     "ARaB": "lean (0: none)",
-    "NFaiRR": "neutrality (1: all)",
-    "AWRF": "nearness to the candidates' shares (1: same)",
+    "NFaiRR": "neutrality (1: most neutral first)",
 }
+
+
+def _gloss(measure: Measure) -> str | None:
+    if measure.NAME == "AWRF":
+        target = measure.params.get("target")
+        of = {"candidates": "the candidates'", None: "equal"}.get(target, "the target's")
+        return f"nearness to {of} shares (1: same)"
+    return _GLOSSES.get(measure.NAME)
 
 
 def _source(result: AuditFigures) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from .about import (
     signed_measures,
     with_origins,
 )
-from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, RunAudit, Step
+from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, RunAudit, Step
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -283,6 +283,21 @@ def _on_common(row: FigureRow) -> str:
 
 
 # --- what the order adds ---------------------------------------------------------------------------------------------
+
+
+def pairs_table(pairs: Sequence[Pair]) -> Table:
+    """Every two runs on each measure, the first minus the second."""
+    columns = (
+        Column("measure"),
+        Column("first"),
+        Column("second"),
+        Column("difference", differences(4), of="test.mean"),
+        Column(("low", "high"), intervals(4, sign=True), "95% interval", "test.ci95"),
+        Column("holm_p", P, "Holm p", "test.holm_p"),
+        Column("why", heading="cannot be told", of="test.why"),
+    )
+    return Table("Every two runs: the first minus the second; Holm over the pairs of a measure", columns, pairs)
+
 
 _ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
 

@@ -17,7 +17,7 @@ from .about import (
     with_origins,
 )
 from .data import AuditFigures
-from .tables import origins_terminal, stages_terminal, terminal_table, unknown, words_terminal
+from .tables import origins_terminal, pairs_table, stages_terminal, terminal_table, unknown, words_terminal
 
 _LEAST_WIDTH = 76
 _STAGES = (
@@ -36,6 +36,8 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
     blocks = [_head(result, width), terminal_table(result, width), wrapped(_legend(result), width)]
     if with_origins(result):
         blocks.append(f"{wrapped(origins_title(result), width)}\n{origins_terminal(result).text(width)}")
+    if result.pairs:
+        blocks.append(pairs_table(result.pairs).text(width))
     if result.stages is not None and result.stages.measures:
         blocks.append(f"{wrapped(_STAGES, width)}\n{stages_terminal(result).text(width)}")
     if result.words is not None:

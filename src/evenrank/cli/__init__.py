@@ -60,7 +60,7 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="evenrank",
         cls=_groups.TwoWords,
-        help="Measures bias in search rankings, together with effectiveness, and removes it.",
+        help="Measures bias in search rankings, together with effectiveness, and reduces it.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -14,7 +14,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.auditing.data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
+from evenrank.auditing.data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, shown_name
 from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
 from evenrank.groups import GroupTable
 from evenrank.io import EvenrankError, Order, Provenance, Run, as_qrels, as_run
@@ -37,7 +37,16 @@ from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, with_interval
 
-from .rebalance import TuningQueries, absence_findings, absent_queries, note_inputs, only_ids, only_those, restricted
+from .rebalance import (
+    TuningQueries,
+    absence_findings,
+    absent_queries,
+    note_inputs,
+    only_ids,
+    only_those,
+    restricted,
+    usual_bias,
+)
 from .rebalance_lists import (
     DEPTH,
     OWNERS,
@@ -324,14 +333,26 @@ def method_names(found: Frontier) -> list[str]:
     return list(dict.fromkeys(point.method for point in found.points if point.method is not None))
 
 
+def _reached(found: Frontier, named: dict[str, Any]) -> Finding:
+    """That no method comes down to the first level, and which comes nearest; or that there is nothing to take away."""
+    run = found.points[0].bias[0] or 0.0
+    points = [(abs(one.bias[0]), one) for one in found.points if one.method is not None and one.bias[0] is not None]
+    if abs(run) <= st.NEAR_ZERO or not points:
+        return _SAYS.find("nothing_to_take", found.name, "cannot be told", None, "answer", **named)
+    _, least = min(points, key=lambda of: of[0])
+    values = named | {"before": run, "after": least.bias[0], "method": least.method, "share": LEVELS[0]}
+    cost = least.utility_difference
+    return _SAYS.find("none_reaches", found.name, "shown", cost, "answer", cost=cost, **values)
+
+
 def frontier_findings(found: Frontier) -> Iterator[Finding]:
     """What the figures at equal bias show, at the level nearest to the run first."""
     utility, bias = found.measures
-    named: dict[str, Any] = {"bias": str(bias), "utility": str(utility)}
+    named: dict[str, Any] = {"bias": shown_name(bias), "utility": shown_name(utility)}
     if found.points[0].bias[0] is None:
         yield _SAYS.find("undefined", found.name, "cannot be told", None, "answer", **named)
     elif not found.equal:
-        yield _SAYS.find("nothing_to_take", found.name, "cannot be told", None, "answer", **named)
+        yield _reached(found, named)
     best_is_high = resolve(bias).better == "higher"
     for number_, (share, group) in enumerate(groupby(found.equal, key=lambda one: one.share)):
         levels = list(group)
@@ -488,7 +509,10 @@ def frontier(
     bias: Annotated[
         str | None,
         opt.Option(
-            "Of the frontier: of bias (default: ARaB@10, else NFaiRR@10).", metavar="MEASURE", panel="Output", rare=True
+            "Of the frontier: of bias (default: that of the audit).",
+            metavar="MEASURE",
+            panel="Output",
+            rare=True,
         ),
     ] = None,
     depth: int = DEPTH,
@@ -522,8 +546,8 @@ def frontier(
         beside: More runs of the same queries, by name. The straight line from the run to one named ``blind`` is a
             yardstick: a method is worth its name where it is beyond it.
         utility: The measure of effectiveness, by default nDCG@10.
-        bias: The measure of bias, by default ARaB@10, without poles NFaiRR@10 (which lists without a neutral document
-            do not have).
+        bias: The measure of bias, by default ARaB@10, without poles NFaiRR@10, of labels AWRF@10 against the
+            candidates.
         protected: As there, of ``fair``.
         alpha: As there, of ``fair``.
         per: As there, of ``shift``.
@@ -668,7 +692,7 @@ def _strengths(given: Sequence[float]) -> tuple[float, ...]:
 
 def _measures(utility: str, bias: str | None, table: GroupTable) -> tuple[Measure, Measure]:
     first = parse_measure(utility)
-    second = parse_measure(bias or ("ARaB@10" if table.poles is not None else "NFaiRR@10"))
+    second = usual_bias(table) if bias is None else parse_measure(bias)
     if is_bias(first):
         raise EvenrankError(f"`utility`: expected a measure of effectiveness, found {first}")
     how = resolve(second)
@@ -753,7 +777,7 @@ def frontier_page(found: Frontier) -> Page:
 
 def _short(found: Frontier) -> Table:
     """Each method at equal bias: what it costs."""
-    utility, bias = map(str, found.measures)
+    utility, bias = map(shown_name, found.measures)
     columns = (
         Column("method", heading=""),
         Column("bias", shorts(3), bias),
@@ -788,7 +812,7 @@ def _is_near(point: Point, run: Point, found: Frontier) -> bool:
 
 
 def _equal(found: Frontier) -> Table:
-    utility, bias = map(str, found.measures)
+    utility, bias = map(shown_name, found.measures)
     columns = (
         Column("bias", digits(4), bias),
         Column("method"),
@@ -825,7 +849,7 @@ def _level(name: str, heading: str) -> tuple[Column, ...]:
 
 def _all(found: Frontier) -> Table:
     lines = any(point.beyond is not None for point in found.points)
-    utility, bias = map(str, found.measures)
+    utility, bias = map(shown_name, found.measures)
     labels = {id(point): label for label, point in _folded(found.points)}
     columns = (
         Column("ranking", of=lambda point: labels[id(point)] + (" †" if point.reference else "")),

@@ -18,6 +18,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult, Figure, audit
+from evenrank.auditing.data import shown_name
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.misleading import absence_warning
@@ -271,8 +272,10 @@ def least_biased(tuning: Tuning, keep: Sequence[Bound], measure: Measure, greate
 
 
 def usual_bias(table: GroupTable) -> Measure:
-    """The measure of bias where none is named."""
-    return parse_measure("ARaB@10" if table.poles is not None else "NFaiRR@10")
+    """The measure of bias where none is named: of labels without poles, nearness to the candidates' shares."""
+    if table.poles is not None:
+        return parse_measure("ARaB@10")
+    return parse_measure("AWRF(target='candidates')@10" if table.labelled else "NFaiRR@10")
 
 
 class _Search:
@@ -546,8 +549,6 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
             f"Of the strengths tried that keep what they must on the tuning queries, the one with the least bias there"
             f" ({usual_bias(grouping.table)}, in size) was chosen."
         )
-    if plan.strength > 0 and not changes.moved:
-        yield f"{name}: {_nothing_moved(request.method.name, grouping, kept)}"
     yield from kept.notes(name, request.method.top)
     reach = f"the first {request.depth} ranks"
     if changes.tied:
@@ -571,14 +572,12 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
 
 
 def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
-    """Why a method changed nothing."""
+    """The template of why a method changed nothing."""
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
-        return "no document is neutral, so that neutral changes nothing: try fair, detconstsort or shift."
+        return "none_neutral"
     if method in ("neutral", "shift"):
-        return "no document moved: the strength is too small to put one before another."
-    if kept.unmet:
-        return "no document moved."
-    return "no document moved: the lists already have what is asked of them."
+        return "too_weak"
+    return "none_moved" if kept.unmet else "all_there"
 
 
 def _share(part: int, total: int) -> str:
@@ -635,10 +634,14 @@ class Rebalanced(Result):
 
     def _further(self) -> Iterator[Finding]:
         """The measures of bias that are shown to be further from none than they were."""
+        name = "" if self.audit is None else self.audit.runs[0].name
         for measure, before, after, test in [] if self.audit is None else _rows(self.audit, self.name):
             if (key := _worse(before, after)) is not None:
                 named: dict[str, Any] = {"measure": measure, "before": before.mean, "after": after.mean}
                 yield _SAYS.find(key, measure, "shown", test, "warning", **named)
+            if before.lean is not None and not before.lean.shown:
+                estimate = st.Estimate(before.mean, before.ci95, before.n)
+                yield _SAYS.find("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
 
     def _answer(self) -> Finding:
         """What became of the bias, and at what price."""
@@ -650,8 +653,8 @@ class Rebalanced(Result):
         biased = next((row for row in found if is_bias(row[1].measure)), None)
         if biased is None:
             return _SAYS.find("not_measured", self.name, "cannot be told", None, "answer")
-        measure, before, after, _ = biased
-        named: dict[str, Any] = {"bias": measure, "before": before.mean, "after": after.mean}
+        _, before, after, _ = biased
+        named: dict[str, Any] = {"bias": shown_name(before.measure), "before": before.mean, "after": after.mean}
         cost = next((row for row in found if not is_bias(row[1].measure)), None)
         if cost is None:
             return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
@@ -737,7 +740,7 @@ def _worse(before: Figure, after: Figure) -> str | None:
 def _short(audit: AuditResult, name: str) -> Table:
     """Before, after, and the difference."""
     columns = (
-        Column("measure", heading=""),
+        Column("measure", heading="", of=lambda row: shown_name(row[1].measure)),
         Column("run", shorts(3), "before", "1.mean"),
         Column("rebalanced", shorts(3), "after", "2.mean"),
         Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: mark(row[3].shown)),
@@ -872,8 +875,8 @@ def rebalance(
         meet: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that meets
             it is chosen. Of signed measures the size of the mean is compared; ``"… <= 50%"`` is of the run's own.
         keep: A bound on effectiveness, ``"nDCG@10 >= 98%"`` (of the run's own): alone, of the strengths
-            that keep it the one with the least bias (ARaB@10, without poles NFaiRR@10) is chosen;
-            beside ``meet``, the least that meets and keeps all.
+            that keep it the one with the least bias (ARaB@10, without poles NFaiRR@10, of labels AWRF@10 against the
+            candidates) is chosen; beside ``meet``, the least that meets and keeps all.
         depth: How many documents of each query are put into a new order, the pool that all ranks are filled from; the
             others keep their ranks.
         collection: The documents' texts, which say with ``lexicon`` which groups they are of; see
@@ -1013,6 +1016,9 @@ def rebalanced(
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
     changes = lists.changes(order, (~chosen).to_numpy())
     notes += notes_of(request, plan, grouping, changes, kept)
+    moved = []
+    if plan.strength > 0 and not changes.moved:
+        moved.append(_SAYS.find(_nothing_moved(plan.method.name, grouping, kept), name, place="warning"))
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)
@@ -1034,7 +1040,7 @@ def rebalanced(
         tuple(notes),
         provenance=provenance,
         run=made,
-        lacks=absence_findings(run.name, absent, qrels),
+        lacks=(*absence_findings(run.name, absent, qrels), *moved),
     )
 
 

@@ -575,6 +575,7 @@ class _AWRF(ExposureMeasure):
         "base": _BASE,
     }
     better: Better = "higher"
+    least, most = 0.0, 1.0
     meaning = "How near the groups' shares of exposure are to those that they should have."
 
     def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:

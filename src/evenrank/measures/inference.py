@@ -353,9 +353,9 @@ def compare(values: Array, *, unit: str = "queries") -> Comparison:
 
 
 def few(k: int, n: int, unit: str = "queries") -> str:
-    """Why few values tell nothing: ``only 12 of 40 queries say anything, where 15 are needed``."""
+    """Why few values tell nothing: ``only 12 of 40 queries differ from 0, where 15 are needed``."""
     of = f"{k} of {n}" if k < n else f"{k}"
-    return f"only {of} {unit} say anything, where {LEAST} are needed"
+    return f"only {of} {unit} differ from 0, where {LEAST} are needed"
 
 
 def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
@@ -784,7 +784,7 @@ class MeanBound:
         return min(1.0, tail(self.held.mean / self.held.error, self.held.freedom) / _HELD)
 
     def p_broken(self) -> float | None:
-        """One-sided p of the claim that it is broken; None with fewer than 15 queries that say anything."""
+        """One-sided p of the claim that it is broken; None with fewer than 15 queries that differ from 0."""
         return min(1.0, 2 * max(above(-self.found), above(-self.most))) if self.k >= LEAST else None
 
     def power(self, at: float, alpha: float) -> float:
@@ -857,7 +857,7 @@ class SizeBound:
         return min(1.0, smaller(self.held, self.bound, reached=True) / _HELD)
 
     def p_broken(self) -> float | None:
-        """One-sided p of the claim that it is broken; None with fewer than 15 queries that say anything."""
+        """One-sided p of the claim that it is broken; None with fewer than 15 queries that differ from 0."""
         return self._larger(self.bound) if self.k >= LEAST else None
 
     def power(self, at: float, alpha: float) -> float:

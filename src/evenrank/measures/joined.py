@@ -181,7 +181,7 @@ class Background:
             lacking = queries.gather(np.flatnonzero(rows < 0))
             raise EvenrankError(
                 f"{self.run.described}, the background, has no documents for the query {quoted(lacking[0])}"
-                f" ({len(lacking)} of {len(queries)} queries are missing)"
+                f" ({len(lacking)} of {len(queries)} queries are missing): give a `background` that has all of them"
             )
         return rows
 

@@ -322,7 +322,7 @@ class Claim:
         figures += [_SAYS.say("needs", needs=needs)] if needs else []
         figures += [_SAYS.say("published", published=published)] if published else []
         said: dict[str, Any] = {"state": state.capitalize(), "text": self.text, "figures": "; ".join(figures)}
-        return _SAYS.find("claim", self.statement.key, _LEVELS[state], **said)
+        return _SAYS.find("claim", f"{self.statement.key} ({self.statement.paper})", _LEVELS[state], **said)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""

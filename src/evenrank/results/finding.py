@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from evenrank.io.json_values import LEFT_OUT
@@ -112,9 +112,9 @@ def read(value: object, how: str = "") -> str:
         return f"{read(value.mean, how)}{ends}"
     if isinstance(value, Integral):
         return f"{int(value):,}"
-    if isinstance(value, float):
-        return percent(value) if how == "%" else short(value, int(places or 3), sign=sign)
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, float) for end in value):
+    if isinstance(value, Real):
+        return percent(float(value)) if how == "%" else short(float(value), int(places or 3), sign=sign)
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, Real) for end in value):
         if how == "%":
             return f"[{', '.join(map(percent, value))}]"
         return short_interval(value, int(places or 3), sign=sign)

@@ -244,6 +244,7 @@ def test_several_runs_are_put_in_an_order() -> None:
     qrels = {query: {"a": 1} for query in lists}
     audit = evenrank.audit({"one": lists, "two": turned, "three": turned}, qrels=qrels, measures="nDCG@10")
     assert audit.findings[0].text == "nDCG@10: two = three < one (= cannot be told apart)."
+    assert "Every two runs: the first minus the second" in audit.table(full=True)
     assert [(one.first, one.second, one.apart) for one in audit.pairs] == [
         ("one", "two", True), ("one", "three", True), ("two", "three", False),
     ]  # fmt: skip
@@ -286,6 +287,23 @@ def test_whose_lean_it_is(
     found = lean(result, mean, p, added, leans)
     assert found.key == key
     assert found.level == ("cannot be told" if p is None else "shown" if p < 0.05 else "no difference shown")
+
+
+@pytest.mark.parametrize(
+    ("beyond", "key"),
+    [
+        (UP, "lean_beyond"),
+        (DOWN, "lean_by_relevance"),
+        (replace(UP, test=told(0.06, None, 0.4)), "lean_by_relevance"),
+        (replace(UP, tied=told(0.0, None, 0.9)), "lean_by_relevance"),
+        (None, None),
+    ],
+)
+def test_whether_a_perfect_ranking_leans_as_far(result: AuditResult, beyond: Excess | None, key: str | None) -> None:
+    added = replace(UP, leans=told(UP.reference, None, 0.01))
+    audit = with_differences(result, {"old": (added, beyond)})
+    audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
+    assert [one.key for one in of(audit, "old")] == ["leans_more", *([key] if key else [])]
 
 
 def test_the_words_of_a_lean(result: AuditResult) -> None:

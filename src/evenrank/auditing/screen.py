@@ -169,7 +169,7 @@ def _run_column(
         heading,
         lambda line: _value(run.figures[line.key]),
         mark=(lambda line: marks[line.key].ljust(size)) if size else None,
-        short=fitted(heading, min(cell_len(heading), _LONGEST_HEADING)),
+        short=SHOWN_AS.get(run.name) or fitted(heading, min(cell_len(heading), _LONGEST_HEADING)),
     )
 
 
@@ -201,7 +201,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
         *_source(result),
-        "candidates: in random order" + ("" if _same_candidates(result) else ", below of each run its own"),
+        _of_candidates(result),
         *(["perfect: by relevance"] if result.judged else []),
     )
 
@@ -210,6 +210,13 @@ _GLOSSES = {
     "ARaB": "lean (0: none)",
     "NFaiRR": "neutrality (1: most neutral first)",
 }
+
+
+def _of_candidates(result: AuditFigures) -> str:
+    if _same_candidates(result):
+        return "candidates: in random order"
+    whose = in_short(str(result.settings.get("background")), "the background")
+    return f"candidates: {whose}'s in random order (in sentences: each run's own)"
 
 
 def _gloss(measure: Measure) -> str | None:

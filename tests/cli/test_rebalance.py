@@ -118,7 +118,7 @@ def test_a_frontier_beside_the_run(folder: Path, evenrank: Command) -> None:
     both = evenrank(*given, "--strength", "0.5", "--out", "new.run", "--json", "both.json")
     assert both.status == 0, both.err
     assert json.loads(Path("both.json").read_text())["frontier"]["points"]
-    assert "All points" in both.out
+    assert "At 50%" in both.out
     assert Path("new.run").exists()
 
 
